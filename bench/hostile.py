@@ -283,7 +283,7 @@ def of_runs_and_drafts() -> Iterator[Case]:
         ("are a pipe", pipe_in("w.yaml")),
     ):
         yield Case(f"questions words {name}", with_reports(make), (*DRAFT, "words=in/w.yaml"), "w.yaml")
-    probe = ("questions", "mode=probe", "draft=in", "model=[oracle]")
+    probe = ("questions", "draft=in", "model=[oracle]")
     for name, text in (("deep", DEEP), ("long line", '{"qa_id": "' + "x" * 10_000_000), ("blank", " ")):
         yield Case(f"questions draft {name}", text_in("questions.jsonl", text), probe, "questions.jsonl|in")
 

@@ -68,7 +68,7 @@ def _write_store(store: Path) -> None:
                 for volume in study(number).volumes.values():
                     writer.add(_volume_row(study_id, volume), _frames(study_id, volume))
                 writer.end_study(keep=True)
-                records[study_id] = StudyRecord(folder="", part=part, manifest_sha256="", files={})
+                records[study_id] = StudyRecord(part=part, manifest_sha256="", files={})
     write_cohort(store, Cohort(window_pct=(1.0, 99.0), studies=records, failed={}))
 
 

@@ -27,21 +27,14 @@ from cardiolens.benchmarks.judges.discussion_judge import (
     read_discussions,
     read_rating,
 )
-from cardiolens.benchmarks.judges.reasoning import Reasoning
-from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
+from cardiolens.benchmarks.judges.reasoning import Reasoning, read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
-from cardiolens.benchmarks.judges.step_verdict import Form
 from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.asking.ask_texts import (
-    asking_spec,
-    execute_plan,
-    plan_texts,
-    replies_of,
-)
+from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
 from cardiolens.protocol.prompts.case_prompts import sections_of
@@ -95,7 +88,6 @@ class Judge(FromData):
 
     steps: GivenPath  # a file of reasoning steps
     out: GivenPath  # the folder of the verdicts
-    judge: Form = "own"  # published: shown and asked as the judge of MedThinkVQA's makers
 
 
 class Rate(FromData):
@@ -236,12 +228,12 @@ def _check(words: Check) -> int:
 
 
 def _judge(words: Judge, about_model: list[str]) -> int:
-    source, out, form = words.source, words.out, words.judge
+    source, out = words.source, words.out
     told = read_reasoning(words.steps, source)
-    asked = requests(source, told, form)
+    asked = requests(source, told)
     name, replies = _replies(out, asked, about_model)
-    judged = [read_verdicts(reply, len(one.steps), form) for one, reply in zip(told, replies, strict=True)]
-    path = out / f"steps-{name}{'' if form == 'own' else f'-{form}'}.jsonl"
+    judged = [read_verdicts(reply, len(one.steps)) for one, reply in zip(told, replies, strict=True)]
+    path = out / f"steps-{name}.jsonl"
     disk.write_text(path, "".join(map(judged_line, told, judged)))
     print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
     _print_agreement(told, judged)
@@ -272,9 +264,7 @@ def _rate(words: Rate, about_model: list[str]) -> int:
 def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tuple[str, list[str | None]]:
     """Have a model answer requests about texts; return its name and its replies."""
     sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
-    planned = plan_texts(sweep, [[one] for one in asked])
-    execute_plan(planned)
-    return sweep.model[0].name, list(replies_of(planned, asked))
+    return sweep.model[0].name, ask(sweep, asked)
 
 
 def _print_agreement(told: list[Reasoning], judged: list[JudgedSteps]) -> None:

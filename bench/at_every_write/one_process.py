@@ -25,7 +25,7 @@ from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime import processes
 from cardiolens.study.shards import read_volumes
 from cardiolens.workflow import sweep
-from cardiolens.workflow.steps import prepare_cases, prepare_studies
+from cardiolens.workflow.steps import prepare_studies
 
 
 def run_in_one_process() -> None:
@@ -35,7 +35,7 @@ def run_in_one_process() -> None:
     for module in (sweep, prepare_studies):
         module.ray_cluster = nullcontext
     sweep.nodes_of_ray = sweep.nodes_to_plan_with
-    prepare_studies._outcomes = _outcomes
+    prepare_studies.outcomes_of, prepare_studies.cpus_of_ray = _outcomes_of, lambda: 1
     prepare_studies.prepare_features = _prepare_features
     execution.stream = _stream
 
@@ -44,11 +44,9 @@ def _guarded(function: Callable[[Any], Any], items: Iterator[Any], *_: Any) -> I
     return map(function, items)
 
 
-def _outcomes(studies: Sequence[Any], options: dict[str, Any], _: object) -> Generator[Any, None, None]:
-    groups = pa.Table.from_pylist(prepare_studies._groups(studies, 1)) if studies else None
-    if groups is not None:
-        rows = prepare_studies._prepare_batch(groups, **options).to_pylist()
-        yield from map(prepare_cases.outcome_of, rows)
+def _outcomes_of(groups: Sequence[Any], prepare: Callable[[Any], list[Any]]) -> Generator[Any, None, None]:
+    for group in groups:
+        yield from prepare(group)
 
 
 def _prepare_features(store: Any, sight: Sight, *_: object) -> int:

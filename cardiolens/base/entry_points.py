@@ -1,17 +1,16 @@
 """Parts of other packages: found by their entry points, named with their package's version, loaded on use.
 
 A word such as `edges.ends@1.2` names the entry point `ends` of version 1.2 of the package `edges`. Without a
-version it means the installed one, which is then written into the word: a run says what it used. Finding a
-part reads its package's metadata alone; none of its code runs before a sweep or an import that names it.
+version it means the installed one, which is then written into the word: a run says what it used.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,8 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import choices
 from cardiolens.base.sanitize import one_line
 
-GROUPS = ("selectors", "engines", "report_metrics", "controls", "layouts", "readers")
 _PREFIX = "cardiolens."  # of a group in a package's metadata
-_WORD = re.compile(
-    r"(?P<package>[a-z0-9]+(?:-[a-z0-9]+)*)\.(?P<name>[a-z][a-z0-9_]*)(?:@(?P<version>[A-Za-z0-9.+!_-]+))?"
-)
+_WORD = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\.[a-z][a-z0-9_]*(?P<version>@[A-Za-z0-9.+!_-]+)?")
 _FORM = "package.name or package.name@version, in small letters, e.g. edges.ends@1.2"
 
 
@@ -37,11 +33,13 @@ class PluginError(RunError):
 class Plugin:
     """One installed part."""
 
-    group: str
     package: str  # normalised, e.g. my-edges
-    name: str
     version: str
     entry_point: EntryPoint
+
+    @property
+    def name(self) -> str:
+        return self.entry_point.name
 
     @property
     def word(self) -> str:
@@ -51,31 +49,12 @@ class Plugin:
 
 @cache
 def installed(group: str) -> Mapping[str, Plugin]:
-    """Return the parts of a group by their words without version; of a package on the path twice, the first.
-
-    InputError if a package gives one name to two parts, or a name that no word can hold.
-    """
+    """Return the parts of a group by their words without version; of two equal words, the first."""
     plugins: dict[str, Plugin] = {}
-    packages: set[str] = set()
-    for distribution in distributions():
-        entries = [entry for entry in distribution.entry_points if entry.group == f"{_PREFIX}{group}"]
-        package = _package(distribution)
-        if not entries or package in packages:
-            continue
-        packages.add(package)
-        for entry in entries:
-            key = f"{package}.{entry.name}"
-            if not _WORD.fullmatch(f"{key}@{distribution.version}"):
-                raise InputError(
-                    f"package {one_line(package, 60)}: entry point {entry.name!r} of {_PREFIX}{group} is no "
-                    "name; its maker must give it small letters, digits and _, beginning with a letter"
-                )
-            if key in plugins:
-                raise InputError(
-                    f"package {package}: has two entry points {entry.name!r} in {_PREFIX}{group}; its maker "
-                    "must rename one"
-                )
-            plugins[key] = Plugin(group, package, entry.name, distribution.version, entry)
+    for entry in entry_points(group=f"{_PREFIX}{group}"):
+        if entry.dist is not None:
+            package = re.sub(r"[-_.]+", "-", entry.dist.name).lower()  # as registries write it
+            plugins.setdefault(f"{package}.{entry.name}", Plugin(package, entry.dist.version, entry))
     return plugins
 
 
@@ -97,14 +76,15 @@ def pinned(group: str, word: str) -> str:
 
 def find(group: str, word: str) -> Plugin:
     """Return the installed part that a word with version names; InputError if it is not the one installed."""
+    key, _, version = word.partition("@")
     try:
-        plugin = _plugin(group, word.partition("@")[0])
+        plugin = _plugin(group, key)
     except ValueError as error:
         raise InputError(f"{word}: {error}") from None
-    if plugin.word != word:
+    if plugin.version != version:
         raise InputError(
             f"{word}: version {plugin.version} of {plugin.package} is installed; install "
-            f"{plugin.package}=={word.partition('@')[2]}, or name {plugin.word}"
+            f"{plugin.package}=={version}, or name {plugin.word}"
         )
     return plugin
 
@@ -120,43 +100,22 @@ def _plugin(group: str, key: str) -> Plugin:
 
 
 def load(group: str, word: str) -> Callable[..., Any]:
-    """Import the factory that a word names; PluginError if that fails or it cannot be called."""
+    """Import the factory that a word names; PluginError if that fails."""
     plugin = find(group, word)
     with blamed(word):
-        factory = plugin.entry_point.load()
-    if not callable(factory):
-        raise PluginError(
-            f"plugin {word}: {plugin.entry_point.value} cannot be called; its maker must correct it"
-        )
-    loaded: Callable[..., Any] = factory
-    return loaded
+        factory: Callable[..., Any] = plugin.entry_point.load()
+    return factory
 
 
 def make(group: str, word: str, interface: type, *arguments: object, **options: object) -> Any:
-    """Make a part by its factory, and check that it has the methods of its interface.
-
-    InputError if the options are not those of the factory, PluginError for all that is wrong with the part.
-    """
+    """Make a part by its factory; PluginError if that fails, or if it lacks a member of its interface."""
     factory = load(group, word)
-    check_options(word, factory, len(arguments), options)
     with blamed(word):
         made = factory(*arguments, **options)
-        problems = [*_departures(made, interface)]
-    for problem in problems:
-        raise PluginError(f"plugin {word}: {problem}; its maker must follow {interface.__name__}")
+    for name in (*vars(interface), *inspect.get_annotations(interface)):
+        if not name.startswith("_") and not hasattr(made, name):
+            raise PluginError(f"plugin {word}: has no {name}; its maker must follow {interface.__name__}")
     return made
-
-
-def check_options(word: str, factory: Callable[..., Any], n_arguments: int, options: Iterable[str]) -> None:
-    """Raise InputError, with the legal options, if a factory does not take the given ones."""
-    with blamed(word):
-        signature = inspect.signature(factory)
-    named = list(options)
-    try:
-        signature.bind(*range(n_arguments), **dict.fromkeys(named))
-    except TypeError as error:
-        legal = ", ".join(map(str, [*signature.parameters.values()][n_arguments:])) or "no options"
-        raise InputError(f"plugin {word}: options {sorted(named)}: {error}; it takes {legal}") from None
 
 
 def code_of(group: str, word: str) -> str:
@@ -189,38 +148,3 @@ def blamed(word: str) -> Iterator[None]:
 def reason_of(error: BaseException) -> str:
     """Return the kind of an error and what it says, on one line."""
     return one_line(f"{type(error).__name__}: {error}")
-
-
-def _departures(made: object, interface: type) -> Iterator[str]:
-    """Yield what an object lacks of an interface."""
-    for name in (name for name in (*vars(interface), *_fields(interface)) if not name.startswith("_")):
-        declared = vars(interface).get(name)
-        has = getattr(made, name, None)
-        if has is None:
-            yield f"has no {name}"
-        elif inspect.isfunction(declared):
-            yield from _call_departures(name, declared, has)
-
-
-def _fields(interface: type) -> Iterable[str]:
-    return inspect.get_annotations(interface)
-
-
-def _call_departures(name: str, declared: Callable[..., Any], has: object) -> Iterator[str]:
-    wanted = [*inspect.signature(declared).parameters.values()][1:]  # without self
-    if not callable(has):
-        yield f"has a {name} that cannot be called"
-        return
-    positional = [each.name for each in wanted if each.kind is not each.KEYWORD_ONLY]
-    named = [each.name for each in wanted if each.kind is each.KEYWORD_ONLY]
-    try:
-        inspect.signature(has).bind(*positional, **dict.fromkeys(named))
-    except (TypeError, ValueError) as error:
-        yield f"has a {name} that does not take ({', '.join([*positional, *named])}): {error}"
-    if inspect.iscoroutinefunction(declared) != inspect.iscoroutinefunction(has):
-        yield f"has a {name} that is {'no' if inspect.iscoroutinefunction(declared) else 'a'} coroutine"
-
-
-def _package(distribution: Distribution) -> str:
-    """Return the name of a package as registries normalise it: My_Edges is my-edges."""
-    return re.sub(r"[-_.]+", "-", str(distribution.metadata["Name"] or "")).lower()

@@ -143,7 +143,6 @@ def _plain(message: str) -> str:
 
 def _through_hydra(verb: Verb, words: list[str]) -> int:
     import hydra
-    from hydra.core.hydra_config import HydraConfig
 
     Plugins.instance().register(UserConfFirst)
     words = sweep_words(words)
@@ -153,9 +152,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
 
     def job(tree: DictConfig) -> None:
         try:
-            composed = HydraConfig.get()
-            spec = spec_of_tree(tree, [*composed.overrides.task], composed.runtime.config_sources)
-            codes.append(_run(verb, spec))
+            codes.append(_run(verb, spec_of_tree(tree)))
         except (InputError, RunError, StoppedError) as error:
             codes.append(tell(error))
         if codes[-1] and os.getpid() != home:  # a launcher's process passes back nothing but the exception

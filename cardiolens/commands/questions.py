@@ -27,7 +27,7 @@ def main() -> int:
     try:
         check_once(about_model)
         spec = read_questions_spec(own)
-        if spec.mode == "probe":
+        if spec.draft is not None:
             return probe(spec, about_model)
         return questions(spec, *second_of(spec, about_model))
     except (InputError, RunError, StoppedError) as error:

@@ -49,7 +49,7 @@ class Arm:
         served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
         parts = [
             self.model.model_dump(mode="json", exclude=served),
-            self.selector.model_dump(mode="json", exclude={"seeds", *_unasked(self.selector)}),
+            self.selector.model_dump(mode="json", exclude={"seeds", *_unused(self.selector)}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
             self.prompt.model_dump(mode="json", exclude=_unused(self.prompt)),
@@ -88,17 +88,23 @@ def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
             yield selector, seed
 
 
-def _unasked(selector: SelectorSpec) -> set[str]:
-    """Return options added in later versions that a selector does not use: they must change no known id."""
-    unused = set() if selector.kind == "self" else {"rounds"}
-    return unused if selector.options else unused | {"options"}
+def _unused(spec: SelectorSpec | PromptSpec) -> set[str]:
+    """Return options that a selector or prompt does not use: one added later must change no known id."""
+    groups = _SELECTING if isinstance(spec, SelectorSpec) else _PROMPTING
+    defaults = {name: field.default for name, field in type(spec).model_fields.items()}
+    unused = {
+        name for lead, names in groups.items() if getattr(spec, lead) == defaults[lead] for name in names
+    }
+    return unused - ({"rounds"} if isinstance(spec, SelectorSpec) and spec.kind == "self" else set())
 
 
-def _unused(prompt: PromptSpec) -> set[str]:
-    """Return options added in later versions that a prompt does not use: they must change no known id."""
-    unused = set() if prompt.gold != "none" else {"gold"}
-    unused |= set() if prompt.steps != "none" else {"steps", "step_max_tokens"}
-    unused |= set() if prompt.shots else {"shots", "shots_seed"}
-    unused |= set() if prompt.cine == "video" else {"cine"}
-    unused |= {"asks_back"} if prompt.asks_back else set()
-    return unused if prompt.samples > 1 else unused | {"samples", "temperature"}
+# By an option: those that are in use only if it differs from its default.
+_SELECTING = {"options": ("options",), "rounds": ("rounds",)}
+_PROMPTING = {
+    "gold": ("gold",),
+    "steps": ("steps", "step_max_tokens"),
+    "shots": ("shots", "shots_seed"),
+    "cine": ("cine",),
+    "asks_back": ("asks_back",),
+    "samples": ("samples", "temperature"),
+}

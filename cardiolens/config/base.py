@@ -58,7 +58,7 @@ class Spec(BaseModel):
 
 def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:
     """Return the options at a path such as (model, tiny, sampling) below a root class; empty at a leaf."""
-    spec = _spec_within(annotation_at(root, path))
+    spec = spec_within(annotation_at(root, path))
     return [] if spec is None else sorted(spec.model_fields)
 
 
@@ -66,7 +66,7 @@ def annotation_at(root: type[BaseModel], path: Sequence[str]) -> Any:
     """Return the type of the option at a path below a root class; None where there is no such option."""
     annotation: Any = root
     for name in path:
-        spec = _spec_within(annotation)
+        spec = spec_within(annotation)
         if spec is None:
             return None
         if name in spec.model_fields:  # else it is the name of an entry, e.g. of a model
@@ -74,7 +74,8 @@ def annotation_at(root: type[BaseModel], path: Sequence[str]) -> Any:
     return annotation
 
 
-def _spec_within(annotation: Any) -> type[BaseModel] | None:
+def spec_within(annotation: Any) -> type[BaseModel] | None:
+    """Return the first spec within a type such as tuple[ModelSpec, ...]; None if there is none."""
     return next((kind for kind in _kinds(annotation) if issubclass(kind, BaseModel)), None)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator
 
-from cardiolens.config.base import Gib, GivenPath, Positive, Rate, Spec
+from cardiolens.config.base import Gib, GivenPath, Positive, Spec
 
 _SCRATCH_BYTES = 26  # of the 107 of a socket's path: 68 are Ray's, and 13 the folder of a job, /cl4294967295
 
@@ -21,6 +21,7 @@ def _quoted(value: object) -> object:
 Duration = Annotated[str, BeforeValidator(_quoted), Field(pattern=r"^(\d+-)?\d+:\d\d:\d\d$")]
 Line = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]+$")]
 Word = Annotated[str, Field(pattern=r"^[^\s#]+$")]
+Option = Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")]
 
 
 class ClusterSpec(Spec):
@@ -31,8 +32,6 @@ class ClusterSpec(Spec):
     nodes: Positive = 1  # number of nodes
     gpus: Positive | None = None  # GPUs per node; None: as found
     gpu_memory_gib: Gib | None = None  # memory per GPU; None: as found
-    prefill_rate: Rate = 80_000.0  # per GPU: prompt tokens/s x billions of parameters
-    decode_rate: Rate = 16_000.0  # per GPU: output tokens/s x billions of parameters
     # time for requests in flight after SIGTERM or Ctrl-C
     grace_seconds: Annotated[float, Field(gt=0)] = 30.0
 
@@ -46,25 +45,15 @@ class SlurmSpec(ClusterSpec):
     scheduler: Literal["slurm"] = "slurm"  # allows the sweep to be submitted as jobs
     partition: Word | None = None  # partition of model jobs; None: the cluster's default
     cpu_partition: Word | None = None  # partition of the prepare and score jobs; None: as `partition`
-    account: Word | None = None  # null: the cluster's default
-    qos: Word | None = None  # null: the cluster's default
-    constraint: Word | None = None  # node features, e.g. a100|h100
-    exclude: Word | None = None  # nodes never to use, e.g. n[03,07]
-    gpu_request: Literal["gpus-per-node", "gres"] = "gpus-per-node"  # sbatch option that requests GPUs
-    gpu_type: Word | None = None  # SLURM's name of the GPU type, e.g. a100
-    time: Duration = "12:00:00"  # time limit of a model job
-    cpus: Positive | None = None  # CPUs per node of a model job; None: 2, and for each engine 2 + its GPUs
-    memory_gib: Gib | None = None  # memory per node of a model job; None: the partition's default
-    cpu_time: Duration = "04:00:00"  # time limit of the prepare and score jobs
-    cpu_cpus: Positive = 8  # CPUs of the prepare and score jobs
-    cpu_memory_gib: Gib | None = None  # memory of the prepare and score jobs; null: the partition's default
-    signal_seconds: Positive = 120  # how long before its time limit SLURM signals a model job to stop
-    max_restarts: Positive = 20  # limit per model job: preemptions, time limits and lost nodes together
+    gpu_request: Annotated[str, Field(pattern=r"^--\S*\{\}\S*$")] = (
+        "--gpus-per-node={}"  # {}: the number of GPUs
+    )
+    time: Duration = "12:00:00"  # time limit of a job
+    cpus: Positive | None = None  # CPUs per node; None: 8, and more where engines need them
+    memory_gib: Gib | None = None  # memory per node; None: the partition's default
     python: Line | None = None  # Python command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines that run first, e.g. module load cuda
-    sbatch: tuple[
-        Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")], ...
-    ] = ()  # further sbatch options of every job
+    sbatch: tuple[Option, ...] = ()  # further sbatch options of every job, e.g. --account=mri
     scratch: GivenPath = Path("/tmp")  # a folder local to each node
 
     @field_validator("scratch")

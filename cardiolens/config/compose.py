@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hydra import compose, initialize_config_dir
-from hydra.conf import ConfigSourceInfo
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
@@ -37,7 +36,6 @@ from cardiolens.config.conf_names import (
 from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.dataset import JOIN
 from cardiolens.config.named_models import with_named_models
-from cardiolens.config.rights import check_rights, made_by_others
 from cardiolens.config.sweep import SweepSpec, parse
 
 CONFIG_NAME = "sweep"
@@ -57,20 +55,7 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
     """Compose and validate a sweep from command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
     words = sweep_words(argv)
     check_names(words)
-    check_own_files()
-    Plugins.instance().register(UserConfFirst)
-    try:
-        with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            tree = compose(CONFIG_NAME, overrides=words, return_hydra_config=True)
-            return spec_of_tree(tree, words, tree.hydra.runtime.config_sources)
-    except MissingMandatoryValue as error:
-        raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
-    except RecursionError:
-        raise InputError(
-            f"{' '.join(words)}: the defaults of a configuration file lead back to it; remove that entry"
-        ) from None
-    except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(hydra_message(error)) from None
+    return _spec_of(_composed(CONFIG_NAME, words, SweepSpec))
 
 
 def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
@@ -85,9 +70,8 @@ def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
         raise InputError(
             "layout=: has no value; give a name of conf/layout, the path of a .yaml file, or none"
         )
-    return (
-        spec.model_copy(update={"layout": name}) if (name := "".join(layouts)) not in ("", "null") else spec
-    )
+    named = [name for name in layouts if name != "null"]
+    return spec.model_copy(update={"layout": named[0]}) if named else spec
 
 
 def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
@@ -103,34 +87,44 @@ def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
     words = with_quoted_texts(kind, argv)
     _parsed(words)
     check_once(words)
+    try:
+        return kind.model_validate(_composed(name, words, kind))
+    except ValidationError as error:
+        raise InputError(describe(error)) from None
+
+
+def _composed(name: str, words: Sequence[str], kind: type[Spec]) -> dict[str, Any]:
+    """Compose a configuration of `conf/` and of words; InputError names what is wrong with it."""
     check_own_files()
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            return kind.model_validate(_resolved(compose(name, overrides=words)))
+            return resolved(compose(name, overrides=[*words]))
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
-    except ValidationError as error:
-        raise InputError(describe(error)) from None
+    except RecursionError:
+        raise InputError(
+            f"{' '.join(words)}: the defaults of a configuration file lead back to it; remove that entry"
+        ) from None
     except (HydraException, OmegaConfBaseException) as error:
-        unknown = re.match(r"Could not override '([^']+)'", " ".join(str(error).split()))
-        if unknown:
-            legal = choices(unknown[1], sorted(kind.model_fields))
-            raise InputError(f"{unknown[1]}: unknown option; {legal}") from None
-        raise InputError(hydra_message(error)) from None
+        raise InputError(hydra_message(error, kind)) from None
 
 
-def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[ConfigSourceInfo]) -> SweepSpec:
-    """Validate what the words composed from Hydra's folders `sources`; InputError names a wrong option."""
-    folders = [Path(source.path) for source in sources if source.schema == "file"]
+def resolved(tree: DictConfig) -> dict[str, Any]:
+    """Return the values of a composed configuration."""
     with open_dict(tree):
         tree.pop("hydra", None)
-    spec = parse(_resolved(tree))
-    searched = conf_folders()
-    elsewhere = [folder for folder in folders if folder not in searched]
-    own = searched[0] if len(searched) > 1 else None
-    named = [override.key_or_group for override in _parsed(word for word in words if word[:1] != "-")]
-    check_rights(spec, named, made_by_others(own, elsewhere))
+    content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+    return {str(name): value for name, value in content.items()}
+
+
+def spec_of_tree(tree: DictConfig) -> SweepSpec:
+    """Validate a composed sweep; InputError names a wrong option."""
+    return _spec_of(resolved(tree))
+
+
+def _spec_of(tree: Mapping[str, Any]) -> SweepSpec:
+    spec = parse(tree)
     legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report"})
     for model in spec.model:
         for name in model.max_tokens.keys() - set(legal):
@@ -138,38 +132,6 @@ def spec_of_tree(tree: DictConfig, words: Sequence[str], sources: Iterable[Confi
                 f"model.{model.name}.max_tokens.{name}: no such prompt; choose from {', '.join(legal)}"
             )
     return spec
-
-
-def _resolved(tree: DictConfig) -> dict[str, Any]:
-    """Return the values of a composed configuration; InputError for a resolver, which could read anything."""
-    for path, text in _texts(OmegaConf.to_container(tree, resolve=False), ()):
-        rest = text.replace(r"\\", "")
-        while (shorter := _REFERENCE.sub("", rest)) != rest:
-            rest = shorter
-        if _UNESCAPED.search(rest):
-            raise InputError(
-                f"{'.'.join(path)}: {text} is more than a reference to another option; a configuration reads "
-                'no environment, file or code: let the shell fill it in, e.g. store="$SCRATCH/stores"'
-            )
-    content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
-    return {str(name): value for name, value in content.items()}
-
-
-_REFERENCE = re.compile(r"(?<!\\)\$\{\s*[\w.\[\]]+\s*\}")  # ${option} or ${group.option}
-_UNESCAPED = re.compile(r"(?<!\\)\$\{")
-
-
-def _texts(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield every text of a tree, names of fields too, with its path."""
-    if isinstance(tree, Mapping):
-        for name, value in tree.items():
-            yield (*path, str(name)), str(name)
-            yield from _texts(value, (*path, str(name)))
-    elif isinstance(tree, list):
-        for number, value in enumerate(tree):
-            yield from _texts(value, (*path, str(number)))
-    elif isinstance(tree, str):
-        yield path, tree
 
 
 def check_names(words: Sequence[str]) -> None:
@@ -208,31 +170,6 @@ def check_own_files() -> None:
                 _check_yaml(read_bytes(path, _MOST_BYTES))
             except (YAMLError, OSError, ValueError) as error:
                 raise InputError(f"{path}: not YAML ({hydra_message(error)}); correct or remove it") from None
-        if (foreign := made_by_others(folder)) is not None:
-            _check_no_hydra(folder, foreign)
-
-
-def _check_no_hydra(folder: Path, foreign: str) -> None:
-    """Raise InputError for a file of others that configures Hydra itself, which starts what it names."""
-    shipped_part = yaml_mapping(packaged_conf() / f"{CONFIG_NAME}.yaml").get("hydra")
-    for path in sorted(folder.rglob("*.yaml")):
-        content, header = (
-            yaml_mapping(path),
-            decode(read_bytes(path, _MOST_BYTES)).lstrip().partition("\n")[0],
-        )
-        begins = "@package" in header and "hydra" in header
-        leads = "hydra" in str(content.get("defaults", "")) or "hydra" in path.relative_to(folder).parts[:-1]
-        if begins or leads or content.get("hydra", shipped_part) != shipped_part:
-            raise InputError(
-                f"{path}: configures Hydra, which starts what it is told to, and {foreign}; take that part "
-                "out, or copy what you have read into a conf/ of your own"
-            )
-
-
-def yaml_mapping(path: Path) -> dict[str, Any]:
-    """Content of a configuration file that was checked; empty if it is no mapping."""
-    content = OmegaConf.to_container(OmegaConf.create(decode(read_bytes(path, _MOST_BYTES))), resolve=False)
-    return {str(name): value for name, value in content.items()} if isinstance(content, dict) else {}
 
 
 def _check_yaml(stored: bytes) -> None:
@@ -309,15 +246,14 @@ def _of_dataset(words: Sequence[str]) -> list[str]:
     return rewritten
 
 
-def hydra_message(error: Exception) -> str:
+def hydra_message(error: Exception, kind: type[Spec] = SweepSpec) -> str:
     """Return the message of a Hydra error on one line; for an unknown name, list the legal names."""
-    message = " ".join(
-        line.strip() for line in f"{error} {error.__cause__ or ''}".splitlines() if line.strip()
-    )
+    message = " ".join(f"{error} {error.__cause__ or ''}".split())
     if unknown := re.match(r"Could not override '([^']+)'", message):
-        legal = options_at(SweepSpec, unknown[1].split(".")[:-1])
-        if legal and unknown[1].rpartition(".")[2] not in legal:
-            return f"{unknown[1]}: unknown option; {choices(unknown[1].rpartition('.')[2], legal)}"
+        path, _, option = unknown[1].rpartition(".")
+        legal = options_at(kind, path.split(".") if path else [])
+        if legal and option not in legal:
+            return f"{unknown[1]}: unknown option; {choices(option, legal)}"
     if absent := re.search(r"Could not load '(\w+)/([^']+)'", message):
         known = choices(absent[2], legal_names(absent[1]), _LISTS)
         return f"{absent[1]}={absent[2]}: unknown {absent[1]}; {known}"

@@ -1,6 +1,7 @@
 """Configuration of an import of images, and of questions from reports and masks."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -23,7 +24,7 @@ class IngestSpec(Spec):
         None  # a name of conf/layout, the path of such a file, or none; null: the one that fits
     )
     subject: str | None = (
-        None  # a regular expression of a patient's name in paths of NIfTI; null: folders tell
+        None  # a regular expression of a patient, or of a visit with a group for the patient; null: folders
     )
     cohort: tuple[str, ...] = ()  # names of cohorts to which every study is added
 
@@ -61,8 +62,7 @@ class QuestionsSpec(Spec):
     masks: GivenPath | None = None  # a folder of studies with masks
     labels: str | None = None  # name of the masks' label convention
     out: GivenPath | None = None  # a folder outside the inputs, for the stages
-    mode: Literal["draft", "probe"] = "draft"  # draft, or ask the drafts without images
-    draft: GivenPath | None = None  # of a probe: the folder that drafts were written to
+    draft: GivenPath | None = None  # drafts of this folder are asked without images; null: draft questions
     words: GivenPath | None = None  # a glossary of a group: synonyms and headings
     gate: GivenPath | None = None  # the record of a blind test of the model: what it reads alone is drafted
     links: GivenPath | None = None  # a table that maps accession numbers to studies
@@ -71,42 +71,32 @@ class QuestionsSpec(Spec):
     @property
     def stages(self) -> Path:
         """The folder of the stages, which every draft has."""
-        if self.out is None:
-            raise AssertionError("checked by _of_mode")
+        assert self.out is not None, "checked by _consistent"
         return self.out
 
     @model_validator(mode="after")
-    def _of_mode(self) -> "QuestionsSpec":
-        if self.mode == "draft" and self.out is None:
-            raise ValueError("out has no value; give one: out=..., a folder for the stages")
-        if (self.mode == "probe") != (self.draft is not None):
-            raise ValueError("mode=probe and draft=<the folder of the drafts> go together; give both or none")
-        if self.mode != "draft" and self.out is not None:
-            raise ValueError(f"mode={self.mode} writes no stages; leave out away")
+    def _consistent(self) -> "QuestionsSpec":
+        for problem in self._problems():
+            raise ValueError(problem)
         return self
 
-    @model_validator(mode="after")
-    def _apart(self) -> "QuestionsSpec":
-        if self.out is None:
-            return self
-        out = self.out.resolve()
-        for name, value in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
-            path = None if value is None else value.resolve()
-            if path and (out == path or out.is_relative_to(path) or path.is_relative_to(out)):
-                raise ValueError(f"{name} and out lie within each other; name an out elsewhere")
-        return self
-
-    @model_validator(mode="after")
-    def _something_to_read(self) -> "QuestionsSpec":
-        if self.mode == "probe":
-            return self
+    def _problems(self) -> Iterator[str]:
+        if self.draft is None and self.out is None:
+            yield "out has no value; give one: out=..., a folder for the stages; or draft=..., to ask drafts"
+        if self.draft is not None and self.out is not None:
+            yield "out is where drafts are written, and draft asks those of a folder; give one of them"
+        if self.draft is not None:
+            return
         if self.reports is None and self.masks is None:
-            raise ValueError("neither reports nor masks has a value; give one: reports=... or masks=...")
+            yield "neither reports nor masks has a value; give one: reports=... or masks=..."
         if (self.reports is None) != (self.studies is None):
-            raise ValueError(
+            yield (
                 "reports and studies go together: studies is the folder that the reports describe; give "
                 "both, or masks=... and labels=... alone"
             )
         if (self.masks is None) != (self.labels is None):
-            raise ValueError("masks and labels go together: labels names the convention of masks; give both")
-        return self
+            yield "masks and labels go together: labels names the convention of masks; give both"
+        for name, value in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
+            path, out = value and value.resolve(), self.stages.resolve()
+            if path and (out == path or out.is_relative_to(path) or path.is_relative_to(out)):
+                yield f"{name} and out lie within each other; name an out elsewhere"

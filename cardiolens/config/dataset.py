@@ -66,8 +66,7 @@ class DatasetSpec(Spec):
     window_pct: WindowPct = WINDOW_PCT  # percentiles shown as black and white
     windows: Mapping[str, WindowPct] = {}  # per sequence (lge) or volume (lge_4ch), instead of window_pct
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
-    allow_links: bool = False  # symbolic links may lead to files below `studies` and `link_roots`
-    link_roots: tuple[GivenPath, ...] = ()  # further folders that links may lead into
+    link_roots: tuple[GivenPath, ...] = ()  # folders that symbolic links of studies may lead into
     allow_same_pixels: bool = False  # studies may share images; the page says how many do
     allow_unverified: bool = False  # questions with unverified answers may be asked
     public_hearts: bool = False  # the pictures are of public sets, which models may have been trained on
@@ -95,7 +94,7 @@ class DatasetSpec(Spec):
     @property
     def roots(self) -> tuple[Path, ...]:
         """Folders that symbolic links of studies may lead into; empty unless links are allowed."""
-        return (self.studies.absolute(), *map(Path.absolute, self.link_roots)) if self.allow_links else ()
+        return (self.studies.absolute(), *map(Path.absolute, self.link_roots)) if self.link_roots else ()
 
     @model_validator(mode="before")
     @classmethod
@@ -115,15 +114,6 @@ class DatasetSpec(Spec):
             raise ValueError(
                 f"{given} is given without {lacking}; give both, as dataset=cases dataset.source=/folder "
                 "dataset.map=medframeqa"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _links_allowed(self) -> "DatasetSpec":
-        if self.link_roots and not self.allow_links:
-            raise ValueError(
-                f"link_roots is [{', '.join(map(str, self.link_roots))}], but allow_links is false; add "
-                "dataset.allow_links=true, or leave link_roots out"
             )
         return self
 

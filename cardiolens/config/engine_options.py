@@ -76,15 +76,6 @@ _SAME_ANSWERS = {
 SAME_ANSWERS = frozenset(name for names in _SAME_ANSWERS.values() for name in names.split())
 """Options that change how an engine works, not its answers; every other option counts as changing answers."""
 
-_LETS_OUT = """otlp_traces_endpoint collect_detailed_traces logging_config log_config_file profiler_config
-    eplb_config all2all_backend attention_backend mm_encoder_attn_backend offload_params cpu_offload_params
-    kv_offloading_backend"""
-_HARMLESS = """max_logprobs kv_cache_dtype enforce_eager mm_processor_kwargs rope_scaling rope_theta
-    calculate_kv_scales disable_sliding_window disable_cascade_attn max_seq_len_to_capture mamba_cache_dtype
-    generation_config override_generation_config logprobs_mode video_pruning_rate async_scheduling"""
-LETS_NOTHING_OUT = (SAME_ANSWERS | frozenset(_HARMLESS.split())) - frozenset(_LETS_OUT.split())
-"""Options that run no code of others, read no further files and send nothing; any other is a right."""
-
 
 def check_names(options: Mapping[str, JsonValue]) -> None:
     """Raise ValueError for an option that CardioLens sets itself; options unknown to vLLM pass here."""

@@ -5,12 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, field_validator
 
 from cardiolens.base.sanitize import is_key, without_credentials
 from cardiolens.config.base import Positive, Spec
-
-Price = Annotated[float, Field(ge=0)]
 
 # Fields that say where and how requests are sent; they change no answer.
 SERVING = frozenset(
@@ -24,9 +22,6 @@ SERVING = frozenset(
         "tries",
         "first_wait_seconds",
         "max_tokens_total",
-        "max_usd",
-        "usd_per_million_input",
-        "usd_per_million_output",
     }
 )
 
@@ -73,9 +68,6 @@ class HttpSpec(Spec):
     tries: Positive = 8  # tries per request and run if the server fails
     first_wait_seconds: Annotated[float, Field(gt=0)] = 1.0  # wait before the second try; doubled each time
     max_tokens_total: Positive | None = None  # limit of prompt and output tokens, over all runs on one store
-    max_usd: Annotated[float, Field(gt=0)] | None = None  # the same limit in dollars, at the prices below
-    usd_per_million_input: Price | None = None  # price of prompt tokens
-    usd_per_million_output: Price | None = None  # price of output tokens
 
     @field_validator("base_url")
     @classmethod
@@ -111,12 +103,6 @@ class HttpSpec(Spec):
                 "that holds the key in api_key_env"
             )
         return value
-
-    @model_validator(mode="after")
-    def _priced(self) -> "HttpSpec":
-        if self.max_usd is not None and None in (self.usd_per_million_input, self.usd_per_million_output):
-            raise ValueError("max_usd needs usd_per_million_input and usd_per_million_output")
-        return self
 
     @property
     def host(self) -> str:

@@ -1,7 +1,7 @@
 """Configuration of one model: source, serving and sampling."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, model_validator
@@ -223,73 +223,52 @@ class ModelSpec(Spec):
         return value
 
     @model_validator(mode="after")
-    def _handed_on(self) -> "ModelSpec":
-        if self.engine_options and self.engine != "vllm":
-            raise ValueError(
-                f"engine_options are vLLM's, and {self.name} has engine: {self.engine}; remove them"
-            )
+    def _consistent(self) -> "ModelSpec":
+        for problem in (*self._vllm_problems(), *self._source_problems()):
+            raise ValueError(problem)
         return self
 
-    @model_validator(mode="after")
-    def _filmed_by_vllm(self) -> "ModelSpec":
-        if self.takes_video and self.engine != "vllm":
-            raise ValueError(
-                f"takes_video is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
-            )
+    def _vllm_problems(self) -> Iterator[str]:
+        """Yield what is for vLLM alone, or works with none of its models."""
+        of_vllm = {
+            "engine_options": self.engine_options,
+            "takes_video": self.takes_video,
+            "reasoning_parser": self.reasoning_parser,
+        }
+        for name, value in of_vllm.items():
+            if value and self.engine != "vllm":
+                yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
         if self.takes_video and self.card and self.card.architecture not in VIDEO_ARCHITECTURES:
-            raise ValueError(
+            yield (
                 f"takes_video: {self.name} is of {self.card.architecture}, and videos are sent to "
                 f"{', '.join(VIDEO_ARCHITECTURES)}; remove it"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _parsed_by_vllm(self) -> "ModelSpec":
-        if self.reasoning_parser is not None and self.engine != "vllm":
-            raise ValueError(
-                f"reasoning_parser is vLLM's, and {self.name} has engine: {self.engine}; remove it (a server "
-                "separates the reasoning itself)"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _parsed_with_its_tokenizer(self) -> "ModelSpec":
         if self.reasoning_parser == "mistral":
-            raise ValueError(
+            yield (
                 f"reasoning_parser: mistral of {self.name} works with Mistral's own tokenizer alone, which "
                 "reads the marks of a rendered prompt as plain text; serve the model by vLLM with "
                 "tokenizer_mode: mistral, and ask it with engine: http (a server separates reasoning itself)"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _shared_or_split(self) -> "ModelSpec":
         if self.fraction is not None and self.tensor_parallel not in ("auto", 1):
-            raise ValueError("fraction shares one GPU, tensor_parallel takes several; give one of them")
-        return self
+            yield "fraction shares one GPU, tensor_parallel takes several; give one of them"
 
-    @model_validator(mode="after")
-    def _sourced(self) -> "ModelSpec":
+    def _source_problems(self) -> Iterator[str]:
+        """Yield what an engine needs to know of where its model is, or does not read."""
         if self.engine == "vllm" and not self.source:
-            raise ValueError(
-                "a vllm model needs source: a hub id, a local folder, 'packaged/reader_small' or 'embedded'"
-            )
+            yield "a vllm model needs source: a hub id, a local folder, 'packaged/reader_small' or 'embedded'"
         if self.plugged and self.source:
-            raise ValueError(
+            yield (
                 f"source {self.source!r} is not read by an engine of another package; name what {self.name} "
                 "needs in its options"
             )
         if self.engine == "person" and not self.source:
-            raise ValueError("a person needs source: a file of readings that cardiolens.review export wrote")
+            yield "a person needs source: a file of readings that cardiolens.review export wrote"
         if (self.engine == "http") != (self.http is not None):
-            raise ValueError(
-                "engine: http needs http: with base_url and api_model, and no other engine has it"
-            )
+            yield "engine: http needs http: with base_url and api_model, and no other engine has it"
         if self.engine == "http" and not self.revision:
-            raise ValueError(
+            yield (
                 "an http model needs revision: what is known of its version, e.g. the served commit, a dated "
                 "snapshot's name, or the date of the requests"
             )
         if self.engine == "http" and self.replicas not in ("auto", 1):
-            raise ValueError("an http model has one replica; raise http.max_in_flight to ask more at once")
-        return self
+            yield "an http model has one replica; raise http.max_in_flight to ask more at once"

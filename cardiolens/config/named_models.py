@@ -21,24 +21,32 @@ _TEXT = ("text_config", "llm_config", "language_config")  # where a config.json 
 
 
 def with_named_models(words: Sequence[str]) -> list[str]:
-    """Write each model without a file as options of a model, `++model.<name>={...}`, for Hydra."""
+    """Write each model without a file as options of a model, `++model.<name>={...}`, for Hydra.
+
+    Options of such a model, `model.<name>.max_num_seqs=8`, are added to it. InputError for two models of one
+    name.
+    """
     written: list[str] = []
+    added: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if key != "model" or not equals:
+        named = {entry: _options(entry) for entry in listed(value)} if key == "model" and equals else {}
+        if not any(named.values()):
             written.append(word)
             continue
-        names: list[str] = []
-        added: list[str] = []
-        for entry in listed(value):
-            options = _options(entry)
-            if options is None:
-                names.append(entry)
-            else:
+        files = [entry for entry, options in named.items() if options is None]
+        for entry, options in named.items():
+            if options is not None:
                 name = _name(entry)
-                added.append(f"++model.{name}={_hydra(options)}")
-        written += [f"model=[{','.join(names)}]", *added] if added else [word]
-    return written
+                if name in files or name in added:
+                    raise InputError(
+                        f"model={entry}: another model is called {name} as well; ask it in another sweep"
+                    )
+                added[name] = f"++model.{name}={_hydra(options)}"
+        written += [f"model=[{','.join(files)}]", *added.values()]
+    of_added = tuple(f"model.{name}." for name in added)
+    options_of = [word for word in written if added and word.startswith(of_added)]
+    return [*(word for word in written if word not in options_of), *(f"++{word}" for word in options_of)]
 
 
 def _options(entry: str) -> dict[str, Any] | None:

@@ -31,7 +31,6 @@ class TrackerSpec(Spec):
     kind: Literal["wandb", "none"] = "wandb"  # none: nothing is mirrored
     runs: Literal["summary", "models", "arms"] = "models"  # of the tracker: the sweep's; per model; per arm
     project: str = "cardiolens"  # of Weights & Biases
-    entity: str | None = None  # Weights & Biases entity; null: your own
     mode: Literal["online", "offline"] = "offline"  # offline: only files in the run's folder
 
 
@@ -44,7 +43,6 @@ class PageSpec(Spec):
 class StreamSpec(Spec):
     """Limits of the stream."""
 
-    studies_in_flight: Positive = 4  # studies in flight per replica
     flush_rows: Positive = 256  # completions are written after this many
     flush_seconds: Annotated[float, Field(gt=0)] = 10.0  # or after this many seconds
     max_attempts: Positive = 3  # attempts per request, over all runs

@@ -1,6 +1,6 @@
 """What a sweep varies, as its configuration names it: selectors, prompts, budgets and controls."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -31,39 +31,31 @@ class SelectorSpec(Spec):
     options: Options = ()  # of a kind of another package, by name
 
     @model_validator(mode="after")
-    def _seeded(self) -> "SelectorSpec":
+    def _consistent(self) -> "SelectorSpec":
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
         if not self.plugged and (self.kind in ("random", "stratified")) != bool(self.seeds):
-            raise ValueError("a random or stratified selector needs seeds, e.g. [2026]; no other has any")
+            yield "a random or stratified selector needs seeds, e.g. [2026]; no other has any"
         if self.kind == "stratified" and self.pool != "routed":
-            raise ValueError("kind stratified has clinical's quotas of the routed views; leave out pool")
+            yield "kind stratified has clinical's quotas of the routed views; leave out pool"
         if len(set(self.seeds)) != len(self.seeds):
-            raise ValueError(f"seeds {list(self.seeds)} contain a seed twice; give each once")
+            yield f"seeds {list(self.seeds)} contain a seed twice; give each once"
         if self.kind == "relevance" and self.encoder is None:
-            raise ValueError("kind relevance needs encoder, the local folder of a CLIP type model")
+            yield "kind relevance needs encoder, the local folder of a CLIP type model"
         if self.encoder is not None and not self.looks_at_pixels:
-            raise ValueError(
-                f"kind {self.kind} looks at no frames; encoder goes with kcenter, kmedoids, relevance"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _by_the_reader(self) -> "SelectorSpec":
+            yield f"kind {self.kind} looks at no frames; encoder goes with kcenter, kmedoids, relevance"
         if self.kind != "self" and self.rounds != type(self).model_fields["rounds"].default:
-            raise ValueError(
-                f"rounds are requests for frames by readers of kind self, not {self.kind}; leave them out"
-            )
+            yield f"rounds are requests for frames by readers of kind self, not {self.kind}; leave them out"
         if self.kind == "self" and self.order != "presented":
-            raise ValueError("kind self has no smaller budgets to show first; leave out order")
-        return self
-
-    @model_validator(mode="after")
-    def _optional(self) -> "SelectorSpec":
+            yield "kind self has no smaller budgets to show first; leave out order"
         if self.options and not self.plugged:
-            raise ValueError(
+            yield (
                 f"options {[name for name, _ in self.options]} are for kinds of other packages, and "
                 f"{self.kind} is ours; leave them out"
             )
-        return self
 
     @property
     def plugged(self) -> bool:
@@ -98,40 +90,40 @@ class PromptSpec(Spec):
     cine: Literal["frames", "video"] = "frames"
 
     @model_validator(mode="after")
-    def _own_words(self) -> "PromptSpec":
-        if self.steps == "self" and self.gold != "none":
-            raise ValueError(f"steps self and gold {self.gold} both describe the images; choose one")
+    def _consistent(self) -> "PromptSpec":
+        for problem in self._problems():
+            raise ValueError(problem)
         return self
 
-    @model_validator(mode="after")
-    def _drawn(self) -> "PromptSpec":
+    def _problems(self) -> Iterator[str]:
+        if self.steps == "self" and self.gold != "none":
+            yield f"steps self and gold {self.gold} both describe the images; choose one"
         if self.samples > 1 and not self.temperature:
             given = "none" if self.temperature is None else f"{self.temperature:g}"
-            raise ValueError(
+            yield (
                 f"samples {self.samples} would all be the same reply with temperature {given}; give one "
                 "above 0, e.g. temperature: 0.7, or samples: 1"
             )
         if self.samples == 1 and self.temperature is not None:
-            raise ValueError(
+            yield (
                 f"temperature {self.temperature:g} is for several samples, and samples is 1; give more, e.g. "
                 "samples: 5, or set the model's sampling.temperature"
             )
         if self.shots and self.steps != "none":
-            raise ValueError(
+            yield (
                 f"shots {self.shots} show solved questions, and steps {self.steps} need cases, which have no "
                 "solved ones; give shots: 0, or leave out steps"
             )
         if not self.shots and self.shots_seed != type(self).model_fields["shots_seed"].default:
-            raise ValueError(
+            yield (
                 f"shots_seed {self.shots_seed} chooses solved examples, and shots is 0; give more, e.g. "
                 "shots: 2, or leave it out"
             )
         if self.samples > 1 and self.steps != "none":
-            raise ValueError(
+            yield (
                 f"samples {self.samples} go with a single request, and steps {self.steps} make several; give "
                 "samples: 1, or leave out steps"
             )
-        return self
 
 
 # Levels that the other levels of a factor are compared with (protocol 17.6).

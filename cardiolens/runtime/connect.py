@@ -4,6 +4,7 @@ import logging
 import os
 import re
 import socket
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Final
@@ -13,7 +14,6 @@ from cardiolens.base.import_path import imports_from_working_folder
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.runtime.guard import guarded, loopback_kept, unproxied, use_token
 from cardiolens.runtime.stopping import StoppedError
-from cardiolens.runtime.watchdog import marked, watched
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +89,7 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
     with ExitStack() as own:
         if spec.address is None:
             own.enter_context(guarded())
-            mark = own.enter_context(watched())
-            with marked(mark), _stoppable():
+            with _stoppable():
                 _start(options)
         else:
             check_answers(spec.address)
@@ -194,26 +193,14 @@ def _join(options: dict[str, object]) -> None:
         with loopback_kept():
             _connect(options)
     except Exception as error:
-        if _is_refusal(error):
-            raise RunError(
-                f"cluster.address={options['address']}: the Ray cluster there wants another token; set "
-                "RAY_AUTH_TOKEN_PATH to the file with its token"
-            ) from error
+        refused = "AuthenticationError" in "".join(traceback.format_exception(error))  # which Ray wraps
+        reason = "wants another token; set RAY_AUTH_TOKEN_PATH to the file with its token"
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RunError(
-            f"cluster.address={options['address']}: no Ray cluster answers there "
-            f"({str(error).splitlines()[0] if str(error) else type(error).__name__})"
+            f"cluster.address={options['address']}: the Ray cluster there {reason}"
+            if refused
+            else f"cluster.address={options['address']}: no Ray cluster answers there ({said})"
         ) from error
-
-
-def _is_refusal(error: BaseException | None) -> bool:
-    """Return whether a token was refused; Ray wraps this error in others, or only quotes its text."""
-    from ray.exceptions import AuthenticationError
-
-    while error is not None:
-        if isinstance(error, AuthenticationError) or AuthenticationError.__name__ in str(error):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 @contextmanager

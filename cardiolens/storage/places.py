@@ -62,6 +62,10 @@ class Run:
         return self.root / "scores"
 
     @property
+    def comparisons(self) -> Path:
+        return self.root / "comparisons"
+
+    @property
     def analyses(self) -> Path:
         return self.root / "analyses.json"
 
@@ -144,7 +148,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """Select the part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
-        "dataset": {"prepared_only", "allow_links", "link_roots", "source"},
+        "dataset": {"prepared_only", "link_roots", "source"},
         "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
     }
     values = spec.model_dump(mode="json", exclude=left_out)

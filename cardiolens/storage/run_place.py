@@ -8,7 +8,6 @@ with its store leads to the store beside it.
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -36,20 +35,21 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
 
     A path to nothing stays where it was recorded; who needs it says so (`store_of`).
     """
-    place = _Place.of(run, spec)
     dataset, statistics = spec.dataset, spec.statistics
-    paths = {name: place.find(getattr(dataset, name)) for name in ("studies", "questions")}
-    if dataset.source is not None:
-        paths["source"] = place.find(dataset.source)
-    protocol = place.find(Path(dataset.protocol))  # the name of a packaged one, or a folder
-    named = {"protocol": str(protocol)} if protocol.is_dir() else {}
+    given = {"studies": dataset.studies, "questions": dataset.questions, "source": dataset.source}
+    paths: dict[str, object] = {
+        name: _find(run, spec, path) for name, path in given.items() if path is not None
+    }
+    protocol = _find(run, spec, Path(dataset.protocol))  # the name of a packaged one, or a folder
+    if protocol.is_dir():
+        paths["protocol"] = str(protocol)
     changes: dict[str, object] = {
-        "store": run.given_store.absolute() if run.given_store is not None else place.find_store(spec.store),
-        "outputs": place.outputs,
-        "dataset": dataset.model_copy(update={**paths, **named}),
+        "store": _find_store(run, spec) if run.given_store is None else run.given_store.absolute(),
+        "outputs": Path(os.path.abspath(run.root)).parent,
+        "dataset": dataset.model_copy(update=paths),
     }
     if statistics.bertscore_model is not None:
-        encoder = place.find(statistics.bertscore_model)
+        encoder = _find(run, spec, statistics.bertscore_model)
         changes["statistics"] = statistics.model_copy(update={"bertscore_model": encoder})
     return spec.model_copy(update=changes)
 
@@ -68,48 +68,30 @@ def store_of(run: Run, spec: SweepSpec) -> Store:
     return Store(spec.store)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a run is now, and where it was made; the working folder where that is not recorded."""
+def _find(run: Run, spec: SweepSpec, path: Path) -> Path:
+    """The first place of a relative path where something is; an absolute one leads to one place."""
+    if path.is_absolute():
+        return path
+    return next((place for place in _places(run, spec, path) if place.exists()), _made_in(run) / path)
 
-    run: Run
-    made_in: Path
-    recorded_outputs: Path
-    outputs: Path
 
-    @classmethod
-    def of(cls, run: Run, spec: SweepSpec) -> "_Place":
-        made_in = _made_in(run)
-        return cls(run, made_in, made_in / spec.outputs, Path(os.path.abspath(run.root)).parent)
+def _find_store(run: Run, spec: SweepSpec) -> Path:
+    """The first place with the completions of all models of the run, else the first that is there."""
+    models, places = _models(run), list(_places(run, spec, spec.store))
+    whole = [place for place in places if all(Store(place).completions(key).is_dir() for key in models)]
+    there = [*(place for place in whole if place.is_dir()), *(place for place in places if place.exists())]
+    return there[0] if there else _made_in(run) / spec.store
 
-    def find(self, path: Path) -> Path:
-        """The first place of a relative path where something is; an absolute one leads to one place."""
-        return path if path.is_absolute() else self._first(path, self._places(path))
 
-    def find_store(self, path: Path) -> Path:
-        """The first place with the completions of all models of the run, else the first that is there."""
-        models = _models(self.run)
-        places = list(self._places(path))
-        for place in places:
-            if place.is_dir() and all(Store(place).completions(key).is_dir() for key in models):
-                return place
-        return self._first(path, iter(places))
-
-    def _first(self, path: Path, places: Iterator[Path]) -> Path:
-        return next((place for place in places if place.exists()), self.made_in / path)
-
-    def _places(self, path: Path) -> Iterator[Path]:
-        """Where a path may lead: where an absolute one was, beside the run, and as recorded."""
-        if path.is_absolute():
-            yield path
-        yield from self._beside(self.made_in / path)
-        yield self.made_in / path
-
-    def _beside(self, recorded: Path) -> Iterator[Path]:
-        """Yield places as far from the run as when it was made, by its folder's name and behind links."""
-        way = os.path.relpath(recorded, self.recorded_outputs)
-        for folder in dict.fromkeys((self.outputs, self.run.root.resolve().parent)):
-            yield Path(os.path.normpath(folder / way))
+def _places(run: Run, spec: SweepSpec, path: Path) -> Iterator[Path]:
+    """Where a path may lead: where an absolute one was, as far from the run as it was, and as recorded."""
+    made_in = _made_in(run)
+    if path.is_absolute():
+        yield path
+    way = os.path.relpath(made_in / path, made_in / spec.outputs)
+    for folder in dict.fromkeys((Path(os.path.abspath(run.root)).parent, run.root.resolve().parent)):
+        yield Path(os.path.normpath(folder / way))  # by the name of the run's folder, and behind links
+    yield made_in / path
 
 
 def _made_in(run: Run) -> Path:

@@ -39,8 +39,6 @@ class FileRecord(Spec):
 class StudyRecord(Spec):
     """A prepared study, with its source files by path."""
 
-    # Earlier versions wrote the folder's name, which may name a patient; the field is read, never written.
-    folder: Annotated[str, Field(exclude=True)] = ""
     part: str
     manifest_sha256: str
     files: Mapping[str, FileRecord]
@@ -92,8 +90,7 @@ def read_cohort(store: Path) -> Cohort | None:
     """Read the cohort of a store; None if no study was prepared, InputError if the file is unreadable."""
     path = store / COHORT_NAME
     try:
-        cohort = Cohort.model_validate_json(read_bytes(path))
-        return cohort if "rules" in cohort.model_fields_set else cohort.model_copy(update={"rules": 1})
+        return Cohort.model_validate_json(read_bytes(path))
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -107,13 +104,8 @@ def read_cohort(store: Path) -> Cohort | None:
 
 
 def write_cohort(store: Path, cohort: Cohort) -> None:
-    """Publish a cohort; readers then use only its studies and parts.
-
-    The anatomy of hearts is left out: earlier versions read such a cohort, and refuse keys that they lack.
-    """
-    absent = {"anatomy"} if cohort.anatomy is None else None
-    text = cohort.model_dump_json(indent=1, by_alias=True, exclude=absent)
-    disk.write_text(store / COHORT_NAME, text + "\n")
+    """Publish a cohort; readers then use only its studies and parts."""
+    disk.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
 def stamp(path: Path) -> Stamp | None:

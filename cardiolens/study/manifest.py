@@ -33,7 +33,7 @@ def _band(value: str) -> str:
     return value
 
 
-LINKS_ALLOWED = ", or allow links with dataset.allow_links=true and dataset.link_roots=[folder]"
+LINKS_ALLOWED = ", or allow links with dataset.link_roots=[folder]"
 NARROWEST_BAND = 5  # years; narrower bands come close to a date of birth
 AgeBand = Annotated[str, Field(pattern=r"^[0-9]{1,3}(-[0-9]{1,3}|\+)$"), AfterValidator(_band)]
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]

@@ -134,9 +134,7 @@ def _data_set(spec: SweepSpec) -> str:
 
 
 def _partitions(cluster: SlurmSpec) -> str:
-    commands.check_partition("partition", cluster.partition, cluster.time)
-    commands.check_partition("cpu_partition", cluster.cpu_partition, cluster.cpu_time)
-    return f"partitions {', '.join(commands.partitions())}; mode=plan shows the jobs"
+    return f"partitions {', '.join(commands.check_partitions(cluster))}; mode=plan shows the jobs"
 
 
 def _ray(spec: SweepSpec) -> str:

@@ -219,7 +219,6 @@ def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, read: Place
     running.kill()
     running.communicate()
     assert [name for name in of_ray if "Agent" in name]
-    assert all(b"CARDIOLENS_CLUSTER=" in text for text in of_ray.values())  # by which the watchdog knows them
     wait_for_end(working)  # until then they still write
     kept = set(said(place)["request_key"].to_pylist())
     place.sweep(*READ)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -47,9 +48,7 @@ WORDS = (
     "cluster=slurm",
     "cluster.partition=main",
     "cluster.cpus=2",
-    "cluster.cpu_cpus=2",
     "cluster.time=00:20:00",
-    "cluster.cpu_time=00:20:00",
     "cluster.object_store_gib=0.2",
     "cluster.grace_seconds=3",
     "cluster.gpu_memory_gib=80",
@@ -152,7 +151,11 @@ class Site:
         return self.lab.on_login(*command, cwd=self.root, expect=expect)
 
     def submit(self, *words: str, expect: int = 0) -> str:
-        return self.verb("submit", *self.words(*words), expect=expect)
+        printed = self.verb("submit", *self.words(*words), expect=expect)
+        jobs = {words[-1]: words[0] for words in map(str.split, re.findall(r"submitted: job (.*)", printed))}
+        if jobs:
+            (self.root / "submitted.json").write_text(json.dumps(jobs))
+        return printed
 
     def swept_here(self, *words: str) -> "Site":
         """The same sweep by one local command on a copy of the prepared store."""
@@ -176,8 +179,8 @@ class Site:
     @property
     def jobs(self) -> dict[str, str]:
         """Ids by model, or by step; of the last submission."""
-        queued = json.loads((self.run / "slurm" / "jobs.json").read_text())["jobs"]
-        return {job["model"] or job["step"]: job["id"] for job in queued}
+        jobs: dict[str, str] = json.loads((self.root / "submitted.json").read_text())
+        return jobs
 
     def group(self, model: str) -> dict[str, Any]:
         read: dict[str, Any] = json.loads((self.run / "groups" / f"{model}.json").read_text())
@@ -209,7 +212,7 @@ class Site:
 
     def scores(self) -> pa.Table:
         return tables.read(self.run / "scores", schemas.SCORES).sort_by(
-            [(name, "ascending") for name in ("arm_id", "versus_arm_id", "scope", "metric")]
+            [(name, "ascending") for name in ("arm_id", "scope", "metric")]
         )
 
     def printed(self) -> str:

@@ -21,7 +21,7 @@ def sbatch(*words: str) -> None:
     script = Path(words[-1])
     options = dict(re.findall(r"^#SBATCH --([a-z-]+)(?:=(.*))?$", script.read_text(), re.MULTILINE))
     job = str(1 + len(list(STATE.glob("*.job"))))
-    (STATE / f"{job}.job").write_text(options["comment"])
+    (STATE / f"{job}.job").write_text(f"{options['job-name']}|{options['comment']}")
     before = re.findall(r"\d+", next((word for word in words if word.startswith("--dependency")), ""))
     subprocess.Popen([sys.executable, __file__, "run", job, str(script), *before], start_new_session=True)
     print(job)
@@ -51,7 +51,8 @@ def squeue(*words: str) -> None:
     """List jobs that have not ended, in the format that `submit` asks for."""
     for path in STATE.glob("*.job"):
         if not path.with_suffix(".code").exists():
-            print(path.stem if "--format=%A" in words else f"{path.stem}|RUNNING|n1|{path.read_text()}")
+            name, comment = path.read_text().split("|", 1)
+            print(path.stem if "--format=%A" in words else f"{path.stem}|{name}|RUNNING|n1|{comment}")
 
 
 def sinfo(*words: str) -> None:

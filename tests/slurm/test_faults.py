@@ -30,7 +30,7 @@ def assert_complete(site: Site, model: str, twice: int) -> None:
 
 
 def test_two_jobs_on_one_node_have_their_own_gpus_and_ray(site: Site) -> None:
-    words = ["model=[large,larger]", "cluster.gpus=1", "cluster.exclude=n2", "budget=[8,16]"]
+    words = ["model=[large,larger]", "cluster.gpus=1", "cluster.sbatch=[--exclude=n2]", "budget=[8,16]"]
     site.submit(*words)
     running = site.lab.wait(
         lambda: [job for job in site.jobs.values() if site.lab.queue().get(job, ("",))[0] == "RUNNING"][1:]
@@ -48,7 +48,7 @@ def test_two_jobs_on_one_node_have_their_own_gpus_and_ray(site: Site) -> None:
 
 
 def test_a_preempted_job_goes_on(site: Site) -> None:
-    site.submit("model=[slow]", "cluster.exclude=n2")
+    site.submit("model=[slow]", "cluster.sbatch=[--exclude=n2]")
     site.lab.wait(lambda: site.rows("slow"))
     high = site.preempt("n1")
     site.lab.wait_for_end()
@@ -63,7 +63,7 @@ def test_a_job_goes_on_after_its_time_limit(site: Site) -> None:
         "model.slow.options.seconds=2",
         "budget=[8,16,32]",
         "cluster.time=00:03:00",
-        "cluster.signal_seconds=60",  # SLURM sends it a minute or two after the start
+        "cluster.sbatch=[--signal=B:TERM@60]",  # SLURM sends it a minute or two after the start
         "cluster.cpus=4",
     )
     site.lab.wait_for_end(600)
@@ -127,7 +127,7 @@ def test_a_model_that_can_never_run_fails_with_the_reason_and_the_rest_is_shown(
         "  http: {base_url: http://127.0.0.1:9/v1, api_model: gone}\n"
     )
     (site.root / "conf" / "model" / "gone.yaml").write_text(lines)
-    words = ["model=[guess,gone]", "cluster.max_restarts=2"]
+    words = ["model=[guess,gone]"]
     os.unlink(site.root / "store" / "cohort.json")  # so that the plan is made by a job
     site.submit(*words)
     shutil.rmtree(source)

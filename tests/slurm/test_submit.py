@@ -1,8 +1,5 @@
 """From `submit` to the page on a real SLURM cluster, and what is refused before anything waits in a queue."""
 
-import json
-import shutil
-
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -97,24 +94,6 @@ def test_a_run_folder_that_cannot_be_written_is_said(site: Site) -> None:
     (site.root / "outputs").write_text("a file where a folder should be")
     assert "cannot be written" in site.submit("model=[right]", expect=1)
     assert site.lab.queue() == {}
-
-
-def test_an_old_record_of_jobs_misleads_nobody(submitted: Site, site: Site) -> None:
-    """Ids start at 1 again on a cluster that was set up anew, and other people's jobs have them."""
-    shutil.copytree(submitted.root / "outputs", site.root / "outputs")
-    other = site.lab.on_login(
-        "sbatch", "--parsable", "--wrap=sleep 60", "--comment=of another person"
-    ).strip()
-    path = site.run / "slurm" / "jobs.json"
-    record = json.loads(path.read_text())
-    for job in record["jobs"]:
-        job["id"] = other
-    path.write_text(json.dumps(record))
-    printed = site.submit(*SUBMITTED, "cluster.partition=high")
-    assert "alive" not in printed
-    assert "submitted" in printed
-    site.lab.on_login("scancel", *site.lab.queue())
-    site.lab.wait_for_end(60)
 
 
 def test_submitting_again_while_jobs_wait_submits_nothing(submitted: Site) -> None:

@@ -59,7 +59,7 @@ def make_cohort(root: Path, patients: int) -> Path:
                 }
                 writer.add(row, frame_rows(name, view, slices, phases))
             writer.end_study(keep=True)
-    record = StudyRecord(folder="", part="part-0.parquet", manifest_sha256="", files={})
+    record = StudyRecord(part="part-0.parquet", manifest_sha256="", files={})
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     write_questions(root / "questions.jsonl", [entry for name in names for entry in questions_of(name)])
     return root
@@ -176,5 +176,5 @@ def values(judged: RunResults, arm_id: str, metrics: Iterable[str]) -> dict[tupl
     return {
         (row["metric"], row["scope"]): row["value"]
         for row in judged.scores.to_pylist()
-        if row["arm_id"] == arm_id and row["versus_arm_id"] is None and row["metric"] in wanted
+        if row["arm_id"] == arm_id and row["metric"] in wanted
     }

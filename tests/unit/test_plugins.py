@@ -18,7 +18,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.plugin_words import plugins_of
-from cardiolens.config.rights import check_rights
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.curation.ingest.layouts.convention import convention
 from cardiolens.inference.engine.ask import Ask, RequestError
@@ -136,7 +135,9 @@ def test_a_selector_and_a_control_run_and_a_metric_scores(edges: Path, root: Pat
     assert sax[0]["idx"] == 0, "the first quarter of the budget"
     metrics = {row["metric"] for row in results.scores.to_pylist()}
     assert "cardiolens-edges:length" in metrics
-    assert any(control in finding.sentence for analysis in results.analyses for finding in analysis.findings)
+    assert {row["versus"] for row in results.comparisons.to_pylist() if row["factor"] == "control"} == {
+        control
+    }
 
 
 def test_an_engine_reads_pixels_and_a_reader_knows(edges: Path, root: Path) -> None:
@@ -278,10 +279,7 @@ def test_a_metric_that_gives_no_values_is_named(body: str, tmp_path: Path, root:
 FACTORIES = {
     "raise ImportError('no torch')": "ImportError: no torch",
     "class Part: pass": "has no select",
-    "class Part:\n    def select(self, pool): pass": "a select that does not take",
-    "class Part:\n    async def select(self, pool, budget, *, seed, question): pass": "is a coroutine",
-    "class Part:\n    select = 3": "a select that cannot be called",
-    "Part = 3": "cannot be called",
+    "Part = 3": "TypeError",
     "def Part(): raise RuntimeError('late')": "RuntimeError: late",
     "Other = 1": "AttributeError",
 }
@@ -298,10 +296,10 @@ def test_a_part_that_cannot_be_made_is_refused_before_anything_runs(
 
 
 def test_options_that_a_part_does_not_take_are_named(edges: Path, root: Path) -> None:
-    with pytest.raises(InputError, match=r"ends@0\.1\.0: options \['last'\].*it takes first: float = 0\.5"):
+    with pytest.raises(PluginError, match=r"ends@0\.1\.0: TypeError.*'last'"):
         check_plugins(spec_with(root, selector=ends(last=1)))
     halting = {"name": "halting", "engine": "reader:cardiolens-edges.halting", "options": {}}
-    with pytest.raises(InputError, match="missing a required argument: 'share'"):
+    with pytest.raises(PluginError, match=r"missing 1 required .*'share'"):
         check_readers(sweep_spec(root, halting))
     with pytest.raises(InputError, match=r"options .* are for kinds of other packages, and clinical is ours"):
         spec_with(root, selector=[{"name": "c", "kind": "clinical", "options": {"first": 1}}])
@@ -330,25 +328,3 @@ def test_a_wrong_word_is_answered_with_the_legal_ones(
 ) -> None:
     with pytest.raises(InputError, match=message):
         spec_with(root, **changes)
-
-
-def test_names_that_no_word_can_hold_are_the_makers_to_correct(tmp_path: Path) -> None:
-    with (
-        on_path(package(tmp_path / "p", "", selectors="Part.x = bad_parts:Part")),
-        pytest.raises(InputError, match=r"package bad-parts: entry point 'Part\.x'"),
-    ):
-        entry_points.installed("selectors")
-    with (
-        on_path(package(tmp_path / "q", "", selectors="a = bad_parts:A", controls="a = bad_parts:B")),
-    ):
-        assert [*entry_points.installed("selectors")] == ["bad-parts.a"], "of each group one"
-
-
-def test_a_strangers_configuration_may_not_run_them(edges: Path, root: Path) -> None:
-    spec = spec_with(root, selector=ends())
-    check_rights(spec, (), None)
-    check_rights(spec, ("selector.ends.kind",), "it is a release")
-    with pytest.raises(InputError, match=r"selector\.ends\.kind: lets code in .*give selector\.ends\.kind"):
-        check_rights(spec, (), "it is a release")
-    with pytest.raises(InputError, match=r"control\.cardiolens-edges\.backwards@0\.1\.0: .*it, copy what"):
-        check_rights(spec_with(root, control=["cardiolens-edges.backwards"]), ("control",), "a release")

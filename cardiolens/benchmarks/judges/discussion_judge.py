@@ -103,10 +103,7 @@ def read_discussions(path: Path, n_cases: int) -> list[Discussion]:
 def rating_requests(source: Source, discussions: Sequence[Discussion]) -> list[TextRequest]:
     """Return the requests to the judge, one for each discussion that can be judged."""
     asked = {discussion.case for discussion in discussions}
-    texts = {
-        number: case_texts(record, case, "published")
-        for number, (record, case) in cases(source, asked).items()
-    }
+    texts = {number: case_texts(record, case) for number, (record, case) in cases(source, asked).items()}
     return [
         TextRequest(
             f"line-{discussion.line:06d}",

@@ -34,7 +34,7 @@ from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.stored_replies import check_stored
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import schemas
@@ -317,4 +317,6 @@ def verdicts_of(submission: Submission, answers: Answers) -> pa.Table:
 
 def scores_of(verdicts: pa.Table, catalogue: Catalogue) -> pa.Table:
     """Score verdicts with the options that a sweep has by default: single arms, as in table `scores`."""
-    return score(verdicts, **StatisticsSpec().sampling, forms=report_forms(catalogue))
+    chosen = StatisticsSpec()
+    settings = Settings(chosen.min_n, chosen.resamples, chosen.seed, report_forms(catalogue))
+    return score(verdicts, (), settings).scores.whole()

@@ -24,7 +24,7 @@ from cardiolens.curation.report_judge.report_errors import (
 from cardiolens.curation.report_judge.second_reading import texts_of
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm
-from cardiolens.score.statistics.paired import kendall
+from cardiolens.score.statistics.hypothesis_tests import kendall
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
 from cardiolens.score.verdicts.report_verdict import texts
 from cardiolens.storage import schemas, tables
@@ -154,7 +154,7 @@ def _with_entities(usable: Sequence[tuple[RunReport, JudgedReport]]) -> dict[str
     tau = float("nan")
     if len(rows) > 1:
         errors, f1 = np.asarray(rows, float).T
-        tau = kendall(errors, f1).statistic
+        tau, _ = kendall(errors, f1)
     return {"reports": len(rows), "tau_b": None if np.isnan(tau) else tau}
 
 

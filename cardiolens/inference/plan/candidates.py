@@ -9,7 +9,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import absence, installed_engine
 from cardiolens.inference.models.weights import weight_gib
-from cardiolens.inference.placement.footprint import Candidate, Needs, Node, Rates
+from cardiolens.inference.placement.footprint import Candidate, Needs, Node
 from cardiolens.inference.placement.placement import Placement, place
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -52,7 +52,7 @@ def place_sweep(
             counted = totals[model.name] if totals else _totals(plan, model, nodes)
             folder = plan.identities[model.name].folder
             candidates.append(candidate(model, needs(model, nodes, cluster), folder, work, counted))
-    placement = place(nodes, candidates, Rates(cluster.prefill_rate, cluster.decode_rate))
+    placement = place(nodes, candidates)
     if placement.refusals and not plan.spec.keep_going and plan.spec.mode == "run":
         reasons = "; ".join(refused.reason for refused in placement.refusals)
         raise InputError(f"{reasons}; or run the other models with keep_going=true")

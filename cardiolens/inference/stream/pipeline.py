@@ -43,6 +43,8 @@ from cardiolens.storage import tables
 if TYPE_CHECKING:
     from ray.data import Dataset
 
+STUDIES_IN_FLIGHT = 256  # at most, of one replica; fewer where fewer keep it busy
+
 log = logging.getLogger(__name__)
 
 
@@ -90,7 +92,7 @@ def _answers(
     """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
     pieces = divided(left, deployment.replicas)
     width = _width(model)
-    most = min(plan.spec.stream.studies_in_flight, most_waiting(pieces, deployment.replicas, width))
+    most = min(STUDIES_IN_FLIGHT, most_waiting(pieces, deployment.replicas, width))
     work = blocks(pieces, deployment.replicas, most)
     in_flight = _blocks_in_flight(work, width, most)
     if not stopping.is_connected():
@@ -286,6 +288,6 @@ def cause_of(error: BaseException) -> str:
 _ERROR_LINE = re.compile(r"^([\w.]*(?:Error|Exception)): (.*\S)", re.MULTILINE)
 _REMEDIES = {
     "ray.exceptions.OutOfDiskError": " where Ray stores frames that do not fit in its memory; raise "
-    "cluster.object_store_gib, lower stream.studies_in_flight, or free space in /tmp",
+    "cluster.object_store_gib, or free space in /tmp",
 }
 _WRAPPERS = ("ray.exceptions.UserCodeException", "UserCodeException")

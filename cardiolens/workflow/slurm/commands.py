@@ -1,22 +1,24 @@
-"""SLURM commands that submission uses; errors repeat SLURM's message in full."""
+"""SLURM's commands; errors repeat SLURM's message in full."""
 
 import math
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.config.cluster import SlurmSpec
+from cardiolens.storage.places import Run
 
-_FIELDS = "%i|%T|%R|%k"  # job id, state, nodes or reason for waiting, comment
 _UNITS = (1, 60, 3600)  # of the parts of a time limit, from its end
 
 
-@dataclass(frozen=True, slots=True)
-class Alive:
+class Alive(NamedTuple):
     """A job that SLURM still lists."""
 
     id: str
+    name: str  # the model, or the step prepare or score
     state: str  # PENDING, RUNNING, ...
     where: str  # its nodes, or the reason for waiting in parentheses
 
@@ -27,50 +29,43 @@ def submit(script: Path, after: Sequence[str] = (), *, on_success: bool = False)
     if after:
         words.append(f"--dependency={'afterok' if on_success else 'afterany'}:{':'.join(after)}")
         words += ["--kill-on-invalid-dep=yes"] if on_success else []
-    return run(*words, str(script)).strip().partition(";")[0]
+    return execute(*words, str(script)).strip().partition(";")[0]
 
 
-def rehearse(script: Path) -> None:
-    """Test a script with `sbatch --test-only`; RunError with SLURM's message if it could never run."""
-    run("sbatch", "--test-only", str(script))
+def alive(run: Run) -> list[Alive]:
+    """Return the live jobs of a run."""
+    lines = execute("squeue", "--noheader", "--format=%i|%j|%T|%R|%k").splitlines()
+    jobs = (line.strip().split("|", 4) for line in lines)
+    mark, suffix = mark_of(run), f".{run.root.name}"
+    return [
+        Alive(id, name.removesuffix(suffix), *place) for id, name, *place, comment in jobs if comment == mark
+    ]
 
 
-def cancel(ids: Sequence[str]) -> None:
-    """Cancel jobs; an empty list is no error."""
-    if ids:
-        run("scancel", *ids)
+def mark_of(run: Run) -> str:
+    """Return the comment that marks every job of a run; job names alone collide between folders."""
+    return f"cardiolens:{run.root.name}:{digest_of(str(run.root.resolve()))[:12]}"
 
 
-def alive(mark: str) -> list[Alive]:
-    """Return the live jobs whose comment is `mark`."""
-    jobs = []
-    for line in run("squeue", "--noheader", f"--format={_FIELDS}").splitlines():
-        job, state, where, comment = line.strip().split("|", 3)
-        if comment == mark:
-            jobs.append(Alive(job, state, where))
-    return jobs
+def check_partitions(cluster: SlurmSpec) -> list[str]:
+    """Return all partitions; InputError if one that is named is absent, or allows less time than is asked.
 
-
-def partitions() -> dict[str, float]:
-    """Return the time limit in seconds of each partition, infinite without one."""
-    lines = run("sinfo", "--noheader", "--format=%R|%l").split()
-    return {name: seconds_of(limit) for name, _, limit in (line.partition("|") for line in lines)}
-
-
-def check_partition(option: str, names: str | None, time: str) -> None:
-    """InputError for a partition that is not there, or a time beyond the limits of all that are named.
-
-    SLURM queues a job of a longer time, and leaves it waiting for ever unless the site set EnforcePartLimits.
+    SLURM would queue a job of a longer time, and leave it waiting unless the site set EnforcePartLimits.
     """
-    limits = partitions() if names else {}
-    for name in names.split(",") if names else ():
-        if name not in limits:
-            raise InputError(f"cluster.{option}={name}: no such partition; choose from {', '.join(limits)}")
-    if names and seconds_of(time) > max(limits[name] for name in names.split(",")):
-        raise InputError(
-            f"cluster: a job of {time} is longer than partition {names} lets one run, and would wait for "
-            "ever; lower cluster.time or cluster.cpu_time, or name another partition"
-        )
+    lines = execute("sinfo", "--noheader", "--format=%R|%l").split()
+    limits = {name: seconds_of(limit) for name, _, limit in (line.partition("|") for line in lines)}
+    for option in ("partition", "cpu_partition"):
+        names = [name for name in (getattr(cluster, option) or "").split(",") if name]
+        for name in names:
+            if name not in limits:
+                legal = ", ".join(limits)
+                raise InputError(f"cluster.{option}={name}: no such partition; choose from {legal}")
+        if names and seconds_of(cluster.time) > max(limits[name] for name in names):
+            raise InputError(
+                f"cluster: a job of {cluster.time} is longer than partition {','.join(names)} lets one run, "
+                "and would wait for ever; lower cluster.time, or name another partition"
+            )
+    return list(limits)
 
 
 def seconds_of(time: str) -> float:
@@ -81,12 +76,11 @@ def seconds_of(time: str) -> float:
         return math.inf  # infinite, UNLIMITED, n/a
     if days or len(parts) == 1:
         parts += ["0"] * ((3 if days else 2) - len(parts))
-    return int(days or 0) * 86_400 + sum(
-        int(part) * unit for part, unit in zip(parts[::-1], _UNITS, strict=False)
-    )
+    seconds = sum(int(part) * unit for part, unit in zip(parts[::-1], _UNITS, strict=False))
+    return int(days or 0) * 86_400 + seconds
 
 
-def run(*words: str) -> str:
+def execute(*words: str) -> str:
     """Run a SLURM command and return its stdout; RunError with its message if it fails."""
     try:
         process = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -3,15 +3,13 @@
 import os
 import time
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import counted
 from cardiolens.config.base import GivenPath, Positive, Spec
-from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.inventory import nodes_of_ray
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.candidates import place_sweep
@@ -24,18 +22,11 @@ from cardiolens.runtime.connect import ray_cluster
 from cardiolens.runtime.stopping import StoppedError
 from cardiolens.score.run_results.scoring import judge_ahead
 from cardiolens.storage import documents, tables
-from cardiolens.storage.places import Run, Store, run_of
+from cardiolens.storage.places import Run, run_of
 from cardiolens.storage.run_place import open_run
 from cardiolens.study.cohort import read_cohort
-from cardiolens.workflow.slurm.records import (
-    Attempt,
-    Outcome,
-    begin,
-    end,
-    give_up,
-    read_model_record,
-    set_done,
-)
+from cardiolens.workflow.slurm import records
+from cardiolens.workflow.slurm.records import Attempt, Outcome
 from cardiolens.workflow.steps.conclude import answer, conclude
 from cardiolens.workflow.steps.prepare_cases import Prepared
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
@@ -80,45 +71,33 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
     with ray_cluster(spec.cluster):
         for study, error in prepare_sweep(spec).failed:
             say(f"not prepared: {study}: {error}")
-        planned, failed = _planned(spec)
-        for model, reason in failed.items():
-            give_up(run, model, reason)
+        planned = _planned(spec)
+        for model, reason in planned.failed.items():
+            records.give_up(run, model, reason)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
     return 0
 
 
 def score_step(run: Run, spec: SweepSpec) -> int:
     """Judge, score and show all completions; return 0 only if none is missing."""
-    planned, failed = _planned(spec)
-    executed = Executed(failed=failed)
+    planned = _planned(spec)
+    executed = Executed(failed=dict(planned.failed))
     remaining = {model: missing_of(planned, model) for model in planned.identities}
-    for model, work in remaining.items():
-        record = read_model_record(run, model)
-        seats = frozenset(seat for attempt in record.attempts for seat in attempt.seats)
-        executed.streamed[model] = Streamed(record.counters, seats)
+    for model, left in remaining.items():
+        record = records.read_model_record(run, model)
+        executed.streamed[model] = record.streamed
         if record.state == "failed":
             executed.failed[model] = record.reason
-        elif record.state == "running" and not work.left:
-            set_done(run, record)  # cancelled after its last request, before it could record the end
+        elif record.state == "running" and not left.left:
+            records.set_done(run, model)  # cancelled after its last request, before it could record the end
     cohort = read_cohort(spec.store)
     prepared = Prepared(0, 0, tuple(sorted(cohort.failed.items())) if cohort else (), 0.0, 0)
     return conclude(planned, prepared, remaining, Placement((), (), ()), executed)
 
 
-def _planned(spec: SweepSpec) -> tuple[Plan, dict[str, str]]:
-    """Plan the models that can be identified by their files; with the reason for each other model."""
-    known, failed = [], {}
-    for model in spec.model:
-        try:
-            identify(model, Store(spec.store).models)
-            known.append(model.name)
-        except InputError as error:
-            failed[model.name] = str(error)
-    if not known:
-        raise InputError(f"no model of this run can be identified: {next(iter(failed.values()))}")
-    # A failing model is recorded, and the others have jobs of their own.
-    planned = plan(spec.model_copy(update={"keep_going": True}), known)
-    return planned, {**failed, **planned.failed}
+def _planned(spec: SweepSpec) -> Plan:
+    """Plan all models; one that cannot be planned is recorded, and the others have jobs of their own."""
+    return plan(spec.model_copy(update={"keep_going": True}))
 
 
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
@@ -133,22 +112,28 @@ def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
             code = _run(run, planned, model, n_nodes)
         except Exception as error:
             is_plain = isinstance(error, InputError | RunError)  # another message may name a patient
-            give_up(
-                run, model, str(error) if is_plain else f"{type(error).__name__}; see the output of the job"
-            )
+            reason = str(error) if is_plain else f"{type(error).__name__}; see the output of the job"
+            records.give_up(run, model, reason)
             raise
         if code == 0:
             _judge(planned, model)
         return code
 
 
+class _Ending(NamedTuple):
+    """How the work of a start ended, and why."""
+
+    outcome: Outcome
+    reason: str = ""
+    streamed: Streamed | None = None
+
+
 def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
-    cluster, remaining = planned.spec.cluster, missing_of(planned, model)
-    max_restarts = cluster.max_restarts if isinstance(cluster, SlurmSpec) else 0
+    remaining = missing_of(planned, model)
     job = os.environ.get("SLURM_JOB_ID", f"process-{os.getpid()}")
     nodes = os.environ.get("SLURM_JOB_NODELIST", os.uname().nodename)
     start = Attempt(job=job, nodes=nodes, started=datetime.now(UTC), rows_before=remaining.done)
-    if why_not := begin(run, model, start, max_restarts):
+    if why_not := records.begin(run, model, start):
         raise RunError(why_not)
     _merge_parts(planned, model)
     outcome, reason, streamed = _answer(planned, model, remaining, n_nodes)
@@ -157,15 +142,7 @@ def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
         outcome, reason = "done", ""
     elif outcome == "done":
         outcome, reason = "failed", f"the engine failed on {counted(after.left, 'request')}"
-    why_not = end(
-        run,
-        model,
-        rows=after.done,
-        outcome=outcome,
-        reason=reason,
-        streamed=streamed,
-        max_restarts=max_restarts,
-    )
+    why_not = records.end(run, model, rows=after.done, outcome=outcome, reason=reason, streamed=streamed)
     say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
     if why_not:
         raise RunError(why_not)
@@ -175,12 +152,11 @@ def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
     return 0
 
 
-def _answer(
-    planned: Plan, model: str, remaining: Missing, n_nodes: int
-) -> tuple[Outcome, str, Streamed | None]:
-    """Answer what is left of a model; return how that ended, and why."""
+def _answer(planned: Plan, model: str, remaining: Missing, n_nodes: int) -> _Ending:
+    """Answer what is left of a model."""
     if not remaining.left:
-        return "done", "", None
+        return _Ending("done")
+    stopped = "stopped by a signal"
     try:
         stopping.raise_if_stopping()
         with ray_cluster(planned.spec.cluster):
@@ -189,16 +165,14 @@ def _answer(
             placement = place_sweep(planned, {model: remaining}, nodes_of_ray(planned.spec.cluster))
             executed = answer(planned, placement, {model: remaining})
     except StoppedError:
-        return "stopped", "stopped by a signal", None
+        return _Ending("stopped", stopped)
     except RunError as error:
-        return "failed", str(error), None
+        return _Ending("failed", str(error))
     if model in executed.failed:  # with keep_going
-        return "failed", executed.failed[model], None
-    is_stopped = stopping.stop_requested()
+        return _Ending("failed", executed.failed[model])
+    streamed = executed.streamed.get(model)
     return (
-        "stopped" if is_stopped else "done",
-        "stopped by a signal" * is_stopped,
-        executed.streamed.get(model),
+        _Ending("stopped", stopped, streamed) if stopping.stop_requested() else _Ending("done", "", streamed)
     )
 
 

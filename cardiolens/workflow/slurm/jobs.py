@@ -5,12 +5,11 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import shipped
 from cardiolens.config.cluster import SlurmSpec
@@ -18,18 +17,17 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.runtime.connect import QUIET_ENVIRONMENT
 from cardiolens.runtime.stopping import EXIT_CODE
 from cardiolens.storage.places import Run
-from cardiolens.workflow.slurm.records import Step
+from cardiolens.workflow.slurm.commands import mark_of
 
-_FEWEST_CPUS = 8  # of a node of a model job: driver, loaders of studies, and a reader
+_FEWEST_CPUS = 8  # of a node: driver, loaders of studies, and a reader
 _STREAM_CPUS = 2  # driver, and loaders of studies
 _ENGINE_CPUS = 2  # vLLM needs two processors for an engine and one for each of its GPUs
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """One batch script, and what it asks of each of its nodes."""
 
-    step: Step
+    step: Literal["prepare", "model", "score"]
     model: str = ""
     nodes: int = 1
     gpus: int = 0
@@ -43,9 +41,10 @@ class Job:
 
 def jobs_of(deployments: Sequence[Deployment], cluster: SlurmSpec, *, prepare: bool) -> tuple[Job, ...]:
     """Return the jobs in dependency order, models in the order of their deployments."""
-    first = (Job("prepare", cpus=cluster.cpu_cpus),) if prepare else ()
+    cpus = cluster.cpus or _FEWEST_CPUS
+    first = (Job("prepare", cpus=cpus),) if prepare else ()
     models = (_model_job(deployment, cluster.cpus) for deployment in deployments)
-    return (*first, *models, Job("score", cpus=cluster.cpu_cpus))
+    return (*first, *models, Job("score", cpus=cpus))
 
 
 def _model_job(deployment: Deployment, cpus: int | None) -> Job:
@@ -59,11 +58,6 @@ def _model_job(deployment: Deployment, cpus: int | None) -> Job:
     return Job("model", deployment.model, len(engines), gpus, cpus or wanted)
 
 
-def mark_of(run: Run) -> str:
-    """Return the comment that marks every job of a run; job names alone collide between folders."""
-    return f"cardiolens:{run.root.name}:{digest_of(str(run.root.resolve()))[:12]}"
-
-
 def script_of(job: Job, run: Run, cluster: SlurmSpec) -> str:
     """Render the batch script of a job, for the working directory and the Python of this process."""
     environment = Environment(
@@ -75,19 +69,14 @@ def script_of(job: Job, run: Run, cluster: SlurmSpec) -> str:
     )
     environment.filters["quote"] = lambda value: shlex.quote(str(value))
     workdir, python = Path.cwd(), cluster.python or shlex.quote(sys.executable)
-    for what, value in (
-        ("the working directory", workdir),
-        ("the path of Python", python),
-        ("the folder of the run", run.root),
-        ("the name of a job", job.name),
-    ):
+    named = {"the working directory": workdir, "the path of Python": python}
+    for what, value in {**named, "the folder of the run": run.root, "the name of a job": job.name}.items():
         if not str(value).isprintable():  # quotes do not protect comments or options
             raise InputError(
                 f"{what} is {str(value)!r}, which holds a line break or another character that a batch "
                 "script cannot; rename it"
             )
     template = "model_nodes" if job.nodes > 1 else job.step
-    gib = cluster.memory_gib if job.step == "model" else cluster.cpu_memory_gib
     return environment.get_template(f"{template}.sbatch.j2").render(
         job=job,
         name=f"{job.name}.{run.root.name}",
@@ -97,15 +86,8 @@ def script_of(job: Job, run: Run, cluster: SlurmSpec) -> str:
         workdir=workdir,
         python=python,
         cluster=cluster,
-        gpus=_gpu_option(job, cluster),
-        memory_mib=None if gib is None else math.ceil(gib * 1024),
+        gpus=cluster.gpu_request.replace("{}", str(job.gpus)) if job.gpus else None,
+        memory_mib=None if cluster.memory_gib is None else math.ceil(cluster.memory_gib * 1024),
         quiet=QUIET_ENVIRONMENT,
         stopped=EXIT_CODE,
     )
-
-
-def _gpu_option(job: Job, cluster: SlurmSpec) -> str | None:
-    if not job.gpus:
-        return None
-    request = f"{cluster.gpu_type}:{job.gpus}" if cluster.gpu_type else str(job.gpus)
-    return f"--gres=gpu:{request}" if cluster.gpu_request == "gres" else f"--gpus-per-node={request}"

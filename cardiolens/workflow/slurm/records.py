@@ -1,48 +1,23 @@
-"""Records of a submitted run: its jobs, and every start of each model's job."""
+"""Records of a submitted run: every start of each model's job."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
+from cardiolens.config.base import Spec, describe
 from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.storage.places import Run
 
-Step = Literal["prepare", "model", "score"]
 Outcome = Literal["running", "done", "stopped", "failed", "lost"]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
-
-
-class Queued(_Record):
-    """A job that SLURM accepted."""
-
-    id: str
-    step: Step
-    model: str = ""
-    submitted: datetime
-
-
-class Submission(_Record):
-    """All jobs ever submitted for a run."""
-
-    jobs: tuple[Queued, ...] = ()
-
-    def find(self, job: str) -> Queued | None:
-        """Return the last job with an id: a reinstalled cluster may reuse ids."""
-        return next((queued for queued in reversed(self.jobs) if queued.id == job), None)
-
-
-class Attempt(_Record):
+class Attempt(Spec):
     """One start of a model's job."""
 
     job: str
@@ -62,7 +37,7 @@ class Attempt(_Record):
         return (self.rows_after or self.rows_before) - self.rows_before
 
 
-class ModelRecord(_Record):
+class ModelRecord(Spec):
     """The state of one model and all starts of its jobs."""
 
     model: str
@@ -71,12 +46,10 @@ class ModelRecord(_Record):
     attempts: tuple[Attempt, ...] = ()
 
     @property
-    def counters(self) -> Counter[str]:
-        """Sum of the counters of all starts; a start without counters counts its added rows as ok."""
-        total: Counter[str] = Counter()
-        for attempt in self.attempts:
-            total += Counter(attempt.counters or {"ok": attempt.added})
-        return total
+    def streamed(self) -> Streamed:
+        """Sum of all starts; a start without counters counts its added rows as ok."""
+        counters = sum((Counter(one.counters or {"ok": one.added}) for one in self.attempts), Counter())
+        return Streamed(counters, frozenset(seat for one in self.attempts for seat in one.seats))
 
     @property
     def restarts(self) -> int:
@@ -84,104 +57,66 @@ class ModelRecord(_Record):
         return max(0, sum(attempt.job == self.attempts[-1].job for attempt in self.attempts) - 1)
 
 
-def why_not_again(attempts: Sequence[Attempt], max_restarts: int) -> str:
-    """Return why a job with work left may not start again after these attempts of it; empty if it may.
-
-    It ends after `max_restarts` restarts, or two starts in a row without new rows.
-    """
-    last = attempts[-1].reason if attempts else ""
-    if len(attempts) > max_restarts:
-        return f"restarted {max_restarts} times, the most allowed: {last}"
-    if len(attempts) > 1 and not any(attempt.added for attempt in attempts[-2:]):
-        return f"a restart added no rows: {last}"
-    return ""
+def why_not_again(attempts: Sequence[Attempt], job: str) -> str:
+    """Return why a job with work left may not start again: two starts in a row added nothing; else ""."""
+    last = [attempt for attempt in attempts if attempt.job == job][-2:]
+    if len(last) < 2 or any(attempt.added for attempt in last):
+        return ""
+    return f"a restart added no rows: {last[-1].reason}"
 
 
-def begin(run: Run, model: str, attempt: Attempt, max_restarts: int) -> str:
+def begin(run: Run, model: str, attempt: Attempt) -> str:
     """Record a start; return why its job may not start again, or "". Starts without an end are closed."""
-    record = read_model_record(run, model)
-    closed = {"outcome": "lost", "reason": "no end recorded", "rows_after": attempt.rows_before}
-    attempts = tuple(
-        before.model_copy(update=closed) if before.outcome == "running" else before
-        for before in record.attempts
-    )
-    reason = why_not_again([before for before in attempts if before.job == attempt.job], max_restarts)
-    state = "failed" if reason else "running"
-    started = attempts if reason else (*attempts, attempt)
-    _write_model_record(run, record, attempts=started, state=state, reason=reason)
-    return reason
+    before = read_model_record(run, model).attempts
+    lost = {"outcome": "lost", "reason": "no end recorded", "rows_after": attempt.rows_before}
+    closed = tuple(one.model_copy(update=lost) if one.outcome == "running" else one for one in before)
+    why_not = why_not_again(closed, attempt.job)
+    started = closed if why_not else (*closed, attempt)
+    _write(run, model, attempts=started, state="failed" if why_not else "running", reason=why_not)
+    return why_not
 
 
-def end(
-    run: Run,
-    model: str,
-    *,
-    rows: int,
-    outcome: Outcome,
-    reason: str,
-    streamed: Streamed | None,
-    max_restarts: int,
-) -> str:
+def end(run: Run, model: str, *, rows: int, outcome: Outcome, reason: str, streamed: Streamed | None) -> str:
     """Record the end of the last start; return why its job may not start again, or ""."""
-    record = read_model_record(run, model)
+    *earlier, last = read_model_record(run, model).attempts
     changed = {"ended": datetime.now(UTC), "rows_after": rows, "outcome": outcome, "reason": reason}
     if streamed is not None:
         changed |= {"counters": dict(streamed.counters), "seats": tuple(sorted(streamed.seats))}
-    attempts = (*record.attempts[:-1], record.attempts[-1].model_copy(update=changed))
-    of_job = [attempt for attempt in attempts if attempt.job == attempts[-1].job]
-    why_not = "" if outcome == "done" else why_not_again(of_job, max_restarts)
+    attempts = (*earlier, last.model_copy(update=changed))
+    why_not = "" if outcome == "done" else why_not_again(attempts, last.job)
     state = "done" if outcome == "done" else "failed" if why_not else "waiting"
-    _write_model_record(run, record, attempts=attempts, state=state, reason=why_not)
+    _write(run, model, attempts=attempts, state=state, reason=why_not)
     return why_not
 
 
 def give_up(run: Run, model: str, reason: str) -> None:
     """Record that a model cannot run; a start in progress is recorded as failed."""
-    record = read_model_record(run, model)
     failed = {"outcome": "failed", "reason": reason, "ended": datetime.now(UTC)}
     attempts = tuple(
         attempt.model_copy(update=failed) if attempt.outcome == "running" else attempt
-        for attempt in record.attempts
+        for attempt in read_model_record(run, model).attempts
     )
-    _write_model_record(run, record, attempts=attempts, state="failed", reason=reason)
+    _write(run, model, attempts=attempts, state="failed", reason=reason)
 
 
-def set_done(run: Run, record: ModelRecord) -> None:
+def set_done(run: Run, model: str) -> None:
     """Record a model as done."""
-    _write_model_record(run, record, state="done")
+    _write(run, model, state="done")
 
 
 def read_model_record(run: Run, model: str) -> ModelRecord:
     """Read the record of a model, empty if no job has started; InputError if the file is not a record."""
-    return _read(run.model_records / f"{model}.json", ModelRecord(model=model))
-
-
-def read_submission(run: Run) -> Submission:
-    """Read the submissions of a run, empty if there were none; InputError if the file is not a record."""
-    return _read(run.jobs / "jobs.json", Submission())
-
-
-def write_submission(run: Run, jobs: Sequence[Queued]) -> None:
-    """Add jobs to the record of the run's submissions."""
-    record = Submission(jobs=(*read_submission(run).jobs, *jobs))
-    disk.write_text(run.jobs / "jobs.json", record.model_dump_json(indent=1) + "\n")
-
-
-_Kind = TypeVar("_Kind", bound=_Record)
-
-
-def _read(path: Path, absent: _Kind) -> _Kind:
+    path = run.model_records / f"{model}.json"
     try:
-        return type(absent).model_validate_json(read_bytes(path))
+        return ModelRecord.model_validate_json(read_bytes(path))
     except FileNotFoundError:
-        return absent
+        return ModelRecord(model=model)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check it, or delete it") from None
     except ValidationError as error:
-        reason = error.errors()[0]["msg"]
-        raise InputError(f"{path}: no record of this run's jobs ({reason}); delete it") from None
+        raise InputError(f"{path}: no record of a model's jobs ({describe(error)}); delete it") from None
 
 
-def _write_model_record(run: Run, record: ModelRecord, **changed: object) -> None:
-    tree = record.model_copy(update=changed).model_dump(mode="json")
-    disk.write_text(run.model_records / f"{record.model}.json", json.dumps(tree, indent=1))
+def _write(run: Run, model: str, **changed: object) -> None:
+    record = read_model_record(run, model).model_copy(update=changed)
+    disk.write_text(run.model_records / f"{model}.json", record.model_dump_json(indent=1))

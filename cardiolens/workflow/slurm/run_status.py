@@ -14,16 +14,16 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.plan.missing import Missing, missing_in
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run, Store
+from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import store_of
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
-from cardiolens.workflow.slurm.jobs import mark_of
-from cardiolens.workflow.slurm.records import ModelRecord, read_model_record, read_submission
+from cardiolens.workflow.slurm.records import ModelRecord, read_model_record
 from cardiolens.workflow.steps.conclude import read_closing
 
 _WINDOW_SECONDS = 600.0  # averaging window of the rate
-_COLUMNS = ("model", "state", "where or why", "done / unique", "failed", "a second", "restarts", "left")
+_LEFT = ("model", "state", "where or why")
+_RIGHT = ("done / unique", "failed", "a second", "restarts", "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +44,31 @@ class ModelStatus:
         n_remaining = self.unique - self.done - self.failed
         return n_remaining / self.rate if self.rate and n_remaining else None
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as it is printed."""
+        left = "-" if self.seconds_left is None else str(timedelta(seconds=round(self.seconds_left)))
+        rate = f"{self.rate:.1f}" if self.rate else "-"
+        counts = (f"{self.done:,} / {self.unique:,}", str(self.failed), rate, str(self.restarts), left)
+        return (self.model, self.state, self.where, *counts)
+
 
 def status(run: Run) -> int:
     """Print one row per model; 0 if every planned request has a final completion, else 1."""
-    spec, submission = documents.read_configuration(run), read_submission(run)
-    alive = commands.alive(mark_of(run)) if shutil.which("squeue") and submission.jobs else []
-    queued = [(job, submission.find(job.id)) for job in alive]
+    spec = documents.read_configuration(run)
+    alive = commands.alive(run) if shutil.which("squeue") and any(run.jobs.glob("*.sbatch")) else []
     rows = [
-        _status(run, spec, model, [job for job, known in queued if known and known.model == model.name])
-        for model in spec.model
+        _status(run, spec, model, [job for job in alive if job.name == model.name]) for model in spec.model
     ]
-    _show(run, rows)
-    for job, known in queued:
-        if known is None or not known.model:
-            say(f"job {job.id} {known.step if known else ''} {job.state} {job.where}")
+    table = Table(title=f"status of {run.root}", title_justify="left")
+    for name in (*_LEFT, *_RIGHT):
+        table.add_column(name, justify="left" if name in _LEFT else "right")
+    for row in rows:
+        table.add_row(*row.cells)
+    console.print(table)
+    for job in alive:
+        if job.name in ("prepare", "score"):
+            say(f"job {job.id} {job.name} {job.state} {job.where}")
     if (closing := read_closing(run)) is not None:
         say(closing.line(datetime.now(UTC)))
     say(f"page: {run.page}" if run.page.exists() else "no page yet")
@@ -67,31 +78,33 @@ def status(run: Run) -> int:
 def _status(run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive]) -> ModelStatus:
     record = read_model_record(run, model.name)
     if not run.requests(model.name).is_dir():
-        state, where = ("failed", record.reason) if record.state == "failed" else ("not planned", "")
-        return ModelStatus(model.name, state, where or _where(alive), record.restarts)
+        state = "failed" if record.state == "failed" else "not planned"
+        return ModelStatus(model.name, state, record.reason or _where(alive), record.restarts)
     store = store_of(run, spec)
-    try:
-        model_key = _model_key(run, model, store)
+    try:  # a finished run has the key in its manifest, since the model's files may be gone
+        known = documents.read_manifest(run)["models"] if run.manifest.exists() else {}
+        facts = known.get(model.name)
+        model_key = str(facts["model_key"]) if facts else identify(model, store.models).model_key
     except InputError as error:
         return ModelStatus(model.name, "failed", str(error), record.restarts)
     remaining = missing_in(run, store, spec, model.name, model_key)
     written = tables.read(store.completions(model_key), schemas.COMPLETIONS, ("written_at",))
-    times = written["written_at"].to_pylist()
     started = record.attempts[-1].started if record.attempts else None
-    return status_of(record, remaining, alive, rate_of(times, datetime.now(UTC), started))
+    rate = rate_of(written["written_at"].to_pylist(), datetime.now(UTC), started)
+    return status_of(record, remaining, alive, rate)
 
 
 def status_of(record: ModelRecord, remaining: Missing, alive: Sequence[Alive], rate: float) -> ModelStatus:
     """Return the status of a planned model; `alive` are its live jobs."""
+    last = record.attempts[-1] if record.attempts else None
     if not remaining.left:
         state, where = "done", ""
     elif alive:
-        again = "starting again" if record.attempts else "queued"
+        again = "starting again" if last else "queued"
         state, where = again if alive[0].state == "PENDING" else "running", _where(alive)
     elif record.state == "failed":
         state, where = "failed", record.reason
     else:
-        last = record.attempts[-1] if record.attempts else None
         state, where = "not running", "" if last is None else f"last: {last.outcome} {last.reason}".rstrip()
     counts = remaining.done, remaining.unique, remaining.exhausted
     return ModelStatus(
@@ -102,28 +115,9 @@ def status_of(record: ModelRecord, remaining: Missing, alive: Sequence[Alive], r
 def rate_of(completions: Sequence[datetime], now: datetime, started: datetime | None) -> float:
     """Return completions per second over the last ten minutes, counted from `started` at the earliest."""
     since = max(now.timestamp() - _WINDOW_SECONDS, started.timestamp() if started else 0.0)
-    late = [moment for moment in completions if moment.timestamp() >= since]
-    return len(late) / max(1.0, now.timestamp() - since) if late else 0.0
+    late = sum(moment.timestamp() >= since for moment in completions)
+    return late / max(1.0, now.timestamp() - since)
 
 
 def _where(alive: Sequence[Alive]) -> str:
     return f"job {alive[0].id} {alive[0].where}" if alive else ""
-
-
-def _model_key(run: Run, model: ModelSpec, store: Store) -> str:
-    """The key of a model: of a finished run as it is recorded, since the model's files may be gone."""
-    if run.manifest.exists() and (facts := documents.read_manifest(run)["models"].get(model.name)):
-        return str(facts["model_key"])
-    return identify(model, store.models).model_key
-
-
-def _show(run: Run, rows: Sequence[ModelStatus]) -> None:
-    table = Table(title=f"status of {run.root}", title_justify="left")
-    for name in _COLUMNS:
-        table.add_column(name, justify="left" if name in _COLUMNS[:3] else "right")
-    for row in rows:
-        time_left = "-" if row.seconds_left is None else str(timedelta(seconds=round(row.seconds_left)))
-        rate = f"{row.rate:.1f}" if row.rate else "-"
-        cells = (row.model, row.state, row.where, f"{row.done:,} / {row.unique:,}")
-        table.add_row(*cells, str(row.failed), rate, str(row.restarts), time_left)
-    console.print(table)

@@ -3,13 +3,15 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pydantic import TypeAdapter
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import counted
@@ -26,18 +28,15 @@ from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.group import Outcome, current_cohort
 from cardiolens.study.shards import holds_part
 
-# Rows from workers to the driver, one per study; `record` is the JSON for cohort.json.
-OUTCOMES = pa.schema(
-    [
-        ("name", pa.string()),
-        ("record", pa.string()),
-        ("prepared", pa.bool_()),
-        ("error", pa.string()),
-        ("warnings", pa.list_(pa.string())),
-        ("n_bytes", pa.int64()),
-        ("fatal", pa.string()),  # a reason to end the run, e.g. a full disk
-    ]
-)
+IMAGES_A_PART = 192  # have about 100 MiB compressed
+_ROWS = pa.schema(
+    [("outcome", pa.string()), ("fatal", pa.string())]
+)  # JSON; why the run ends, e.g. a full disk
+_OUTCOME = TypeAdapter(Outcome)
+Group = dict[str, Any]
+"""The name of a part, and what is prepared into it."""
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,42 +59,95 @@ class Prepared:
         )
 
 
-def sorted_pairs(failed: dict[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return (study, error) pairs, sorted by study."""
-    return tuple(sorted(failed.items()))
+@dataclass
+class Preparation:
+    """Outcomes of studies while they are prepared: records of usable ones, errors of the others."""
+
+    records: dict[str, StudyRecord]
+    failed: dict[str, str]
+    strict: bool
+    started: float  # of time.monotonic()
+    prepared: int = 0
+    bytes_read: int = 0
+
+    def check(self) -> None:
+        """Raise InputError for the first failure where `strict`."""
+        for name, error in self.failed.items() if self.strict else ():
+            raise InputError(f"{name}: {error}")
+
+    def take(self, outcomes: Generator[Outcome, None, None]) -> None:
+        """Note each outcome as it comes."""
+        with closing(outcomes):
+            for outcome in outcomes:
+                self.bytes_read += outcome.n_bytes
+                if outcome.record is None:
+                    self.failed[outcome.name] = outcome.error
+                    self.check()
+                    continue
+                self.records[outcome.name] = outcome.record
+                self.prepared += outcome.prepared
+                for finding in outcome.record.found if outcome.prepared else ():
+                    log.info("%s: %s", outcome.name, finding)
+                for warning in outcome.warnings:
+                    log.warning("%s: %s", outcome.name, warning)
+
+    def done(self) -> Prepared:
+        """Log failures and the sum, and return it."""
+        for name, error in sorted(self.failed.items()):
+            log.error("%s: %s", name, error)
+        unchanged, seconds = len(self.records) - self.prepared, time.monotonic() - self.started
+        done = prepared_of(self.records, self.failed, self.prepared, unchanged, seconds, self.bytes_read)
+        log.info("%s", done)
+        return done
 
 
-def counts_of(records: Mapping[str, StudyRecord]) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    """Return study counts per warning, and per finding in the pixels; no study is named."""
-    return (
-        Counter(warning for record in records.values() for warning in record.warnings),
-        Counter(words for record in records.values() for words in record.found),
+def prepared_of(  # noqa: PLR0917
+    records: Mapping[str, StudyRecord],
+    failed: Mapping[str, str],
+    prepared: int,
+    unchanged: int,
+    seconds: float = 0.0,
+    bytes_read: int = 0,
+) -> Prepared:
+    """Count studies by warning and by finding in the pixels; no study is named there."""
+    warnings = Counter(warning for record in records.values() for warning in record.warnings)
+    found = Counter(words for record in records.values() for words in record.found)
+    return Prepared(prepared, unchanged, tuple(sorted(failed.items())), seconds, bytes_read, warnings, found)
+
+
+def outcomes_of(
+    groups: Sequence[Group], prepare: Callable[[Group], list[Outcome]]
+) -> Generator[Outcome, None, None]:
+    """Prepare groups with Ray Data, one part per task; yield outcomes as tasks end."""
+    import ray
+
+    rows = ray.data.from_items(list(groups), override_num_blocks=len(groups)).map_batches(
+        _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs={"prepare": prepare}
     )
+    try:
+        for row in rows.iter_rows():
+            if row["fatal"] is not None:
+                raise RunError(row["fatal"])
+            yield _OUTCOME.validate_json(row["outcome"])
+    except ray.exceptions.RayError as error:
+        raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
 
 
-def row_of(outcome: Outcome) -> dict[str, Any]:
-    """Convert an outcome to a row of OUTCOMES."""
-    return {
-        "name": outcome.name,
-        "record": None if outcome.record is None else outcome.record.model_dump_json(),
-        "prepared": outcome.prepared,
-        "error": outcome.error,
-        "warnings": list(outcome.warnings),
-        "n_bytes": outcome.n_bytes,
-    }
+def _prepare_batch(batch: pa.Table, prepare: Callable[[Group], list[Outcome]]) -> pa.Table:
+    rows: list[dict[str, Any]] = []
+    for group in batch.to_pylist():
+        try:
+            rows += [{"outcome": _OUTCOME.dump_json(outcome).decode()} for outcome in prepare(group)]
+        except (RunError, OSError) as error:
+            rows.append({"fatal": str(error)})
+    return pa.Table.from_pylist(rows, schema=_ROWS)
 
 
-def outcome_of(row: dict[str, Any]) -> Outcome:
-    """Convert a row of OUTCOMES to an outcome; RunError if the row is fatal."""
-    if row["fatal"] is not None:
-        raise RunError(row["fatal"])
-    record = None if row["record"] is None else StudyRecord.model_validate_json(row["record"])
-    return Outcome(row["name"], record, row["prepared"], row["error"], tuple(row["warnings"]), row["n_bytes"])
+def cpus_of_ray() -> int:
+    """Return the CPUs of the connected cluster."""
+    import ray
 
-
-IMAGES_A_PART = 192  # have about 100 MiB compressed
-
-log = logging.getLogger(__name__)
+    return int(ray.cluster_resources().get("CPU", 1))
 
 
 def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec) -> Prepared:
@@ -104,37 +156,30 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
     An unusable case or record is logged and left out; InputError with `strict`, or if none is usable.
     """
     started = time.monotonic()
-    _check_place(dataset, store)
+    if dataset.questions.absolute().parent != store.absolute():
+        raise InputError(
+            f"dataset.questions={dataset.questions}: the questions of {dataset.map} are made from its "
+            f"data, in the store; leave dataset.questions out, or name a file in {store}"
+        )
     data, current = _read(dataset), current_cohort(store, dataset.display)
-    source, usable, failed = data.source, data.cases, dict(data.failed)
-    _stop_if(failed, strict=strict or not usable)
-    reusable = _unchanged_records(source, usable, current, store)
-    touched = [case for case in usable if source.name_of(case.number) not in reusable]
-    records, prepared, bytes_read = dict(reusable), 0, 0
-    with closing(_outcomes(data, touched, store, strict, cluster)) as outcomes:
-        for outcome in outcomes:
-            bytes_read += outcome.n_bytes
-            if outcome.record is None:
-                failed[outcome.name] = outcome.error
-                _stop_if(failed, strict=strict)
-            else:
-                records[outcome.name] = outcome.record
-                prepared += 1
-    _stop_if(failed, strict=not records)
+    records = _unchanged_records(data, current, store)
+    preparation = Preparation(records, dict(data.failed), strict or not data.cases, started)
+    preparation.check()
+    touched = [case for case in data.cases if data.source.name_of(case.number) not in records]
+    if touched:
+        with ray_cluster(cluster):
+            preparation.take(_outcomes(data, touched, store, strict=strict))
+    preparation.strict = not records
+    preparation.check()
     data.write(dataset.questions, dataset.protocol)
     cohort = current.model_copy(
-        update={"studies": dict(sorted(records.items())), "failed": failed, "tried": {}}
+        update={"studies": dict(sorted(records.items())), "failed": preparation.failed, "tried": {}}
     )
     if cohort != current:
         write_cohort(store, cohort)
-    seconds = time.monotonic() - started
-    done = Prepared(prepared, len(reusable), sorted_pairs(failed), seconds, bytes_read)
-    for name, error in done.failed:
-        log.error("%s: %s", name, error)
     for reason, number in data.left_out.items():
         log.warning("%s: %d not asked: %s", dataset.name, number, reason)
-    log.info("%s", done)
-    return done
+    return preparation.done()
 
 
 def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
@@ -142,17 +187,8 @@ def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
     if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
         return False
     data, current = _read(dataset), current_cohort(store, dataset.display)
-    kept = _unchanged_records(data.source, data.cases, current, store)
+    kept = _unchanged_records(data, current, store)
     return len(kept) == len(data.cases) and current.failed == data.failed
-
-
-def _check_place(dataset: DatasetSpec, store: Path) -> None:
-    """Raise InputError if the questions would overwrite a file of the user."""
-    if dataset.questions.absolute().parent != store.absolute():
-        raise InputError(
-            f"dataset.questions={dataset.questions}: the questions of {dataset.map} are made from its "
-            f"data, in the store; leave dataset.questions out, or name a file in {store}"
-        )
 
 
 def _read(dataset: DatasetSpec) -> Benchmark:
@@ -166,68 +202,41 @@ def _read(dataset: DatasetSpec) -> Benchmark:
     return data
 
 
-def _stop_if(failed: dict[str, str], *, strict: bool) -> None:
-    for error in failed.values() if strict else ():
-        raise InputError(error)
-
-
-def _unchanged_records(
-    source: Source, usable: Sequence[Case], current: Cohort, store: Path
-) -> dict[str, StudyRecord]:
+def _unchanged_records(data: Benchmark, current: Cohort, store: Path) -> dict[str, StudyRecord]:
     """Return the records of unchanged cases whose shards exist."""
-    named_cases = [(source.name_of(case.number), case) for case in usable]
+    known = [(data.source.name_of(case.number), case) for case in data.cases]
+    records = [(name, case, current.studies[name]) for name, case in known if name in current.studies]
     return {
-        name: current.studies[name]
-        for name, case in named_cases
-        if name in current.studies
-        and is_current(source, case, current.studies[name])
-        and holds_part(store, current.studies[name])
+        name: record
+        for name, case, record in records
+        if is_current(data.source, case, record) and holds_part(store, record)
     }
 
 
 def _outcomes(
-    data: Benchmark, touched: Sequence[Case], store: Path, strict: bool, cluster: ClusterSpec
+    data: Benchmark, touched: Sequence[Case], store: Path, *, strict: bool
 ) -> Generator[Outcome, None, None]:
-    """Prepare cases with Ray Data, one part per task; yield outcomes as tasks end."""
-    if not touched:
-        return
-    with ray_cluster(cluster):
-        import ray
-
-        cpus = int(ray.cluster_resources().get("CPU", 1))
-        size = min(_at_once(touched), -(-len(touched) // cpus))
-        numbers = [case.number for case in touched]
-        groups: list[dict[str, Any]] = [
-            {"part": tables.part_name(), "cases": numbers[at : at + size]}
-            for at in range(0, len(numbers), size)
-        ]
-        options = {"source": data.source, "store": store.absolute(), "strict": strict}
-        options["by_number"] = ray.put({case.number: case for case in touched})
-        dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
-            _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
-        )
-        try:
-            yield from map(outcome_of, dataset.iter_rows())
-        except ray.exceptions.RayError as error:
-            raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
-
-
-def _at_once(cases: Sequence[Case]) -> int:
-    """Return how many cases a part takes."""
-    return max(1, IMAGES_A_PART * len(cases) // sum(len(case.images) for case in cases))
-
-
-def _prepare_batch(batch: pa.Table, source: Source, store: Path, strict: bool, by_number: Any) -> pa.Table:
+    """Prepare cases in groups of about as many images."""
     import ray
 
-    every = ray.get(by_number)
-    rows: list[dict[str, Any]] = []
-    for group in batch.to_pylist():
-        cases = [every[number] for number in group["cases"]]
-        try:
-            outcomes = prepare_group(store, group["part"], source, cases, strict=strict)
-        except (RunError, OSError) as error:
-            rows.append({"name": "", "fatal": str(error)})
-        else:
-            rows += map(row_of, outcomes)
-    return pa.Table.from_pylist(rows, schema=OUTCOMES)
+    most = max(1, IMAGES_A_PART * len(touched) // sum(len(case.images) for case in touched))
+    size = min(most, -(-len(touched) // cpus_of_ray()))
+    numbers = [case.number for case in touched]
+    groups = [
+        {"part": tables.part_name(), "cases": numbers[at : at + size]} for at in range(0, len(numbers), size)
+    ]
+    by_number = ray.put({case.number: case for case in touched})
+    prepare = partial(
+        _prepare, store=store.absolute(), source=data.source, by_number=[by_number], strict=strict
+    )
+    yield from outcomes_of(groups, prepare)
+
+
+def _prepare(
+    group: Group, *, store: Path, source: Source, by_number: list[Any], strict: bool
+) -> list[Outcome]:
+    import ray
+
+    every = ray.get(by_number[0])
+    cases = [every[number] for number in group["cases"]]
+    return prepare_group(store, group["part"], source, cases, strict=strict)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +28,14 @@ from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
 from cardiolens.study.shards import holds_part, read_volumes
 from cardiolens.workflow.steps.prepare_cases import (
-    OUTCOMES,
+    Group,
+    Preparation,
     Prepared,
     are_prepared,
-    counts_of,
-    outcome_of,
+    cpus_of_ray,
+    outcomes_of,
     prepare_cases,
-    row_of,
-    sorted_pairs,
+    prepared_of,
 )
 
 PART_PIXELS = 192 << 20  # about 128 MiB compressed
@@ -45,8 +45,6 @@ STUDIES_EXPECTED = (
     "python -m cardiolens.ingest source=... out=... makes such folders"
 )
 
-log = logging.getLogger(__name__)
-
 
 def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
     """Bring the shards of a store up to date with a folder of studies.
@@ -54,52 +52,27 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     A study that fails is logged and left out. InputError if there are no studies, or for the first failing
     study with `strict`; RunError if the store cannot be written.
     """
-    started = time.monotonic()
-    anatomy = anatomy_of(dataset.protocol)
-    display = anatomy.windows(dataset.display)
+    started, anatomy = time.monotonic(), anatomy_of(dataset.protocol)
     _check_names(dataset.windows, anatomy)
     if dataset.prepared_only:
         return _as_found(dataset, store)
     if dataset.source is not None:
         return prepare_cases(dataset, store, strict, cluster)
     studies, failed = _read_studies(dataset)
-    _stop_if(strict, failed)
-    current = current_cohort(store, display, anatomy)
+    current = _current(dataset, store)
     records = {s.study_id: current.studies[s.study_id] for s in studies if _is_current(s, current, store)}
-    unchanged, prepared, bytes_read = len(records), 0, 0
+    preparation = Preparation(records, failed, strict, started)
+    preparation.check()
     touched = [study for study in studies if study.study_id not in records]
     as_given = {study.study_id: failed_attempt(study) for study in touched}
-    options = {
-        "store": store.absolute(),
-        "windows": display,
-        "roots": dataset.roots,
-        "anatomy": anatomy,
-        "strict": strict,
-    }
-    with closing(_outcomes(touched, options, cluster)) as outcomes:
-        for outcome in outcomes:
-            _warn(outcome)
-            bytes_read += outcome.n_bytes
-            if outcome.record is None:
-                failed[outcome.name] = outcome.error
-                _stop_if(strict, failed)
-                continue
-            records[outcome.name] = outcome.record
-            prepared += outcome.prepared
-            unchanged += not outcome.prepared
-    known_failures = {name: as_given[name] for name in sorted(failed) if name in as_given}
-    _publish(
-        store,
-        current.model_copy(update={"studies": records, "failed": failed, "tried": known_failures}),
-        current,
-    )
+    if touched:
+        with ray_cluster(cluster):
+            preparation.take(_outcomes(touched, dataset, store, strict=strict))
+    update = {"studies": records, "failed": failed}
+    tried = {name: as_given[name] for name in sorted(failed) if name in as_given}
+    _publish(store, current.model_copy(update={**update, "tried": tried}), current)
     _check_same_pixels(store, dataset)
-    seconds = time.monotonic() - started
-    done = Prepared(prepared, unchanged, sorted_pairs(failed), seconds, bytes_read, *counts_of(records))
-    for name, error in done.failed:
-        log.error("%s: %s", name, error)
-    log.info("%s", done)
-    return done
+    return preparation.done()
 
 
 def _check_names(windows: Mapping[str, object], anatomy: Anatomy) -> None:
@@ -137,9 +110,7 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
     found = current.same_pixels
     pairs = same_pixels(store, read_volumes(store)) if found is None else found
     check_same_pixels(pairs, allowed=dataset.allow_same_pixels)
-    return Prepared(
-        0, len(current.studies), sorted_pairs(dict(current.failed)), 0.0, 0, *counts_of(current.studies)
-    )
+    return prepared_of(current.studies, current.failed, 0, len(current.studies))
 
 
 def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
@@ -166,18 +137,6 @@ def _features_batch(batch: pa.Table, store: Path, sight: Sight) -> pa.Table:
     for part in batch["part"].to_pylist():
         write_features(store, part, sight)
     return batch
-
-
-def _warn(outcome: Outcome) -> None:
-    for finding in outcome.record.found if outcome.prepared and outcome.record else ():
-        log.info("%s: %s", outcome.name, finding)
-    for warning in outcome.warnings:
-        log.warning("%s: %s", outcome.name, warning)
-
-
-def _stop_if(strict: bool, failed: dict[str, str]) -> None:
-    for name, error in failed.items() if strict else ():
-        raise InputError(f"{name}: {error}")
 
 
 def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
@@ -214,7 +173,7 @@ def _check_link(folder: Path, dataset: DatasetSpec) -> None:
         return
     raise InputError(
         "is a link that leads out of dataset.studies; expected a folder within it, or within "
-        "dataset.link_roots with dataset.allow_links=true; name its folder there or copy it"
+        "dataset.link_roots; name its folder there or copy it"
     )
 
 
@@ -275,48 +234,30 @@ def _check_same_pixels(store: Path, dataset: DatasetSpec) -> None:
 
 
 def _outcomes(
-    studies: Sequence[Study], options: dict[str, object], cluster: ClusterSpec
+    studies: Sequence[Study], dataset: DatasetSpec, store: Path, *, strict: bool
 ) -> Generator[Outcome, None, None]:
-    """Prepare studies with Ray Data, one part per task; yield outcomes as tasks end."""
-    if not studies:
-        return
-    with ray_cluster(cluster):
-        import ray
-
-        groups = _groups(studies, int(ray.cluster_resources().get("CPU", 1)))
-        dataset = ray.data.from_items(groups, override_num_blocks=len(groups)).map_batches(
-            _prepare_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
-        )
-        try:
-            yield from map(outcome_of, dataset.iter_rows())
-        except ray.exceptions.RayError as error:
-            raise RunError(f"preparing stopped ({str(error).splitlines()[0]}); run it again") from error
-
-
-def _groups(studies: Sequence[Study], cpus: int) -> list[dict[str, object]]:
-    """Group studies into parts of about 128 MiB, or smaller parts to use all CPUs."""
-    target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus))
-    return [
+    """Prepare studies in parts of about 128 MiB, or smaller ones to use all CPUs."""
+    anatomy = anatomy_of(dataset.protocol)
+    target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus_of_ray()))
+    groups = [
         {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}
         for group in by_pixels(studies, target)
     ]
+    yield from outcomes_of(
+        groups,
+        partial(
+            _prepare,
+            store=store.absolute(),
+            windows=anatomy.windows(dataset.display),
+            strict=strict,
+            roots=dataset.roots,
+            anatomy=anatomy,
+        ),
+    )
 
 
-def _prepare_batch(
-    batch: pa.Table, *, store: Path, windows: Windows, anatomy: Anatomy, roots: Sequence[Path], strict: bool
-) -> pa.Table:
-    rows: list[dict[str, Any]] = []
-    for group in batch.to_pylist():
-        try:
-            folders = [Path(folder) for folder in group["folders"]]
-            outcomes = prepare_group(
-                store, group["part"], folders, windows, strict=strict, roots=roots, anatomy=anatomy
-            )
-        except (RunError, OSError) as error:
-            rows.append({"name": "", "fatal": str(error)})
-        else:
-            rows += map(row_of, outcomes)
-    return pa.Table.from_pylist(rows, schema=OUTCOMES)
+def _prepare(group: Group, *, store: Path, windows: Windows, **options: Any) -> list[Outcome]:
+    return prepare_group(store, group["part"], [*map(Path, group["folders"])], windows, **options)
 
 
 def prepare_dataset(spec: SweepSpec) -> int:

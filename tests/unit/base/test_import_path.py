@@ -1,14 +1,11 @@
 """No module of the working folder runs in a command of ours, nor in the processes that it starts."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-from cardiolens.base.import_path import _module_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(sys.executable).with_name("cardiolens")
@@ -94,21 +91,6 @@ def test_the_installed_command_runs_no_package_of_its_own_name(hostile: Path) ->
     assert done.stderr.startswith("error: verify=.: is no release")
 
 
-@pytest.mark.parametrize(
-    ("words", "module"),
-    [
-        ("-m cardiolens.sweep", "cardiolens.sweep"),
-        ("-mcardiolens.sweep", "cardiolens.sweep"),
-        ("-uBm cardiolens -m other", "cardiolens"),
-        ("-X utf8 -W ignore -mother -m cardiolens", "other"),
-        ("-Xutf8 --check-hash-based-pycs never -m other", "other"),
-        ("-m", ""),
-    ],
-)
-def test_the_module_of_a_command_line(words: str, module: str) -> None:
-    assert _module_of(words.split()) == module
-
-
 @pytest.mark.full
 @pytest.mark.ray
 def test_workers_of_ray_import_nothing_from_the_working_folder(hostile: Path) -> None:
@@ -124,18 +106,6 @@ def test_workers_of_ray_import_nothing_from_the_working_folder(hostile: Path) ->
     done = run("-P", "-c", code, folder=hostile)
     assert done.stdout.split() == ["4"], done.stderr
     assert not (hostile.parent / "ran").exists()
-
-
-def test_a_module_that_came_from_the_folder_already_is_named(hostile: Path) -> None:
-    (hostile / "theirs.py").write_text("")
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import theirs; "
-        "sys.argv[0] = 'cardiolens'; import cardiolens; print('went on')"
-    )
-    done = run("-c", code, str(hostile), folder=hostile)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert re.fullmatch("error: .*/theirs.py: was imported in place of .*\n", done.stderr)
 
 
 def test_the_path_of_another_program_is_left_alone(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ COMMANDS: Mapping[str, Command] = {
     "medthinkvqa check": Command("jobs.medthinkvqa", ("file=x", "root=y"), ("check",), "split=all"),
     "medthinkvqa discussions": Command("jobs.medthinkvqa", ("run=x", "arm=a", "out=o"), ("discussions",)),
     "medthinkvqa judge": Command(
-        "jobs.medthinkvqa", ("steps=x", "root=y", "out=o", "model=tiny"), ("judge",), "judge=theirs"
+        "jobs.medthinkvqa", ("steps=x", "root=y", "out=o", "model=tiny"), ("judge",), "split=dev"
     ),
     "medthinkvqa rate": Command(
         "jobs.medthinkvqa", ("discussions=x", "root=y", "out=o", "model=tiny"), ("rate",), "split=all"

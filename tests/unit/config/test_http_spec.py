@@ -45,7 +45,6 @@ def test_the_shipped_example_is_legal() -> None:
         ("'model.served.http.base_url=https://host/v1?key=secret'", "without user, query"),
         ("+model.served.http.extra_body={user:somebody}", "may not hold user"),
         ("+model.served.http.extra_body={Seed:1}", "may not hold seed"),
-        ("+model.served.http.max_usd=5", "max_usd needs usd_per_million_input"),
         ("model.served.revision=null", "an http model needs revision"),
         ("+model.served.replicas=2", "raise http.max_in_flight"),
         ("+model.served.http.max_in_flight=0", "greater than 0"),
@@ -75,9 +74,7 @@ def test_a_budget_in_tokens_needs_known_image_tokens() -> None:
 def test_where_a_model_is_served_changes_nothing_of_what_is_asked(tmp_path: Path) -> None:
     elsewhere = sweep(
         "model.served.http.base_url=https://api.example.org/v1",
-        "+model.served.http.max_usd=1",
-        "+model.served.http.usd_per_million_input=1",
-        "+model.served.http.usd_per_million_output=2",
+        "+model.served.http.max_tokens_total=1",
     )
     assert run_of(elsewhere) == run_of(sweep())
     assert [arm.arm_id for arm in arms(elsewhere)] == [arm.arm_id for arm in arms(sweep())]

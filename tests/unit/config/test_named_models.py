@@ -35,8 +35,16 @@ def test_a_model_of_the_hub_is_read_from_its_snapshot(
 
 def test_a_model_that_is_not_here_has_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path))
-    (model,) = read_spec(["model=[hf:a/b-1]", "+model.b_1.max_num_seqs=4"]).model
-    assert (model.name, model.source, model.max_num_seqs, model.attention_heads) == ("b_1", "a/b-1", 4, None)
+    for word in ("model.b_1.max_num_seqs=4", "+model.b_1.max_num_seqs=4"):
+        (model,) = read_spec([word, "model=[hf:a/b-1]"]).model
+        assert (model.name, model.source, model.max_num_seqs) == ("b_1", "a/b-1", 4)
+        assert model.attention_heads is None
+
+
+@pytest.mark.parametrize("entries", ["hf:a/b,hf:c/b", "oracle,http:oracle@http://127.0.0.1:8000/v1"])
+def test_two_models_of_one_name_are_refused(entries: str) -> None:
+    with pytest.raises(InputError, match="another model is called"):
+        read_spec([f"model=[{entries}]"])
 
 
 def test_a_folder_of_weights_is_a_model(tmp_path: Path) -> None:

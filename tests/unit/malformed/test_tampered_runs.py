@@ -55,7 +55,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         outcome["questions_digest"] = judged.replies.questions_digest
         write_manifest(planned, {**counted, **outcome})
         (planned.run.root / "slurm").mkdir()
-        (planned.run.root / "slurm" / "jobs.json").write_text('{"jobs": []}')
         (planned.run.root / "groups").mkdir()
         (planned.run.root / "groups" / "uniform.json").write_text('{"model": "uniform", "attempts": []}')
         (planned.run.root / "groups" / "other.json").write_text("{}")
@@ -103,7 +102,7 @@ def test_a_run_that_nobody_touched_is_answered(verb: str, finished: Path, tmp_pa
     VERBS[verb](*copied(finished, tmp_path / "place"))
 
 
-JSON = ["manifest.json", "analyses.json", "configuration.json", "slurm/jobs.json", "groups/uniform.json"]
+JSON = ["manifest.json", "analyses.json", "configuration.json", "groups/uniform.json"]
 
 
 def with_value(name: str, at: int, value: object) -> Callable[[Run], None]:

@@ -1,17 +1,13 @@
 import json
 import logging
 import os
-from collections.abc import Mapping
-from typing import Annotated, Literal
 
 import numpy as np
 import pytest
-from pydantic import Field, ValidationError
 from study_folders import sha256, study, volume, voxels, write_nifti
 
 from cardiolens.base import stage_versions
 from cardiolens.base.errors import InputError
-from cardiolens.config.base import Spec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, failed_attempt, read_cohort, untouched, write_cohort
@@ -323,30 +319,6 @@ def test_the_cohort_names_every_file_that_was_read(known):
         },
         "sha256": sha256(path),
     }
-
-
-class _EarlierCohort(Spec):
-    """The keys of `cohort.json` before anatomies were files, and no others."""
-
-    schema_: Annotated[Literal["cohort-1"], Field(alias="schema")]
-    rules: int
-    window_pct: tuple[float, float]
-    windows: Mapping[str, tuple[float, float]]
-    studies: Mapping[str, Mapping[str, object]]
-    failed: Mapping[str, str]
-    tried: Mapping[str, object]
-    same_pixels: tuple[Mapping[str, object], ...] | None
-
-
-def test_an_earlier_version_reads_a_cohort_of_hearts_and_refuses_another_anatomy(known):
-    path = known / "store" / "cohort.json"
-    cohort = read_cohort(known / "store")
-    assert set(_EarlierCohort.model_validate_json(path.read_bytes()).studies) == {"A", "B"}
-    knee = cohort.organ.model_copy(update={"words": "knee MRI"})
-    write_cohort(known / "store", cohort.model_copy(update={"anatomy": knee}))
-    assert read_cohort(known / "store").anatomy.words == "knee MRI"
-    with pytest.raises(ValidationError, match="anatomy"):
-        _EarlierCohort.model_validate_json(path.read_bytes())
 
 
 def test_studies_are_grouped_by_pixels_in_order(tmp_path):

@@ -4,7 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 from study_folders import study, volume
 
 from cardiolens.base.errors import InputError
@@ -32,9 +31,9 @@ def place(tmp_path: Path) -> Path:
 
 
 def dataset(place: Path, *roots: str, allow: bool = True) -> DatasetSpec:
-    link_roots = tuple(place / root for root in roots)
+    link_roots = tuple(place / root for root in roots or ("studies",)) if allow else ()
     files = {"studies": place / "studies", "questions": place / "questions.jsonl"}
-    return DatasetSpec(name="own", **files, allow_links=allow, link_roots=link_roots)
+    return DatasetSpec(name="own", **files, link_roots=link_roots)
 
 
 def linked(place: Path, target: str | Path) -> Path:
@@ -76,7 +75,7 @@ def test_a_link_to_another_study_needs_permission_alone(place):
     assert outcome(place, dataset(place)).error == ""
     refusal = outcome(place, dataset(place, allow=False)).error
     assert "leads out of the study folder" in refusal
-    assert "or allow links with dataset.allow_links=true" in refusal
+    assert "or allow links with dataset.link_roots=[folder]" in refusal
 
 
 @pytest.mark.parametrize(
@@ -163,9 +162,4 @@ def test_a_study_folder_may_be_a_link_where_links_are_allowed(place):
     assert not _read_studies(dataset(place, "archive"))[1]
     _, failed = _read_studies(dataset(place, allow=False))
     assert "is a link that leads out of dataset.studies" in failed["S1"]
-    assert "dataset.allow_links=true" in failed["S1"]
-
-
-def test_folders_without_permission_are_a_mistake(place):
-    with pytest.raises(ValidationError, match=r"but allow_links is false; add dataset\.allow_links=true"):
-        dataset(place, "archive", allow=False)
+    assert "dataset.link_roots" in failed["S1"]

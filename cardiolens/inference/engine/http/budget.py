@@ -1,4 +1,4 @@
-"""Cap the tokens and the money that requests to a server may cost."""
+"""Cap the tokens that requests to a server may cost."""
 
 import os
 import re
@@ -96,10 +96,7 @@ class OwnAccount:
 
 
 class SpendingCap:
-    """The tokens spent on a model, checked against its caps.
-
-    Counts the tokens that replies report, and cached prompt tokens at full price: an upper bound of the bill.
-    """
+    """The tokens spent on a model, checked against its cap: prompt and output tokens that replies report."""
 
     def __init__(self, http: HttpSpec, account: Account) -> None:
         self._http = http
@@ -114,18 +111,9 @@ class SpendingCap:
         """Prompt and output tokens spent so far."""
         return sum(self._account.total())
 
-    @property
-    def usd(self) -> float:
-        """Price of the tokens spent so far; 0 if no price is declared."""
-        prompt, output = self._account.total()
-        prices = self._http.usd_per_million_input or 0.0, self._http.usd_per_million_output or 0.0
-        return (prompt * prices[0] + output * prices[1]) / 1e6
-
     def reached(self) -> str | None:
-        """Return a message that names the cap that is reached; None while below all caps."""
-        tokens, usd = self._http.max_tokens_total, self._http.max_usd
-        if tokens is not None and self.tokens >= tokens:
-            return f"max_tokens_total {tokens:,} is reached ({self.tokens:,} tokens)"
-        if usd is not None and self.usd >= usd:
-            return f"max_usd {usd:g} is reached ({self.usd:.2f} USD, {self.tokens:,} tokens)"
+        """Return a message that names the cap if it is reached; else None."""
+        most = self._http.max_tokens_total
+        if most is not None and self.tokens >= most:
+            return f"max_tokens_total {most:,} is reached ({self.tokens:,} tokens)"
         return None

@@ -246,7 +246,7 @@ def _account(http: HttpSpec, completions: Path) -> Account:
         return Ledger(completions, before)
     except OSError as error:
         reason = error.strerror or str(error)
-        if http.max_tokens_total is not None or http.max_usd is not None:
+        if http.max_tokens_total is not None:
             raise RunError(
                 f"{completions}: the tokens that sweeps spend cannot be kept there ({reason}), and a cap "
                 "needs them; use a store that can be written and locked (flock), or remove the cap"

@@ -9,10 +9,8 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.judges.reasoning import Reasoning
-from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
+from cardiolens.benchmarks.judges.reasoning import ERRORS, Reasoning, StepVerdict, read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import read_verdicts, requests
-from cardiolens.benchmarks.judges.step_verdict import ERRORS, StepVerdict
 from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.protocol.tasks.legal import constraint_of
@@ -126,7 +124,7 @@ def test_a_step_of_which_nobody_said_what_is_wrong_enters_no_kind_of_error(
         ({"explanation_steps": ["x"] * 16}, "explanation_steps is no list of 1 to 15 texts"),
         (
             {"explanation_steps_checks": [FACTUAL]},
-            "no list of one verdict for each of the 3 explanation_steps",
+            "no list of one verdict for each of the 3 steps",
         ),
         (
             {"explanation_steps_checks": [FACTUAL, FACTUAL, WRONG | {"error_types": ["Reasoning"]}]},
@@ -187,42 +185,27 @@ def test_two_cases_of_one_title_and_history_are_not_told_apart(tmp_path: Path) -
         read_reasoning(judged_file, source)
 
 
-def test_people_may_be_written_in_either_form(tmp_path: Path, source: Source) -> None:
-    own = {"is_factual": False, "is_critical": True, "error_types": ["Clinical Scenario"]}
-    line = {"case": 1, "steps": STEPS, "people": [own, WRONG, UNNAMED]}
-    (told,) = read_reasoning(written(tmp_path, [line], "steps.jsonl"), source)
-    assert told.by == "people"
-    assert told.given == (
-        StepVerdict(False, True, (ERRORS[2],)),
-        StepVerdict(False, False, (ERRORS[0], ERRORS[1])),
-        StepVerdict(False, True, None),
-    )
-
-
 def test_their_judge_is_shown_title_diagnosis_and_captions_and_no_options(source: Source) -> None:
     told = [Reasoning(1, 2, tuple(STEPS), None)]
-    (own,), (published,) = requests(source, told), requests(source, told, "published")
+    (published,) = requests(source, told)
     record = dict(records(source))[2]
     captions = {record[name] for name in record if name.endswith("_caption") and record[name]}
     assert record["title"] in published.prompt
-    assert record["title"] not in own.prompt
     for caption in captions:
         assert published.prompt.count(f"- {caption}\n") == 1, "each wording once, as theirs"
-        assert caption not in own.prompt
     assert f"diagnosis\n{record['correct_answer_text']}\nEND" in published.prompt
     others = [text for text in record["options"].values() if text != record["correct_answer_text"]]
-    assert all(text in own.prompt and text not in published.prompt for text in others)
+    assert all(text not in published.prompt for text in others)
     for text in (record["discussion"], record["IMAGING_FINDINGS"], record["CLINICAL_HISTORY"], STEPS[2]):
         assert text in published.prompt
     assert "Reasoning Err" in published.prompt
-    assert "Err" not in own.prompt
     assert constraint_of("schema", "report", (published.schema,), ()).schema == published.schema
 
 
 def test_a_reply_in_their_form_is_believed_whole_or_not_at_all() -> None:
     factual = FACTUAL | {"error_types": None}
     good = [factual, WRONG, factual | {"error_types": ["Reasoning Err"]}]
-    assert read_verdicts(json.dumps({"verdicts": good}), 3, "published") == (
+    assert read_verdicts(json.dumps({"verdicts": good}), 3) == (
         StepVerdict(True, True, ()),
         StepVerdict(False, False, (ERRORS[0], ERRORS[1])),
         StepVerdict(True, True, ()),  # as in their code, where the types of a factual step do not count
@@ -235,8 +218,7 @@ def test_a_reply_in_their_form_is_believed_whole_or_not_at_all() -> None:
         {"verdicts": [factual, WRONG | {"error_types": ["Reasoning"]}, factual]},
         {"verdicts": good, "why": "x"},
     ):
-        assert read_verdicts(json.dumps(reply), 3, "published") is None
-    assert read_verdicts(json.dumps({"verdicts": good}), 3) is None
+        assert read_verdicts(json.dumps(reply), 3) is None
 
 
 def test_the_command_reads_their_file_and_names_the_judge_of_its_agreement(
@@ -244,14 +226,12 @@ def test_the_command_reads_their_file_and_names_the_judge_of_its_agreement(
 ) -> None:
     path = written(tmp_path, [judged(source, 1, explanation_steps_checks=[FACTUAL, MISSING, WRONG])])
     reply = json.dumps({"verdicts": [FACTUAL | {"error_types": None}, WRONG, WRONG]})
-    monkeypatch.setattr(medthinkvqa, "execute_plan", lambda planned: None)
-    monkeypatch.setattr(medthinkvqa, "replies_of", lambda planned, asked: [reply] * len(asked))
+    monkeypatch.setattr(medthinkvqa, "ask", lambda sweep, asked: [reply] * len(asked))
     words = [f"steps={path}", f"root={source.root}", f"out={tmp_path / 'out'}", "model=uniform"]
-    assert medthinkvqa.main(["judge", *words, "judge=published"]) == 0
+    assert medthinkvqa.main(["judge", *words]) == 0
     said = capsys.readouterr().out
     assert "no verdict: 1 of 3 steps, which their judge left out" in said
     assert "\tby their judge\tby judge\t" in said
     assert "is_factual\t2\t1\t1\t1\t1.00" in said
-    (line,) = (tmp_path / "out" / "steps-uniform-published.jsonl").read_text().splitlines()
+    (line,) = (tmp_path / "out" / "steps-uniform.jsonl").read_text().splitlines()
     assert json.loads(line)["judge"][1]["error_types"] == ["Reasoning", "Image Understanding"]
-    assert medthinkvqa.main(["judge", *words, "judge=theirs"]) == 2

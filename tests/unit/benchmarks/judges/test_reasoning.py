@@ -12,10 +12,14 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.judges.reasoning import Reasoning
-from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
+from cardiolens.benchmarks.judges.reasoning import (
+    ERRORS,
+    PUBLISHED_ERRORS,
+    Reasoning,
+    StepVerdict,
+    read_reasoning,
+)
 from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
-from cardiolens.benchmarks.judges.step_verdict import ERRORS, StepVerdict
 from cardiolens.benchmarks.medthinkvqa import source_of
 from cardiolens.curation.asking.ask_texts import asking_spec, plan_texts, replies_of
 from cardiolens.curation.report_judge.reasoning_agreement import agreement
@@ -28,7 +32,7 @@ from cardiolens.inference.stream.replica import Replica
 from cardiolens.protocol.tasks.legal import constraint_of
 from tests.support.cases.example_cases import make_cases
 
-STEP = {"is_factual": True, "is_critical": False, "error_types": []}
+STEP = {"is_factual": True, "is_critical": False, "explanation": "Seen.", "error_types": None}
 LINE = {"case": 1, "steps": ["There is a disc.", "So it is dyslumia."], "people": [STEP, STEP]}
 RIGHT, WRONG = StepVerdict(True, True, ()), StepVerdict(False, True, (ERRORS[1],))
 
@@ -58,7 +62,7 @@ def written(folder: Path, *lines: Any) -> Path:
         ({"people": [STEP]}, "people is no list of one verdict for each of the 2 steps"),
         (
             {"people": [STEP, STEP | {"error_types": ["Typing"]}]},
-            'people, step 2: error_types is "Typing"; expected a list of Reasoning, Image Understanding',
+            'people, step 2: error_types is "Typing"; expected a list of Reasoning Err, Image Unders',
         ),
         ({"people": [STEP, STEP | {"is_factual": 1}]}, "people, step 2: is_factual is 1; expected true"),
         ({"people": ["yes", STEP]}, 'people, step 1: the verdict is "yes"; expected an object'),
@@ -84,15 +88,15 @@ def test_what_is_no_object_is_named_too(tmp_path: Path, source: Source, line: st
 def test_the_judge_is_told_answer_and_steps_and_never_what_people_said(
     tmp_path: Path, source: Source
 ) -> None:
-    people = [STEP | {"error_types": [ERRORS[3]]}, STEP]
+    people = [STEP | {"error_types": [PUBLISHED_ERRORS[3]]}, STEP]
     told = read_reasoning(written(tmp_path, LINE | {"case": 2, "people": people}), source)
     (asked,) = requests(source, told)
     (without,) = requests(source, [replace(told[0], given=None)])
     assert asked == without
-    for text in ("1. There is a disc.\n2. So it is dyslumia.", "\nB\nEND", "is the sign of"):
+    for text in ("1. There is a disc.\n2. So it is dyslumia.", "is the sign of"):
         assert text in asked.prompt
     assert constraint_of("schema", "report", (asked.schema,), ()).schema == asked.schema
-    assert json.loads(asked.schema)["properties"]["steps"]["minItems"] == 2
+    assert json.loads(asked.schema)["properties"]["verdicts"]["minItems"] == 2
 
 
 @pytest.mark.parametrize(
@@ -101,16 +105,16 @@ def test_the_judge_is_told_answer_and_steps_and_never_what_people_said(
         None,
         "",
         "true",
-        json.dumps({"steps": [STEP]}),
-        json.dumps({"steps": [STEP, STEP, STEP]}),
-        json.dumps({"steps": [STEP, STEP | {"why": "x"}]}),
-        json.dumps({"steps": [STEP, STEP], "why": "x"}),
-        json.dumps({"steps": [STEP, STEP]})[:-1],
+        json.dumps({"verdicts": [STEP]}),
+        json.dumps({"verdicts": [STEP, STEP, STEP]}),
+        json.dumps({"verdicts": [STEP, STEP | {"why": "x"}]}),
+        json.dumps({"verdicts": [STEP, STEP], "why": "x"}),
+        json.dumps({"verdicts": [STEP, STEP]})[:-1],
     ],
 )
 def test_a_reply_is_believed_whole_or_not_at_all(reply: str | None) -> None:
     assert read_verdicts(reply, 2) is None
-    assert read_verdicts(json.dumps({"steps": [STEP, STEP]}), 2) == (StepVerdict(True, False, ()),) * 2
+    assert read_verdicts(json.dumps({"verdicts": [STEP, STEP]}), 2) == (StepVerdict(True, False, ()),) * 2
 
 
 def test_agreement_is_that_of_the_steps_that_both_judged() -> None:
@@ -144,9 +148,11 @@ class Judge(Reader):
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         assert ask.constraint.schema
-        count = json.loads(ask.constraint.schema)["properties"]["steps"]["minItems"]
-        verdicts = [asdict(RIGHT if place % 2 == 0 else WRONG) for place in range(count)]
-        return Reply(text=json.dumps({"steps": verdicts}), finish_reason="stop")
+        count = json.loads(ask.constraint.schema)["properties"]["verdicts"]["minItems"]
+        wrong = STEP | {"is_factual": False, "is_critical": True, "error_types": [PUBLISHED_ERRORS[1]]}
+        right = STEP | {"is_critical": True}
+        verdicts = [wrong if place % 2 else right for place in range(count)]
+        return Reply(text=json.dumps({"verdicts": verdicts}), finish_reason="stop")
 
 
 def test_each_line_is_asked_once_through_the_stream(tmp_path: Path, source: Source) -> None:

@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating, rating_prompt, read_rating
-from cardiolens.benchmarks.judges.reasoning import Reasoning
-from cardiolens.benchmarks.judges.reasoning_files import read_reasoning
+from cardiolens.benchmarks.judges.reasoning import ERRORS, Reasoning, StepVerdict, read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import case_texts, prompt_of, read_verdicts, requests
-from cardiolens.benchmarks.judges.step_verdict import ERRORS, Form, StepVerdict
 from cardiolens.benchmarks.medthinkvqa import cases, source_of
 from cardiolens.curation.questions.model_guards import Guards
 from cardiolens.curation.questions.model_reader import NOT_STATED, SYSTEM, Group, groups, read_reply
@@ -97,10 +95,10 @@ def judges(prompt: str) -> str:
     """The stand-in as judge: it holds each step right that names a disc; moved, it holds all wrong."""
     _, data = split(prompt)
     steps = data.get("steps", "").split("\n")
-    right = {"is_factual": True, "is_critical": True, "error_types": []}
-    wrong = {"is_factual": False, "is_critical": False, "error_types": [ERRORS[0]]}
+    right = {"is_factual": True, "is_critical": True, "explanation": "Seen.", "error_types": None}
+    wrong = {**right, "is_factual": False, "is_critical": False, "error_types": [f"{ERRORS[0]} Err"]}
     return json.dumps(
-        {"steps": [right if "disc" in step and not is_moved(prompt) else wrong for step in steps]}
+        {"verdicts": [right if "disc" in step and not is_moved(prompt) else wrong for step in steps]}
     )
 
 
@@ -162,34 +160,29 @@ STEPS = ("There is a disc.", "So it is dyslumia.")
 VERDICTS = (StepVerdict(True, True, ()), StepVerdict(False, False, (ERRORS[0],)))
 
 
-CASES: dict[Form, dict[str, str]] = {
-    "own": {"history": "H.", "options": "A. x\nB. y", "answer": "B", "findings": "F.", "discussion": "D."},
-    "published": {
-        "title": "T.",
-        "history": "H.",
-        "findings": "F.",
-        "discussion": "D.",
-        "diagnosis": "y",
-        "captions": "- C.\n- E.",
-    },
+CASE = {
+    "title": "T.",
+    "history": "H.",
+    "findings": "F.",
+    "discussion": "D.",
+    "diagnosis": "y",
+    "captions": "- C.\n- E.",
 }
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
-@pytest.mark.parametrize(("form", "field"), [(form, name) for form, case in CASES.items() for name in case])
-def test_a_case_moves_no_judge(form: Form, field: str, injection: str) -> None:
-    case = CASES[form]
-    assert read_verdicts(judges(prompt_of(case, STEPS, form)), 2) == VERDICTS
-    order = planted(injection, prompt_of(case, STEPS, form))
-    prompt = prompt_of(case | {field: f"{case[field]}\n{order}"}, STEPS, form)
+@pytest.mark.parametrize("field", CASE)
+def test_a_case_moves_no_judge(field: str, injection: str) -> None:
+    assert read_verdicts(judges(prompt_of(CASE, STEPS)), 2) == VERDICTS
+    order = planted(injection, prompt_of(CASE, STEPS))
+    prompt = prompt_of(CASE | {field: f"{CASE[field]}\n{order}"}, STEPS)
     assert read_verdicts(judges(prompt), 2) == VERDICTS
 
 
 def test_the_fields_above_are_those_that_a_judge_is_shown(tmp_path: Path) -> None:
     make_cases(tmp_path, 1, 1)
     ((record, case_read),) = cases(source_of(tmp_path), {1}).values()
-    for form, case in CASES.items():
-        assert list(case_texts(record, case_read, form)) == list(case), "and in this order"
+    assert list(case_texts(record, case_read)) == list(CASE), "and in this order"
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
@@ -216,9 +209,9 @@ def rates(prompt: str) -> str:
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
-@pytest.mark.parametrize("field", [*CASES["published"], "sentences"])
+@pytest.mark.parametrize("field", [*CASE, "sentences"])
 def test_neither_a_case_nor_a_discussion_moves_its_judge(field: str, injection: str) -> None:
-    case, text = CASES["published"], "\n".join(f"{name}: It is a disc." for name in SECTIONS)
+    case, text = CASE, "\n".join(f"{name}: It is a disc." for name in SECTIONS)
     plain = rating_prompt(case, Discussion.of(1, 1, text))
     order = planted(injection, plain)
     if field == "sentences":  # on one line, as each sentence is, since more lines would be more sentences
@@ -236,9 +229,7 @@ def test_neither_a_case_nor_a_discussion_moves_its_judge(field: str, injection: 
 def test_a_reply_that_repeats_an_order_is_not_believed(injection: str) -> None:
     """What reads the replies takes one JSON object of the form that was asked for, and nothing beside it."""
     good = extracts(LGE.prompt(REPORT))
-    verdicts = judges(
-        prompt_of(dict.fromkeys(("history", "options", "answer", "findings", "discussion"), "x"), STEPS)
-    )
+    verdicts = judges(prompt_of(dict.fromkeys(CASE, "x"), STEPS))
     assert read_verdicts(verdicts, 2) == VERDICTS
     for reply in (f"{injection}\n{{}}", f"{{}}\n{injection}"):
         assert believed(REPORT, reply.replace("{}", good)) == []

@@ -42,7 +42,7 @@ from cardiolens.curation.review.review_server import review_server
 from cardiolens.show.local_server import LocalServer
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.sections.reliability import reliability
+from cardiolens.show.page.sections.run_setup import run_setup
 from cardiolens.storage.places import Run
 
 TOKEN = "t" * 32
@@ -170,12 +170,17 @@ def test_a_report_stands_beside_the_scores(
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
     facts = read_facts(Run(run.folder), [Run(run.folder)])
-    (table,) = (one for one in reliability(facts).tables if one.title == "Replies that a person read")
+    tables = run_setup(facts).tables
+    (table,) = (one for one in tables if one.title == "Replies that a person read")
     assert sorted(str(row[0]) for row in table.rows) == sorted(facts.models)
     (run.folder / "audit.json").write_text('{"models": 5}')
     with pytest.raises(InputError, match="make it anew with"):
         read_facts(Run(run.folder), [Run(run.folder)])
     (run.folder / "audit.json").unlink()
-    assert reliability(replace(facts, audits=())).notes == ()  # simulated readers write what the rules read
+    unknown = "is not known of this run"
+    notes = " ".join(
+        run_setup(replace(facts, audits=())).notes
+    )  # simulated readers write what the rules read
+    assert unknown not in notes
     real = replace(facts.arms[0], model="a")
-    assert "is not known of this run" in reliability(replace(facts, audits=(), arms=(real,))).notes[0]
+    assert unknown in " ".join(run_setup(replace(facts, audits=(), arms=(real,))).notes)

@@ -23,7 +23,7 @@ from cardiolens.inference.plan.planned_study import read_part_examples
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.export.dataset_export import write_dataset
@@ -184,7 +184,7 @@ def test_an_arm_with_examples_is_judged_and_says_how_many(root: Path) -> None:
     scores = {
         (row["arm_id"], row["scope"]): row["value"]
         for row in judged.scores.to_pylist()
-        if row["metric"] == "primary" and row["versus_arm_id"] is None
+        if row["metric"] == "primary"
     }
     assert scores[by_name["two"], "tier:1"] == pytest.approx(100)
     assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == ["standard", "two, 2 shots"]
@@ -216,7 +216,7 @@ def with_training(root: Path, training: int) -> Path:
                 volume_row(name, "cine_sax", 3, 6) | {"cohort": cohorts}, frame_rows(name, "cine_sax", 3, 6)
             )
             writer.end_study(keep=True)
-    record = StudyRecord(folder="", part="part-1.parquet", manifest_sha256="", files={})
+    record = StudyRecord(part="part-1.parquet", manifest_sha256="", files={})
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     return root
 

@@ -1,6 +1,5 @@
 """Batch scripts without a cluster: golden files, shell syntax, shellcheck, and the jobs of a placement."""
 
-import dataclasses
 import shutil
 import subprocess
 from functools import cache
@@ -25,18 +24,12 @@ SITES = {
         "cluster=slurm",
         "cluster.partition=gpu",
         "cluster.cpu_partition=cpu",
-        "cluster.account=mri",
-        "cluster.qos=long",
-        "cluster.constraint=a100|h100",
-        "cluster.exclude='n[03,07]'",
-        "cluster.gpu_request=gres",
-        "cluster.gpu_type=a100",
+        "cluster.gpu_request='--gres=gpu:a100:{}'",
         "cluster.memory_gib=200",
-        "cluster.cpu_memory_gib=16",
         "cluster.scratch=/scratch/local",
         "cluster.setup=['module load cuda/13','export HF_HOME=/shared/hf']",
         "cluster.python='apptainer exec --nv image.sif python'",
-        "cluster.sbatch=['--reservation=mri']",
+        "cluster.sbatch=['--account=mri','--constraint=a100|h100','--exclude=n[03,07]']",
     ],
 }
 JOBS = {
@@ -102,7 +95,7 @@ def test_each_model_is_a_job_with_what_its_engines_need_on_a_node() -> None:
         deployment("m", *[("n1",)] * 8),  # vLLM asks for two processors and one for each GPU of an engine
     ]
     jobs = jobs_of(deployments, cluster_of("slurm"), prepare=True)
-    assert [dataclasses.astuple(job) for job in jobs] == [
+    assert [tuple(job) for job in jobs] == [
         ("prepare", "", 1, 0, 8),
         ("model", "a", 1, 4, 10),
         ("model", "c", 2, 8, 12),
@@ -131,7 +124,7 @@ def test_times_are_read_as_slurm_writes_them(written: str, seconds: int) -> None
         ("cluster.time=tomorrow", "cluster"),
         ("cluster.time=43200", "in quotes"),
         ("cluster.partition='gpu # x'", "cluster"),
-        ("cluster.gpu_request=gpus", "gres"),
+        ("cluster.gpu_request=--gres=gpu:4", "gpu_request"),
         ("cluster.partitoin=gpu", "partitoin"),
     ],
 )

@@ -26,7 +26,6 @@ def studies(prepared_phantom: Path, tmp_path: Path) -> Path:
 def planned(sweep_of: Sweep, studies: Path) -> SweepSpec:
     words = ["model=[uniform]", "subtask=[C01]", "budget=[4]", "cluster=slurm", "mode=plan"]
     links = [
-        "++dataset.allow_links=true",
         f"++dataset.link_roots=[{(studies / 'PH-NORMAL').resolve().parent}]",
     ]
     return sweep_of(*words, f"dataset.studies={studies}", *links)

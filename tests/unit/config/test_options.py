@@ -1,0 +1,12 @@
+"""The number of options: a new one needs an old one to go, or a reason that is written here."""
+
+from bench.options import options
+
+MOST = 161  # of a sweep, an import and drafts together; 180 at the first count (issue 65 asks for 120)
+
+
+def test_there_are_no_more_options() -> None:
+    every = options()
+    assert len(every) == len(set(every))
+    assert "cluster.partition" in every
+    assert len(every) <= MOST
