@@ -131,7 +131,7 @@ def bare(out: Path, overrides: list[str]) -> None:
     llm = offline_engine(engine, alike | engine._engine_options())
     assert identity.folder is not None
     chat = Chat(identity.folder)
-    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     prompts, sampling = [], []
     began = time.monotonic()
     for study in chain.from_iterable(map(studies_of, reader(left.work))):

@@ -90,7 +90,7 @@ def bare(marks: Marks, words: list[str]) -> None:
     prompts = [engine._prompt(WARM, warm_frame)]
     llm.generate(prompts, [engine._sampling(WARM)], use_tqdm=False)
     marks.note("first answer")
-    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     prompts, sampling = [], []
     began = time.monotonic()
     for study in chain.from_iterable(map(studies_of, reader(left.work))):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.protocol.dialogue.samples import SAMPLED
+from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.show.notebook.run import FinishedRun
 
 SAMPLE = "audit_sample.json"

@@ -20,13 +20,8 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
-from cardiolens.inference.plan.planned_study import (
-    Lending,
-    PlannedQuestion,
-    check_examples,
-    lending,
-    training_patients,
-)
+from cardiolens.inference.plan.few_shot import Lending, check_examples, lending, training_patients
+from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
@@ -325,7 +320,7 @@ def _chosen(
             case_text = case_texts.get(row["study_id"])
             planned = replace(
                 question,
-                told=case_text,
+                case=case_text,
                 examples=examples,
                 suggestions=suggestions.get(row["qa_id"], {}),
             )

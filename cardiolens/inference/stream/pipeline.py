@@ -6,7 +6,7 @@ import queue
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -36,7 +36,6 @@ from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import Places, blocks, bounded, reserved
 from cardiolens.inference.stream.study_pieces import divided, most_waiting
-from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
 
@@ -130,21 +129,35 @@ def pipeline(
 
 
 def _loader(plan: Plan, model: ModelSpec) -> StudyLoader:
-    rendering, asking_back = Rendering(model.long_side), arms_asking_back(plan.spec)
-    return StudyLoader(plan.store.root, plan.volumes, rendering, model.told_questions, asking_back)
+    return StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side))
 
 
 def _replica_of(
     plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table]
 ) -> partial[Replica]:
-    parts = pc.unique(pa.concat_tables(work)["part"]).to_pylist()
+    arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
+    if model.engine == "http":
+        log.info("model %s is asked at %s", model.name, way_to(model.served))
+    make = partial(
+        make_engine,
+        model,
+        plan.identities[model.name],
+        deployment,
+        arms=arms,
+        max_frames=plan.most_frames[model.name],
+        completions=_completions(plan, model),
+        questions=plan.store.questions,
+    )
     return partial(
         Replica,
-        _maker(plan, model, deployment),
+        make,
         _completions(plan, model),
         _width(model),
         plan.spec.stream,
-        partial(known_steps, parts, _completions(plan, model)),
+        parts=pc.unique(pa.concat_tables(work)["part"]).to_pylist(),
+        questions=plan.store.questions,
+        asking_back=arms_asking_back(plan.spec),
+        told=model.told_questions,
         load_volume=_loader(plan, model).volume,
     )
 
@@ -174,48 +187,30 @@ def _blocks_in_flight(work: Sequence[pa.Table], width: int, most_studies: int) -
     return min(most, 1 + math.ceil(2 * width / (requests / len(work))))
 
 
-def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:
-    """Return a picklable function that makes the engine inside the actor."""
-    identity = plan.identities[model.name]
-    if model.engine == "vllm":
-        shows_videos = any(arm.prompt.cine == "video" for arm in plan.arms if arm.model.name == model.name)
-        most_frames = plan.most_frames[model.name]
-        return partial(_make_vllm, model, identity, most_frames, deployment, shows_videos=shows_videos)
-    if model.engine == "http":
-        log.info("model %s is asked at %s", model.name, way_to(model.served))
-        return partial(_make_http, model, _completions(plan, model))
-    if model.plugged and not model.simulated:
-        return partial(_make_plugged, model)
-    arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
-    return partial(_make_reader, model, plan.store.questions, arms)
-
-
-def _make_vllm(
+def make_engine(
     model: ModelSpec,
     identity: Identity,
-    max_frames: int,
     deployment: Deployment,
     *,
-    shows_videos: bool,
+    arms: Mapping[str, Arm],
+    max_frames: int,
+    completions: Path,
+    questions: Path,
 ) -> Engine:
-    from cardiolens.inference.engine.vllm_engine import VllmEngine
+    """Make the engine of a model, inside the actor: each imports what it needs there."""
+    if model.engine == "vllm":
+        from cardiolens.inference.engine.vllm_engine import VllmEngine
 
-    return VllmEngine(model, identity, max_frames, deployment, shows_videos=shows_videos)
+        shows_videos = any(arm.prompt.cine == "video" for arm in arms.values())
+        return VllmEngine(model, identity, max_frames, deployment, shows_videos=shows_videos)
+    if model.engine == "http":
+        from cardiolens.inference.engine.http.engine import HttpEngine
 
+        return HttpEngine(model, completions)
+    if model.plugged and not model.simulated:
+        from cardiolens.inference.engine.engine_plugin import open_engine
 
-def _make_http(model: ModelSpec, completions: Path) -> Engine:
-    from cardiolens.inference.engine.http.engine import HttpEngine
-
-    return HttpEngine(model, completions)
-
-
-def _make_plugged(model: ModelSpec) -> Engine:
-    from cardiolens.inference.engine.engine_plugin import open_engine
-
-    return open_engine(model)
-
-
-def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:
+        return open_engine(model)
     from cardiolens.inference.engine.readers import open_reader
 
     return open_reader(model, questions, arms)

@@ -264,7 +264,7 @@ def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> Non
         planned = plan_reading(sweep, sections, protocol)
         ((name, identity),) = planned.identities.items()
         work = missing_of(planned, name).work
-        loader = StudyLoader(planned.store.root, planned.volumes, Rendering(None), False)
+        loader = StudyLoader(planned.store.root, planned.volumes, Rendering(None))
         replica = Replica(lambda: engine, planned.store.completions(identity.model_key), 64, sweep.stream)
 
         async def run() -> None:
