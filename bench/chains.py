@@ -108,7 +108,7 @@ def compare(words: list[str], rounds: int, flat: Path) -> None:
 
 def _asked(planned: Any, left: Any) -> Pace:
     """Stream what is missing of the sweep's one model."""
-    from cardiolens.inference.placement.inventory import nodes_of_ray
+    from cardiolens.inference.placement.footprint import nodes_of_ray
     from cardiolens.inference.plan.candidates import place_sweep
     from cardiolens.inference.stream.execution import execute
 

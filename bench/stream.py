@@ -79,7 +79,7 @@ def engine_options(planned: Any) -> dict[str, Any]:
 def engine_of(planned: Any) -> Any:
     """Engine of the sweep's one model, not started."""
     from cardiolens.inference.engine.vllm_engine import VllmEngine
-    from cardiolens.inference.placement.inventory import nodes_to_plan_with
+    from cardiolens.inference.placement.footprint import nodes_to_plan_with
     from cardiolens.inference.plan.candidates import place_sweep
     from cardiolens.inference.plan.missing import missing
 

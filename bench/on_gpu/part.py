@@ -34,7 +34,7 @@ def stream(marks: Marks, words: list[str]) -> None:
 
     from bench.on_gpu.engine import make_marked
     from cardiolens.config.compose import read_spec
-    from cardiolens.inference.placement.inventory import nodes_of_ray
+    from cardiolens.inference.placement.footprint import nodes_of_ray
     from cardiolens.inference.plan.candidates import place_sweep
     from cardiolens.inference.plan.missing import missing_of
     from cardiolens.inference.plan.plan import plan

@@ -20,7 +20,7 @@ from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.models.token_counts import fault_of
-from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.parts import PART_ROWS
@@ -28,7 +28,7 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
 from cardiolens.inference.stream.execution import execute
 from cardiolens.inference.stream.progress import begin_watches
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster

@@ -1,7 +1,7 @@
 """Controls: changes of the frames or the question of a request; parts of other packages among them."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
@@ -11,11 +11,11 @@ import numpy as np
 from cardiolens.base.digest import digest_of
 from cardiolens.base.entry_points import PluginError, blamed, is_word, make
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.engine_plugin import open_engine
+from cardiolens.inference.engine.readers import open_engine
 from cardiolens.protocol.prompts.question import AskedQuestion, with_suggestion
 from cardiolens.protocol.prompts.template import Display
 from cardiolens.protocol.select.pool_selectors import open_selector
-from cardiolens.protocol.select.selection import Frame, Selection
+from cardiolens.protocol.select.route import Frame, Selection
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.study.structure import StudyStructure
 
@@ -48,8 +48,19 @@ def changed_selection(word: str, selection: Selection, structure: StudyStructure
     if selection.skipped is not None:
         return selection
     with blamed(word):
-        frames = tuple(open_control(word).frames(selection.frames, structure))
-    _check(word, _wrong_frames(frames, selection, structure))
+        frames = tuple(Frame(*frame) for frame in open_control(word).frames(selection.frames, structure))
+    volumes, most = structure.volumes, len(selection.frames)
+    in_study = all(
+        frame.volume_id in volumes
+        and 0 <= frame.idx < volumes[frame.volume_id].n_frames
+        and (frame.slice, frame.phase) == divmod(frame.idx, volumes[frame.volume_id].n_phases)
+        for frame in frames
+    )
+    if not in_study or not min(1, most) <= len(frames) <= most:
+        raise PluginError(
+            f"plugin {word}: shows {frames}; expected 1 to {most} frames of the study; its maker must correct "
+            "it"
+        )
     return replace(selection, frames=frames)
 
 
@@ -57,42 +68,16 @@ def _changed_question(word: str, question: AskedQuestion, qa_id: str) -> AskedQu
     """Return a question as a control of another package asks it; PluginError if it asks something else."""
     with blamed(word):
         changed = open_control(word).question(question, int(digest_of(qa_id)[:8], 16))
-    _check(word, _wrong_question(changed, question))
+        rest = replace(
+            changed, question=question.question, checklist=question.checklist, options=question.options
+        )
+        same = rest == question and sorted(changed.options) == sorted(question.options)
+    if not same or (question.answer_type == "ordinal" and changed.options != question.options):
+        raise PluginError(
+            f"plugin {word}: changes more of a question than its words, its checklist and the order of "
+            "options that are not ordinal; its maker must correct it"
+        )
     return changed
-
-
-def _check(word: str, problems: Iterator[str]) -> None:
-    for problem in problems:
-        raise PluginError(f"plugin {word}: {problem}; its maker must correct it")
-
-
-def _wrong_frames(frames: Sequence[object], selection: Selection, structure: StudyStructure) -> Iterator[str]:
-    if not frames and selection.frames:
-        yield "shows no frame; a request without frames is control blind"
-    if len(frames) > len(selection.frames):
-        yield f"shows {len(frames)} frames where {len(selection.frames)} were selected"
-    for frame in frames:
-        if not isinstance(frame, Frame):
-            yield f"shows a {type(frame).__name__} that is no Frame"
-            continue
-        volume = structure.volumes.get(frame.volume_id)
-        if volume is None or not 0 <= frame.idx < volume.n_frames:
-            yield f"shows frame {frame.idx} of {frame.volume_id!r}, which the study does not have"
-        elif (frame.slice, frame.phase) != divmod(frame.idx, volume.n_phases):
-            yield f"shows frame {frame.idx} of {frame.volume_id} as slice {frame.slice}, phase {frame.phase}"
-
-
-def _wrong_question(changed: object, question: AskedQuestion) -> Iterator[str]:
-    if not isinstance(changed, AskedQuestion):
-        yield f"returns a {type(changed).__name__} in the place of a question"
-        return
-    if sorted(changed.options) != sorted(question.options):
-        yield "changes the options of a question; it may only change their order"
-    if question.answer_type == "ordinal" and changed.options != question.options:
-        yield "changes the order of ordinal options, which the prompt speaks of; see control reversed_options"
-    for name in {field.name for field in fields(question)} - {"question", "options", "checklist"}:
-        if getattr(changed, name) != getattr(question, name):
-            yield f"changes {name} of a question"
 
 
 def check_plugins(spec: SweepSpec) -> None:

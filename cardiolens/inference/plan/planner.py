@@ -7,8 +7,7 @@ from functools import cache, partial
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.models.human_reader import readings_of
-from cardiolens.inference.models.identity import Identity
+from cardiolens.inference.models.identity import Identity, readings_of
 from cardiolens.inference.models.token_counts import Rendering, TokenCounter
 from cardiolens.inference.plan.chosen_frames import Choosing, largest_frames
 from cardiolens.inference.plan.control import BLANK, SHOWN, with_options
@@ -28,9 +27,8 @@ from cardiolens.protocol.prompts.frames import FLAG as VIDEO_FLAG
 from cardiolens.protocol.prompts.frames import count_videos
 from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
 from cardiolens.protocol.prompts.template import Style, Template, template_folders, template_for
-from cardiolens.protocol.tasks.catalogue import OPEN
+from cardiolens.protocol.tasks.catalogue import LESION, OPEN, is_twin
 from cardiolens.protocol.tasks.legal import constraint_of
-from cardiolens.protocol.tasks.twins import LESION, is_twin
 from cardiolens.storage.schemas import PLANNED
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor

@@ -167,7 +167,7 @@ def _pictures(rows: pa.StructArray) -> list[PictureRow]:
 
 
 def ask_of(row: AskRow, *, told: bool = False) -> Ask:
-    """Return the request of a row as an engine sees it; only an engine that is `told` sees arm and question."""
+    """Return the request of a row as an engine sees it; with `told`, the engine sees arm and question."""
     form = (
         row["answer_format"],
         row["answer_type"],

@@ -1,15 +1,17 @@
 """The Ray Data pipeline of one model: missing work → read and render → replicas → completions."""
 
+import asyncio
 import logging
 import math
 import queue
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,6 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.in_this_process import answers_here
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.loading import StallClock
 from cardiolens.inference.stream.messages import counters_of
@@ -41,6 +42,7 @@ from cardiolens.storage import tables
 
 if TYPE_CHECKING:
     from ray.data import Dataset
+
 
 log = logging.getLogger(__name__)
 
@@ -207,12 +209,10 @@ def make_engine(
         from cardiolens.inference.engine.http.engine import HttpEngine
 
         return HttpEngine(model, completions)
+    from cardiolens.inference.engine.readers import open_engine, open_reader
+
     if model.plugged and not model.simulated:
-        from cardiolens.inference.engine.engine_plugin import open_engine
-
         return open_engine(model)
-    from cardiolens.inference.engine.readers import open_reader
-
     return open_reader(model, questions, arms)
 
 
@@ -284,3 +284,57 @@ _REMEDIES = {
     "cluster.object_store_gib, lower stream.studies_in_flight, or free space in /tmp",
 }
 _WRAPPERS = ("ray.exceptions.UserCodeException", "UserCodeException")
+
+
+_MOST = 500  # requests; with more, the start of Ray no longer counts, and its readers keep up with any server
+
+
+def need_no_cluster(plan: Plan, remaining: Mapping[str, Missing]) -> bool:
+    """Return whether all missing requests are few and go to servers, or to readers without files beside them.
+
+    Not if a cluster was named.
+    """
+    models = plan.spec.model
+    answer_anywhere = [
+        model.name for model in models if model.http or model.simulated or model.engine == "person"
+    ]
+    return (
+        plan.spec.cluster.address is None
+        and any(model.http for model in models)
+        and all(not work.left or name in answer_anywhere for name, work in remaining.items())
+        and sum(work.left for work in remaining.values()) <= _MOST
+    )
+
+
+def answers_here(
+    make_replica: Callable[[], Replica], loader: StudyLoader, work: Sequence[pa.Table], in_flight: int
+) -> Iterator[pa.Table]:
+    """Yield PROGRESS rows of each block of work as it is finished, with `in_flight` blocks at once."""
+    with asyncio.Runner() as runner:
+        replica = make_replica()
+        waiting = iter(work)
+        running: set[asyncio.Task[pa.Table]] = set()
+        try:
+            while True:
+                for block in islice(waiting, in_flight - len(running)):
+                    task = runner.get_loop().create_task(_block(replica, loader, block))
+                    task.add_done_callback(_noticed)
+                    running.add(task)
+                if not running:
+                    return
+                finished, running = runner.run(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))
+                for task in finished:
+                    yield task.result()
+        finally:
+            runner.run(replica.close())
+
+
+def _noticed(task: "asyncio.Task[pa.Table]") -> None:
+    """Retrieve the error of a block that ends after another one has ended the run."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:
+    loaded = pa.concat_tables(await asyncio.to_thread(list, loader(block)))
+    return pa.concat_tables([progress async for progress in replica(loaded)])

@@ -1,9 +1,9 @@
 """Chains: requests in stages, where later prompts contain the replies to earlier ones.
 
-The plan declares a chain, with a mark in place of each value not known yet. The request of a stage and its key
-follow from the declaration and the earlier replies alone, so the stored completions decide how far a chain is;
-no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose frames
-depend on the replies; and `Samples`, independent replies to one question.
+The plan declares a chain, with a mark in place of each value not known yet. The request of a stage and its
+key follow from the declaration and the earlier replies alone, so the stored completions decide how far a
+chain is; no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose
+frames depend on the replies; and `Samples`, independent replies to one question.
 """
 
 import json

@@ -12,7 +12,7 @@ from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
-from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import Missing, missing_of

@@ -17,7 +17,7 @@ from PIL import Image
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
-from cardiolens.inference.engine.http.budget import OwnAccount, SpendingCap
+from cardiolens.inference.engine.http.budget import reached_cap
 from cardiolens.inference.engine.http.engine import body, data_url, messages
 from cardiolens.inference.engine.http.gate import Gate, Window
 from cardiolens.inference.engine.http.http_reply import (
@@ -154,14 +154,11 @@ def test_cost_is_counted_in_tokens_and_money() -> None:
     served = model(
         max_usd=1, max_tokens_total=900_000, usd_per_million_input=1.5, usd_per_million_output=10
     ).served
-    budget = SpendingCap(served, OwnAccount((400_000, 30_000)))
-    assert budget.usd == pytest.approx(0.9)
-    assert budget.reached() is None
-    budget.spend(0, 10_000)
-    assert budget.reached() == "max_usd 1 is reached (1.00 USD, 440,000 tokens)"
-    budget.spend(460_000, 0)
-    assert budget.reached() == "max_tokens_total 900,000 is reached (900,000 tokens)"
-    assert SpendingCap(model().served, OwnAccount((10**12, 10**12))).reached() is None
+    assert reached_cap(served, (400_000, 30_000)) is None
+    assert reached_cap(served, (400_000, 40_000)) == "max_usd 1 is reached (1.00 USD, 440,000 tokens)"
+    most = "max_tokens_total 900,000 is reached (900,000 tokens)"
+    assert reached_cap(served, (860_000, 40_000)) == most
+    assert reached_cap(model().served, (10**12, 10**12)) is None
 
 
 def test_frames_stand_where_the_text_has_their_places() -> None:
