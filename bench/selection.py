@@ -13,7 +13,8 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.features import volume_features
-from cardiolens.protocol.select.route import Frame, Route
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

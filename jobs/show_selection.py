@@ -26,7 +26,8 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import Features
 from cardiolens.protocol.select.features import check_encoders, sights_of
-from cardiolens.protocol.select.route import Frame, Route, Selection, record
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Frame, Selection, record
 from cardiolens.protocol.select.study_folder import LookedAt, Pixels, declared_structure, look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.anatomy import anatomy_of

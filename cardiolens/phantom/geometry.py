@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.phantom.parameters import Parameters
-from cardiolens.protocol.tasks.truth import SEGMENTS
+from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -24,7 +24,7 @@ from cardiolens.phantom.tissue import (
     surroundings,
     tissue,
 )
-from cardiolens.protocol.tasks.truth import SEGMENTS
+from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Frames = NDArray[np.int16]  # (frame, row, column), slice by slice; the phase runs fastest
 Masks = NDArray[np.uint8]

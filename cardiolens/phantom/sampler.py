@@ -11,8 +11,8 @@ from cardiolens.phantom.draws import Draws, study_seed
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import Parameters
 from cardiolens.phantom.truth_labels import GuardBandError, truth
-from cardiolens.protocol.tasks.catalogue import twin_of
 from cardiolens.protocol.tasks.truth import Truth
+from cardiolens.protocol.tasks.twins import twin_of
 
 MAX_TRIES = 400
 _SPREAD = 0.06

@@ -26,10 +26,8 @@ from cardiolens.phantom.measure import Measures, measure
 from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
 from cardiolens.phantom.planes import View, heights, views
 from cardiolens.phantom.signal import uptake_share
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
 from cardiolens.protocol.tasks.truth import (
-    LEVELS,
-    SEGMENTS,
-    WALL_SEGMENTS,
     Chambers,
     Details,
     Layer,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.protocol.tasks.lexicon import Phrase, Tag, phrases
+from cardiolens.protocol.tasks.lexicon import Tag
+from cardiolens.protocol.tasks.phrases import Phrase, phrases
 from cardiolens.study.protocol_folder import read_yaml
 
 _CUES = (

@@ -7,7 +7,7 @@ from cardiolens.config.model import Sampling
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.inference.engine.readers import AnswerKey
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.select.route import Frame
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

@@ -18,7 +18,7 @@ from cardiolens.benchmarks.judges.reasoning import lines_of
 from cardiolens.benchmarks.judges.reasoning_judge import case_texts
 from cardiolens.benchmarks.medthinkvqa import cases
 from cardiolens.protocol.prompts.case_prompts import MOST_VALUE, VALUES, sections_of, sentences_of
-from cardiolens.protocol.prompts.question import TextRequest
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.storage.schemas import FRAME
 
 MOST_SENTENCES = 120  # of a discussion that is judged

@@ -24,7 +24,7 @@ from cardiolens.benchmarks.judges.step_verdict import (
     step_verdict,
 )
 from cardiolens.benchmarks.medthinkvqa import LETTERS, cases
-from cardiolens.protocol.prompts.question import TextRequest
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.storage.schemas import FRAME
 
 _NONE = "not given"

@@ -12,16 +12,8 @@ from cardiolens.curation.masks.labels import LabelMap, LesionKind, Tissue
 from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Mask, Masked, Stack
 from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
-from cardiolens.protocol.tasks.truth import (
-    LEVELS,
-    SIX_WALLS,
-    WALL_SEGMENTS,
-    WALLS,
-    Lesion,
-    oedema_distribution,
-    touched,
-    wall_distribution,
-)
+from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, WALL_SEGMENTS, WALLS, touched
+from cardiolens.protocol.tasks.truth import Lesion, oedema_distribution, wall_distribution
 
 MUSCLE_G_PER_ML = 1.05
 _BASE_POINTS = 6.5  # most EF points gained by a slice that the base leaves in systole (10.5)

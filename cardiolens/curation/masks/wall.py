@@ -12,7 +12,7 @@ from scipy import ndimage
 
 from cardiolens.curation.masks.labels import WALL, Tissue
 from cardiolens.curation.masks.mask_stack import Mask, Stack
-from cardiolens.protocol.tasks.truth import SEGMENTS
+from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from math import comb
 from typing import Any
 
 from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.protocol.prompts.question import TextRequest
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import Question
 

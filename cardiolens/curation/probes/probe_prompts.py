@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.protocol.prompts.question import TextRequest
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.questions import Question
 
 ORDERS = 3

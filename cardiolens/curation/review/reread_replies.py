@@ -16,7 +16,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import asking_spec, execute_plan, plan_texts, replies_of
 from cardiolens.curation.review.replies import Place, ReplyView, judged_choices, shown_replies
-from cardiolens.protocol.prompts.question import TextRequest
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.show.notebook.run import FinishedRun
 
 _SYSTEM = (

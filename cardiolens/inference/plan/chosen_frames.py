@@ -11,7 +11,7 @@ from cardiolens.inference.plan.turns import Direct, Draft
 from cardiolens.protocol.dialogue.chain import Chain, Choice, Offer
 from cardiolens.protocol.prompts.frame_request_prompt import Turns, asking, listed, offered
 from cardiolens.protocol.prompts.frames import CaptionLevel
-from cardiolens.protocol.select.route import Frame
+from cardiolens.protocol.select.selection import Frame
 
 if TYPE_CHECKING:
     from hashlib import blake2b

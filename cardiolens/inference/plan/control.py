@@ -15,7 +15,7 @@ from cardiolens.inference.engine.readers import open_engine
 from cardiolens.protocol.prompts.question import AskedQuestion, with_suggestion
 from cardiolens.protocol.prompts.template import Display
 from cardiolens.protocol.select.pool_selectors import open_selector
-from cardiolens.protocol.select.route import Frame, Selection
+from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.study.structure import StudyStructure
 
@@ -58,8 +58,8 @@ def changed_selection(word: str, selection: Selection, structure: StudyStructure
     )
     if not in_study or not min(1, most) <= len(frames) <= most:
         raise PluginError(
-            f"plugin {word}: shows {frames}; expected 1 to {most} frames of the study; its maker must correct "
-            "it"
+            f"plugin {word}: shows {frames}; expected 1 to {most} frames of the study; its maker must "
+            "correct it"
         )
     return replace(selection, frames=frames)
 

@@ -11,7 +11,7 @@ from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, change
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.select.choose import choose, fitting
 from cardiolens.protocol.select.feature_store import Features
-from cardiolens.protocol.select.route import Frame, Selection
+from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
 

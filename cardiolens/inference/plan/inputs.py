@@ -27,18 +27,11 @@ from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.features import Sight, sights_of
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.tasks.catalogue import (
-    LESION,
-    TWIN,
-    Catalogue,
-    Subtask,
-    is_twin,
-    load_catalogue,
-    original_of,
-)
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.quantity import PHASE
 from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, evidence_of
 from cardiolens.protocol.tasks.questions import count_withheld, given_questions, questions_table
+from cardiolens.protocol.tasks.twins import LESION, TWIN, is_twin, original_of
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.anatomy import check_heart
 from cardiolens.study.cohort import COHORT_NAME, read_cohort

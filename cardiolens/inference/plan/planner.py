@@ -27,8 +27,9 @@ from cardiolens.protocol.prompts.frames import FLAG as VIDEO_FLAG
 from cardiolens.protocol.prompts.frames import count_videos
 from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
 from cardiolens.protocol.prompts.template import Style, Template, template_folders, template_for
-from cardiolens.protocol.tasks.catalogue import LESION, OPEN, is_twin
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.protocol.tasks.twins import LESION, is_twin
 from cardiolens.storage.schemas import PLANNED
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor

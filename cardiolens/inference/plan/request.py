@@ -14,7 +14,8 @@ from cardiolens.config.model import Sampling
 from cardiolens.protocol.dialogue.chain import Chain, Choice
 from cardiolens.protocol.prompts.case_prompts import CaseText
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.select.route import Frame, Route
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import REQUESTS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.protocol.dialogue.chain import mark
 from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.select.route import Frame
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
 
 Gold = Literal["none", "captions", "findings"]

@@ -16,7 +16,7 @@ from cardiolens.protocol.dialogue.chain import (
 from cardiolens.protocol.prompts.frames import CaptionLevel, captions, word_of_phase, words_of
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Closing, Template, question_block
-from cardiolens.protocol.select.route import Frame
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 _NUMBER = 7_777_777  # trial number of frames: shows where a template writes it

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Literal, TypeVar
 
 from cardiolens.protocol.select.clinical import key_layers
-from cardiolens.protocol.select.route import Frame
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

@@ -194,14 +194,3 @@ def with_suggestion(question: AskedQuestion, key: str | None) -> AskedQuestion:
     letter, text = question.displayed[question.keys.index(key)]
     form = words().suggestions["several" if question.answer_type == "multi" else "one"]
     return replace(question, question=form.format(question=question.question, letter=letter, text=text))
-
-
-@dataclass(frozen=True, slots=True)
-class TextRequest:
-    """A question about a text; its reply is JSON that conforms to a schema."""
-
-    text_id: str
-    name: str  # of the question, among those on the same text
-    system: str
-    prompt: str
-    schema: str

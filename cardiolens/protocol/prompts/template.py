@@ -18,7 +18,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_text
 from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
 from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind, words
-from cardiolens.protocol.select.route import Frame
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import HEART, anatomy_of
 from cardiolens.study.protocol_folder import DATA, lineage

@@ -9,7 +9,8 @@ from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.clinical import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
-from cardiolens.protocol.select.route import Frame, Route, Routed, Selection, Source, Volumes, resolve
+from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve
+from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.structure import StudyStructure
 
 LADDER = (8, 16, 32, 64)  # budgets of 5.1; a nested order puts their frames first

@@ -10,17 +10,8 @@ from itertools import chain, zip_longest
 from typing import Literal
 
 from cardiolens.protocol.select import cine
-from cardiolens.protocol.select.route import (
-    Frame,
-    Routed,
-    Source,
-    Volumes,
-    center_out,
-    deal,
-    even,
-    pick,
-    pick_all,
-)
+from cardiolens.protocol.select.route import Routed, Source, Volumes
+from cardiolens.protocol.select.selection import Frame, center_out, deal, even, pick, pick_all
 from cardiolens.study.anatomy import Cascade
 from cardiolens.study.structure import VolumeStructure
 

@@ -11,7 +11,8 @@ from cardiolens.base.entry_points import PluginError, blamed, make
 from cardiolens.base.errors import InputError
 from cardiolens.config.plugin_words import Options
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.route import Frame, Volumes, even, pick_all, pick_idx
+from cardiolens.protocol.select.route import Volumes
+from cardiolens.protocol.select.selection import Frame, even, pick_all, pick_idx
 
 _Digests = tuple[tuple[bytes, int], ...]
 

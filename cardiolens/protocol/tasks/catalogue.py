@@ -388,23 +388,3 @@ def _parent_problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> lis
 
 # subtasks that ask whether anything is abnormal; the first option means no (8.4, conservatism)
 GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})
-
-
-LESION = "lesion"  # the control that asks the questions on twins, which no other arm asks
-_SUFFIX = "-without-lesion"
-TWIN = f"{_SUFFIX}$"  # regular expression of the studies that are twins
-
-
-def twin_of(study_id: str) -> str:
-    """Return the name of a study's twin."""
-    return study_id + _SUFFIX
-
-
-def is_twin(study_id: str) -> bool:
-    """Return whether a study is another one's twin."""
-    return study_id.endswith(_SUFFIX)
-
-
-def original_of(twin: str) -> str:
-    """Return the study or the question of which a twin, or a question on one, is the twin."""
-    return twin.replace(_SUFFIX, "", 1)

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.protocol.prompts.question import LEADING
-from cardiolens.protocol.tasks.catalogue import LESION
+from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.run_results.judged_arms import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
 from cardiolens.score.statistics.factors import control_pairs

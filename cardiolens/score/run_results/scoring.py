@@ -14,8 +14,9 @@ from cardiolens.base.phases import begin, phase
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
-from cardiolens.protocol.tasks.catalogue import LESION, load_catalogue
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import count_withheld, is_withheld
+from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.claims.declared_question import DeclaredQuestion

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.phrasing import counted
-from cardiolens.protocol.tasks.catalogue import original_of
+from cardiolens.protocol.tasks.twins import original_of
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cardiolens.phantom.draws import Draws
-from cardiolens.protocol.tasks.truth import LEVELS, SEGMENTS, WALL_SEGMENTS
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
 from tests.support.free_text.templates import Style, words
 
 _CAP = 17

@@ -14,7 +14,8 @@ from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import study
 from cardiolens.phantom.signal import FULL_SCALE
-from cardiolens.protocol.tasks.truth import LEVELS, SIX_WALLS, findings, touched
+from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, touched
+from cardiolens.protocol.tasks.truth import findings
 
 MUSCLE = tuple(range(1, 18))
 BRIGHT = tuple(codes.LESION + number for number in MUSCLE)

@@ -14,7 +14,8 @@ from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
-from cardiolens.protocol.tasks.truth import LEVELS, WALLS, findings, touched
+from cardiolens.protocol.tasks.segments import LEVELS, WALLS, touched
+from cardiolens.protocol.tasks.truth import findings
 
 MIDDLES = {1: 90, 2: 150, 3: 210, 4: 270, 5: 330, 6: 30}  # degrees of the six walls; four at the apical level
 SECTOR = 12.0  # degrees to either side

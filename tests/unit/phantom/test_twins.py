@@ -13,7 +13,7 @@ from cardiolens.config.dataset import PhantomSpec, Windows
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.phantom import codes
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.protocol.tasks.catalogue import is_twin, twin_of
+from cardiolens.protocol.tasks.twins import is_twin, twin_of
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render

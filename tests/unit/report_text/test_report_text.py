@@ -7,7 +7,7 @@ import yaml
 
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.lexicon import phrases
+from cardiolens.protocol.tasks.phrases import phrases
 from cardiolens.report_text.extract import extract
 from cardiolens.report_text.findings import findings
 from cardiolens.report_text.sections import sentence_at, sentences

@@ -1,7 +1,7 @@
 """Section on open questions: numbers beside a constant reader, and names in rankings."""
 
 from cardiolens.protocol.prompts.question import LEADING
-from cardiolens.protocol.tasks.catalogue import LESION
+from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.statistics import open_scores as scores
 from cardiolens.show.page.columns import (
     COUNTS,

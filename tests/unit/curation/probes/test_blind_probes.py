@@ -13,7 +13,7 @@ from cardiolens.config.compose import read_questions_spec
 from cardiolens.curation.probes.blind_probes import probe, probe_drafts
 from cardiolens.curation.probes.probe_prompts import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.prompts.question import TextRequest
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.questions import given_questions
 from tests.unit.curation.questions.report_folders import lines
 

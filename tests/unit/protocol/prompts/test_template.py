@@ -18,7 +18,7 @@ from cardiolens.protocol.prompts.template import (
     template_folders,
     template_for,
 )
-from cardiolens.protocol.select.route import pick
+from cardiolens.protocol.select.selection import pick
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

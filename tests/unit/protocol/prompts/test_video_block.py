@@ -16,7 +16,7 @@ from cardiolens.protocol.prompts.frames import (
     shots,
     video_block,
 )
-from cardiolens.protocol.select.route import Frame, pick, pick_idx
+from cardiolens.protocol.select.selection import Frame, pick, pick_idx
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, structures

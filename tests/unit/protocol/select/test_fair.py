@@ -14,7 +14,8 @@ from cardiolens.config.sweep import parse
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.route import Route, Selection, resolve
+from cardiolens.protocol.select.route import Route, resolve
+from cardiolens.protocol.select.selection import Selection
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 from tests.unit.protocol.select.test_properties import study

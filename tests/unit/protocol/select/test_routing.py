@@ -7,7 +7,8 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.route import Route, Selection, record
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Selection, record
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

@@ -5,7 +5,8 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose, fitting
-from cardiolens.protocol.select.route import Route, Selection
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Selection
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 STUDY = StudyStructure("PH-0001", {"cine_sax": VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9)})

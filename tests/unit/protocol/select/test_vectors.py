@@ -5,7 +5,8 @@ import pytest
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.clinical import settle, split
-from cardiolens.protocol.select.route import Route, Selection, center_out, even
+from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.select.selection import Selection, center_out, even
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 

@@ -4,11 +4,8 @@ import pytest
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks, records
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, TERRITORIES, WALLS
 from cardiolens.protocol.tasks.truth import (
-    LEVELS,
-    SEGMENTS,
-    TERRITORIES,
-    WALLS,
     Chambers,
     Details,
     Lesion,

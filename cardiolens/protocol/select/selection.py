@@ -1,0 +1,94 @@
+"""Selections: the frames that selectors return, in the order shown, with flags."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cardiolens.study.structure import VolumeStructure
+
+SCHEMA = "selection-1"
+_SUBSTITUTED = "substituted:"
+
+
+class Frame(NamedTuple):
+    """One frame of a study in canonical ranks, and the step of the rule that chose it, from 1."""
+
+    volume_id: str
+    idx: int
+    slice: int
+    phase: int
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Frames in the order shown; `skipped` is the reason why there are none."""
+
+    frames: tuple[Frame, ...]
+    # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
+    flags: tuple[str, ...] = ()
+    skipped: str | None = None
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of UTF-8 lines `volume|idx` joined by a newline, in order (protocol 5.11)."""
+        lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def pick(volume: VolumeStructure, slice_rank: int, phase: int, step: int = 1) -> Frame:
+    """Return the frame at a slice and phase of a volume."""
+    return Frame(volume.volume_id, slice_rank * volume.n_phases + phase, slice_rank, phase, step)
+
+
+def pick_idx(volume: VolumeStructure, idx: int) -> Frame:
+    """Return the frame at a canonical index of a volume."""
+    return Frame(volume.volume_id, idx, *divmod(idx, volume.n_phases))
+
+
+def pick_all(volume: VolumeStructure, indices: Iterable[int]) -> list[Frame]:
+    """Return frames at canonical indices of a volume."""
+    return [pick_idx(volume, idx) for idx in indices]
+
+
+def record(
+    selection: Selection, *, study_id: str, subtask: str, selector: str, budget: int, seed: int | None
+) -> dict[str, object]:
+    """Return a `selection-1` record (protocol 5.11), with the reason if skipped."""
+    flags = selection.flags
+    fields = {
+        "schema": SCHEMA,
+        "study_id": study_id,
+        "subtask": subtask,
+        "selector": selector,
+        "K": budget,
+        "seed": seed,
+        "frames": [
+            {"volume": f.volume_id, "idx": f.idx, "slice": f.slice, "phase": f.phase, "step": f.step}
+            for f in selection.frames
+        ],
+        "short": "short" in flags,
+        "degraded": "degraded" in flags,
+        "substituted": [flag.removeprefix(_SUBSTITUTED) for flag in flags if flag.startswith(_SUBSTITUTED)],
+        "no_temporal_evidence": "no_temporal_evidence" in flags,
+        "sha256": selection.sha256,
+    }
+    return fields if selection.skipped is None else {**fields, "skipped": selection.skipped}
+
+
+def even(n: int, m: int) -> list[int]:
+    """Return `m` evenly spread, distinct ranks of 0..n-1; all if m >= n."""
+    if m >= n:
+        return list(range(n))
+    return [((2 * i + 1) * n) // (2 * m) for i in range(m)]
+
+
+def center_out(n: int) -> list[int]:
+    """Return the ranks 0..n-1 from the middle outwards: n//2, then one below, one above, two below, ..."""
+    return sorted(range(n), key=lambda rank: (abs(rank - n // 2), rank))
+
+
+def deal(count: int, hands: int) -> list[int]:
+    """Return the size of each hand when `count` cards are dealt round-robin."""
+    return [count // hands + (hand < count % hands) for hand in range(hands)]
