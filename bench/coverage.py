@@ -1,6 +1,6 @@
 """Check of intervals and tests on simulated cohorts: coverage of 95 % intervals, level of tests.
 
-    python -m bench.coverage                    # the table of docs/statistics.md
+    python -m bench.coverage                    # the table of docs/explanation/statistics.md
     python -m bench.coverage --edges --patients 8 12 20 40 200
     python -m bench.coverage --cohorts 100 --patients 50
 

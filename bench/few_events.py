@@ -106,7 +106,7 @@ def rejections(setting: tuple[int, int, float, float, int, int], runs: int) -> F
 
 
 def main() -> None:
-    """Print the table of docs/statistics.md."""
+    """Print the table of docs/explanation/statistics.md."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--runs", type=int, default=200)
     runs = arguments.parse_args().runs

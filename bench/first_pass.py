@@ -5,7 +5,7 @@
 A heart has two ventricles, muscle and liver, of random arrivals, widths and sizes, with noise. It drifts,
 breathes, keeps the contrast of a stress before it, or has no wash-out, or no contrast at all: then there is
 no peak to find.
-Prints the table of docs/how-to/import.md.
+Prints the table of docs/guides/import.md.
 """
 
 import sys

@@ -8,7 +8,8 @@ and for tensor parallel 1, and 2 where there are two GPUs, a small sweep runs th
 through bare vLLM (offline API): the same requests in the same order, the same constraints, log-probabilities,
 image ids and settings of the engine. While minutes are left, pairs are repeated. Every
 part is printed as it ends; FOLDER then holds results.json, results.md and the log of each part. A part that
-the minutes cut off counts with what it had answered. Run once, with 7B on an H200 (docs/performance.md).
+the minutes cut off counts with what it had answered. Run once, with 7B on an H200
+(bench/results/performance.md).
 
 Rates count from the first ask to the last answer, after an engine has answered one request. The first start
 of a size compiles; later ones find that in vLLM's cache.

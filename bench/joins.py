@@ -4,7 +4,7 @@
 
 What is missing (requests without a final completion), and completions laid beside the requests that they
 answer, for one model with 24 arms. Each is done in a process of its own, whose seconds and peak memory are
-printed. DuckDB is no dependency of the package: docs/decisions/0011-joins-by-hand.md says why.
+printed. DuckDB is no dependency of the package: lab/decisions/0011-joins-by-hand.md says why.
 """
 
 import argparse

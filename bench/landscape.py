@@ -1,6 +1,6 @@
 """The page of a landscape, made without a model: 24 simulated models x 8 arms and more, and two readers.
 
-    python -m bench.landscape out=FOLDER          # as pictured in docs/page.md: 216 arms and the readers
+    python -m bench.landscape out=FOLDER          # 216 arms and the readers
     python -m bench.landscape out=FOLDER arms=96  # 24 models x 96 arms: the size of tables and page
 
 Answers of three models are drawn, and scored by product code. The other models' scores are those of these

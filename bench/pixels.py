@@ -1,4 +1,4 @@
-"""What breaks between a study's file and a reader's eye cost the small reader (docs/reader.md).
+"""What breaks between a study's file and a reader's eye cost the small reader (bench/results/reader.md).
 
     python -m bench.pixels
     python -m bench.pixels --reader /data/reader        # one that examples/train_reader made, in its folder

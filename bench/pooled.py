@@ -1,6 +1,6 @@
 """What questions pooled over models show at the paper's size, and how often they claim what is not so.
 
-    python -m bench.pooled                                # the table of docs/statistics.md
+    python -m bench.pooled                                # the table of docs/explanation/statistics.md
     python -m bench.pooled --cohorts 20 --patients 100 --models 6
 
 Models x 3 selectors x 4 budgets x 2 prompts answer 20 questions of tier 1, four reports of ten findings and

@@ -5,7 +5,7 @@
 The phantom writes each set with its header traits; the import is given no layout and has to find it. A few
 hearts are rendered, and stand under the names of all studies: that takes minutes less, and costs the import
 the same. Peak: of the largest process. Volumes: those taken, of those written. Prints a row of
-docs/public-hearts.md for each layout.
+docs/guides/public-sets.md for each layout.
 """
 
 import json

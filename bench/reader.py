@@ -1,4 +1,4 @@
-"""What the small reader reads on phantoms that it never saw (docs/reader.md has the tables).
+"""What the small reader reads on phantoms that it never saw (bench/results/reader.md has the tables).
 
     python -m bench.reader --seed 51001 --studies 120 --size ci --out build/reader
     python -m bench.reader --reader /data/reader        # one that examples/train_reader made, in its folder

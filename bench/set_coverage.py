@@ -89,7 +89,7 @@ def _row(name: str, patients: int, truth: float, tally: Floats) -> str:
 
 
 def main() -> None:
-    """Print the table of docs/statistics.md."""
+    """Print the table of docs/explanation/statistics.md."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--patients", type=int, nargs="+", default=[12, 20, 40, 200])
     arguments.add_argument("--cohorts", type=int, default=300)

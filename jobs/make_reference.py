@@ -1,21 +1,28 @@
-"""Write the reference pages of options and columns from the code: `python jobs/make_reference.py`."""
+"""A hook of mkdocs: the reference pages that are made of the code when the site is built.
+
+They are no files: options, columns, commands, models, flags of an import, fields of `authors-1`.
+"""
 
 import ast
 import inspect
+import io
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import redirect_stdout, suppress
+from importlib import import_module
 from types import ModuleType
 from typing import get_args
+from unittest.mock import patch
 
 import pyarrow as pa
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cardiolens.commands.command import begin_job, begin_without_words
-from cardiolens.commands.help import comments_of, remarks
+from cardiolens.commands.help import VERBS, comments_of, remarks
 from cardiolens.config.base import Spec
 from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
@@ -23,8 +30,8 @@ from cardiolens.curation.ingest.reasons import FLAG_MEANINGS, MEANINGS
 from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.storage import schemas
+from jobs.show_catalogue import catalogue, catalogue_table
 
-_REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 _ROOTS: Mapping[str, type[Spec]] = {
     "sweep": SweepSpec,
     "ingest": IngestSpec,
@@ -45,13 +52,20 @@ _TABLES = (
     "SCORES",
     "SEEN",
 )
-_MADE = "<!-- Made by jobs/make_reference.py; change the code, then run it. -->\n"
 _CONFIGURATION = """# Configuration
 
 Every option, with its type, its default and its meaning. The defaults here are those of the code; a file of
-`conf/` may set others, which `python -m cardiolens.sweep --cfg=job` prints. The
-[how-to](../how-to/configuration.md) shows how options are set; an
-unknown one is answered with the nearest legal names.
+`conf/` may set others, which `python -m cardiolens.sweep --cfg=job` prints.
+[Configure](../guides/configure.md) shows how options are set. An unknown option is refused with the nearest
+legal names.
+"""
+_COMMANDS = """# Commands
+
+Each command prints this text with `--help`.
+"""
+_CATALOGUE = """# Catalogue of models
+
+The entries of `conf/model` that describe a model. [Models](../guides/gpus.md#models) explains the columns.
 """
 _AUTHORS_FIELDS = f"""# Fields of {FROM}
 
@@ -59,15 +73,20 @@ The 32 fields of the authors' early public program, as [`{FROM}`](../protocol/au
 `{TO}` asks in their place. S: one answer; M: one or more. *None* stands alone; `{FROM}-gated`
 leaves it out, and asks a field where the one of the column "gated by" is answered so.
 """
-_IMPORT = """# What an import says
+_CHECKLISTS = f"""# Checklists
+
+The five points of the [reasoning prompt](../protocol/prompts.md#73-reasoning-tier-1) by subtask of `{TO}`,
+and its other wordings. The wording of both is **[design]**.
+"""
+_IMPORT = """# Flags and reasons of an import
 
 Flags of a volume (`proposals.json`), and reasons of what is left out or waits (`rejects.jsonl`), each
-with what to do. The message of a reason says more of the file. The [how-to](../how-to/import.md) leads
+with what to do. The message of a reason says more of the file. [Import](../guides/import.md) leads
 through an import.
 """
 _OF_TABLES = """# Tables
 
-Every step reads and writes these thirteen tables and nothing else. A table is a folder of Parquet part files;
+Every step reads and writes these thirteen tables and nothing else. A table is a folder of Parquet part files.
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
@@ -135,14 +154,41 @@ _MEANINGS = {
 }
 
 
-def pages() -> dict[Path, str]:
-    """Return the text of every generated page by its file."""
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add every page to those of the site."""
+    for place, text in pages().items():
+        files.append(File.generated(config, place, content=text))
+    return files
+
+
+def pages() -> dict[str, str]:
+    """Return the text of every generated page by its place below docs."""
     return {
-        _REFERENCE / "configuration.md": "\n".join([_MADE + _CONFIGURATION, *_options()]),
-        _REFERENCE / "tables.md": "\n".join([_MADE + _OF_TABLES, *_columns()]),
-        _REFERENCE / "import.md": "\n".join([_MADE + _IMPORT, *_flags_and_reasons(), ""]),
-        _REFERENCE / "authors-fields.md": "\n".join([_MADE + _AUTHORS_FIELDS, *_fields(), ""]),
+        "reference/configuration.md": "\n".join([_CONFIGURATION, *_options()]),
+        "reference/tables.md": "\n".join([_OF_TABLES, *_columns()]),
+        "reference/verbs.md": "\n".join([_COMMANDS, *_commands()]),
+        "reference/catalogue.md": "\n".join([_CATALOGUE, *catalogue_table(catalogue()), ""]),
+        "reference/import.md": "\n".join([_IMPORT, *_flags_and_reasons(), ""]),
+        "reference/authors-fields.md": "\n".join([_AUTHORS_FIELDS, *_fields(), ""]),
+        "reference/checklists.md": "\n".join([_CHECKLISTS, *_checklists(), ""]),
     }
+
+
+def _commands() -> Iterator[str]:
+    """Yield the help of every verb, in groups."""
+    for title, verbs in VERBS.items():
+        yield f"## {title}\n"
+        yield from (f"### {verb}\n\n```text\n{help_of(verb)}\n```\n" for verb in verbs)
+
+
+def help_of(verb: str) -> str:
+    """Return what a verb prints with `--help`."""
+    printed = io.StringIO()
+    module = import_module(f"cardiolens.commands.{verb}")
+    asked = patch.object(sys, "argv", [verb, "--help"])
+    with asked, patch.object(sys, "excepthook"), redirect_stdout(printed), suppress(SystemExit):
+        module.main()
+    return printed.getvalue().strip()
 
 
 def _flags_and_reasons() -> Iterator[str]:
@@ -172,6 +218,15 @@ def _fields() -> Iterator[str]:
         yield _row(
             f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair.note, field.provenance
         )
+
+
+def _checklists() -> Iterator[str]:
+    """Yield the points and the other wordings of every subtask that has options."""
+    yield _row("id", "points", "other wordings")
+    yield _row(*["---"] * 3)
+    for name, subtask in load_catalogue(TO).subtasks.items():
+        if subtask.checklist:
+            yield _row(f"`{name}`", "; ".join(subtask.checklist), " / ".join(subtask.wordings))
 
 
 def classes() -> dict[type[Spec], str]:
@@ -266,18 +321,3 @@ def _behind(comments: Mapping[int, str], node: ast.Tuple) -> str:
 
 def _row(*cells: str) -> str:
     return "| " + " | ".join(re.sub(r"\s+", " ", cell).replace("|", r"\|") for cell in cells) + " |"
-
-
-def main(argv: list[str]) -> int:
-    """Write every file; return 2 if words are given, else 0."""
-    begin_job(argv, __doc__)
-    if code := begin_without_words(argv):
-        return code
-    for path, text in pages().items():
-        path.write_text(text, encoding="utf-8")
-        print(path)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

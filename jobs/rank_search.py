@@ -5,7 +5,7 @@ Reasons and rules are long and say every word; who searches wants the page of th
 
 from mkdocs.structure.pages import Page
 
-BOOSTS = {"decisions/": 0.2, "protocol/": 0.5}
+BOOSTS = {"protocol/": 0.5, "reference/": 0.5}
 
 
 def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:

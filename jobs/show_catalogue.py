@@ -1,4 +1,4 @@
-"""Print the tables of docs/models.md: the models of the catalogue, and a placement for the open ones.
+"""Print the models of the catalogue, and a placement for the open ones (bench/results/models.md).
 
     python jobs/show_catalogue.py
 

@@ -114,7 +114,7 @@ def _plugin(group: str, key: str) -> Plugin:
     if key not in plugins:
         legal = choices(key, plugins) if plugins else "none is installed"
         raise ValueError(
-            f"no installed package has this entry point of {_PREFIX}{group}; {legal} (docs/how-to/plugins.md)"
+            f"no installed package has this entry point of {_PREFIX}{group}; {legal} (docs/guides/extend.md)"
         )
     return plugins[key]
 

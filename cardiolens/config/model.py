@@ -48,7 +48,7 @@ VIDEO_ARCHITECTURES = (
     "Qwen3VLMoeForConditionalGeneration",
     "Qwen3_5ForConditionalGeneration",
 )
-"""Architectures to which videos are sent: tried with the pinned vLLM and transformers (docs/models.md)."""
+"""Architectures to which videos are sent: tried with the pinned vLLM and transformers."""
 
 _THINKING_NAME = re.compile(r"think|reason|magistral|qwq|gpt-oss|(?<![a-z])r1(?![a-z0-9])", re.IGNORECASE)
 

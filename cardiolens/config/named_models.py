@@ -52,7 +52,7 @@ def _options(entry: str) -> dict[str, Any] | None:
         _tell(
             entry,
             "nothing",
-            "its version, the tokens of a frame, and whether it thinks; see docs/how-to/http.md",
+            "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md",
         )
         return {"engine": "http", "revision": "as served", "http": {"base_url": url, "api_model": model}}
     if entry.startswith(_HUB):
@@ -86,7 +86,9 @@ def _read(entry: str, folder: Path | None) -> dict[str, Any]:
         options["takes_video"] = True
     said = ", ".join(f"{name} {value}" for name, value in options.items()) or "nothing"
     _tell(
-        entry, said, "whether it thinks (reasoning_parser), its licence and its sampling; see docs/models.md"
+        entry,
+        said,
+        "whether it thinks (reasoning_parser), its licence and its sampling; see docs/guides/gpus.md",
     )
     return options
 

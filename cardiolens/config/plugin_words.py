@@ -1,4 +1,4 @@
-"""Words of a configuration that name parts of other packages, e.g. `kind: edges.ends` (how-to/plugins.md).
+"""Words of a configuration that name parts of other packages, e.g. `kind: edges.ends` (guides/extend.md).
 
 They are read with the version of the installed package, and so stand in every digest, arm and manifest.
 """

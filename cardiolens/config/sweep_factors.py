@@ -20,7 +20,7 @@ class SelectorSpec(Spec):
     """One protocol that selects frames."""
 
     name: str  # name in arms and tables
-    # the selection rule; docs/selection.md; package.name: of another package
+    # the selection rule; docs/protocol/selectors.md; package.name: of another package
     kind: SelectorKind
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified

@@ -107,7 +107,7 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
 
 _OPEN = (
     "no token is shown to this Ray cluster; if it asks for none, whoever reaches its ports can run programs "
-    "as the person who started it: start it with python -m cardiolens.head (docs/how-to/gpus.md)"
+    "as the person who started it: start it with python -m cardiolens.head (docs/guides/gpus.md)"
 )
 
 

@@ -200,7 +200,7 @@ COMPLETIONS = _schema(
     ("text", pa.string()),  # of the reply; of several samples one line of JSON each
     ("reasoning", pa.string()),  # before the reply, where the engine separates it; else null
     ("finish_reason", pa.string()),  # stop, length, the engine's own word; samples: of several
-    ("option_logprobs", pa.map_(pa.string(), pa.float64())),  # by letter displayed; docs/statistics.md
+    ("option_logprobs", pa.map_(pa.string(), pa.float64())),  # by letter displayed; explanation/statistics.md
     ("prompt_tokens", pa.int32()),
     ("cached_tokens", pa.int32()),
     ("output_tokens", pa.int32()),

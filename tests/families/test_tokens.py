@@ -1,6 +1,6 @@
 """Tokens predicted for a prompt are those that vLLM's own processing makes of it, family by family.
 
-With torchvision all families run (see docs/models.md); without it, those that need none.
+With torchvision all families run (see docs/guides/gpus.md); without it, those that need none.
 """
 
 from importlib import import_module

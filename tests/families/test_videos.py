@@ -1,6 +1,6 @@
 """Videos as vLLM's own processing takes them, family by family: no frame dropped, scaled or added.
 
-Families that take videos need torchvision (docs/models.md); without it, these tests are left out.
+Families that take videos need torchvision (docs/guides/gpus.md); without it, these tests are left out.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""docs/hospital.md: its commands run in order, and simulated people do what is done on its pages."""
+"""docs/guides/hospital.md: its commands run in order, and simulated people do what is done on its pages."""
 
 import json
 import os
@@ -18,7 +18,8 @@ from cardiolens.storage import schemas, tables
 
 pytestmark = pytest.mark.ray
 ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = re.findall(r"^```sh ?([^\n]*)\n(.*?)^```$", (ROOT / "docs" / "hospital.md").read_text(), re.M | re.S)
+PAGE = ROOT / "docs" / "guides" / "hospital.md"
+BLOCKS = re.findall(r"^```sh ?([^\n]*)\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
 MOST_BYTES = 3_000_000  # of the export
 ONE_IN = 20  # the second person corrects one draft in so many; one in seven gives the batch too low a kappa
 
@@ -73,9 +74,9 @@ PEOPLE: dict[str, Callable[[dict[str, str]], None]] = {"confirm": confirm, "revi
 
 def visit(command: str, folder: Path, environment: dict[str, str], people: Callable[..., None]) -> None:
     """Serve a page meanwhile, and end it by Ctrl-C."""
-    process = subprocess.Popen(
-        ["bash", "-ec", f"exec {command}"], cwd=folder, env=environment, stdout=subprocess.PIPE, text=True
-    )
+    # Tests that run in the background of a script ignore SIGINT, and so would what they start.
+    heard = ["env", "--default-signal=INT", "bash", "-ec", f"exec {command}"]
+    process = subprocess.Popen(heard, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         printed = ""

@@ -1,4 +1,4 @@
-"""The example of docs/how-to/http.md, copied as it stands but for the server's address and name."""
+"""The example of docs/guides/http.md, copied as it stands but for the server's address and name."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from tests.unit.http_server import MODEL, Server
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "http.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "http.md"
 
 
 def blocks(kind: str) -> list[str]:

@@ -14,7 +14,8 @@ from bench.pixels import UNTOUCHED, changed, read, sign_test
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 NUMBERED = (("C", 19), ("L", 5), ("P", 4), ("T", 4), ("D", 2))
-# One slice off is not among them: test_place_of_frames sees it, this reader does not (docs/reader.md).
+# One slice off is not among them: test_place_of_frames sees it, this reader does not.
+# See bench/results/reader.md.
 BREAKS = ("reversed", "phase_off", "turned", "window", "wrong_study")
 # Every subtask with options: a reversed stack costs few answers in each.
 READ = [f"{sequence}{number:02}" for sequence, most in NUMBERED for number in range(1, most + 1)]

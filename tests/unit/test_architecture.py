@@ -1,4 +1,4 @@
-"""The order of packages: what pyproject.toml allows is what the code does and what docs/design.md draws."""
+"""The order of packages: what pyproject.toml allows is what the code does and what the design page draws."""
 
 import ast
 import re
@@ -84,7 +84,7 @@ def test_a_verb_is_a_door_with_an_exit_code(verb):
 
 
 def test_the_picture_in_the_docs_is_the_order_that_is_enforced():
-    drawn = (ROOT / "docs" / "design.md").read_text().split("<!-- layers -->")[1]
+    drawn = (ROOT / "docs" / "explanation" / "design.md").read_text().split("<!-- layers -->")[1]
     rows = [
         re.findall(r"`(\w+)`", line.split("|")[1]) for line in drawn.splitlines() if line.startswith("| `")
     ]
@@ -92,7 +92,7 @@ def test_the_picture_in_the_docs_is_the_order_that_is_enforced():
 
 
 def test_the_tree_in_the_docs_is_the_tree():
-    tree = (ROOT / "docs" / "design.md").read_text().split("## The tree")[1].split("```")[1]
+    tree = (ROOT / "docs" / "explanation" / "design.md").read_text().split("## The tree")[1].split("```")[1]
     drawn = dict(re.findall(r"^  (\w+)/ +(.*)$", tree, re.MULTILINE))
     assert set(drawn) == {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     for package, line in drawn.items():
@@ -103,7 +103,7 @@ def test_the_tree_in_the_docs_is_the_tree():
 
 def test_the_flow_in_the_docs_names_places_that_exist():
     flow = (
-        (ROOT / "docs" / "design.md")
+        (ROOT / "docs" / "explanation" / "design.md")
         .read_text()
         .split("## The life of a question")[1]
         .split("## The tree")[0]

@@ -1,4 +1,4 @@
-"""The glossary has every name that the page of a run prints, and every metric of the scores."""
+"""The reference of names has every name that the page of a run prints, and every metric of the scores."""
 
 import re
 from pathlib import Path
@@ -7,14 +7,15 @@ from printed_names import printed_names
 
 from cardiolens.score.statistics import rows
 
-GLOSSARY = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "glossary.md").read_text("utf-8")
-NAMED = set(re.findall(r"`([^`]+)`", GLOSSARY))
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "reference" / "page-names.md").read_text("utf-8")
+NAMED = set(re.findall(r"`([^`]+)`", PAGE))
 
 
-def test_every_name_of_the_page_is_in_the_glossary() -> None:
+def test_every_name_of_the_page_is_in_the_reference() -> None:
     assert len(printed_names()) > 100
     assert sorted(printed_names() - NAMED) == []
 
 
-def test_every_share_and_every_metric_with_a_unit_of_its_own_is_in_the_glossary() -> None:
+def test_every_share_and_every_metric_with_a_unit_of_its_own_is_in_the_reference() -> None:
     assert sorted((rows._SHARES | rows.OWN_UNIT) - NAMED - {"text_entity_f1"}) == []

@@ -1,14 +1,12 @@
-"""Pages of the protocol: one heading a section, an index that finds it, references and links that resolve."""
+"""Pages of the protocol: one heading a section, an index that finds it, references that resolve."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PROTOCOL = ROOT / "docs" / "protocol"
-PAGES = sorted((ROOT / "docs").rglob("*.md"))
+SPECIFICATIONS = ("cardiolens/phantom/SPEC.md", "cardiolens/benchmarks/MEDTHINKVQA.md", "tests/README.md")
 CITING = [
     path
     for folder in ("cardiolens", "conf", "tests", "bench", "jobs", "docs")
@@ -33,14 +31,21 @@ def sections(page: Path) -> list[str]:
     return [found[1] for heading in headings(page) if (found := re.match(rf"({NUMBER}) ", heading))]
 
 
-def anchors(page: Path) -> set[str]:
-    """The anchors that GitHub gives to the headings of a page."""
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings(page)}
-
-
 def numbers() -> list[str]:
-    """The numbers of all sections of the protocol."""
+    """The numbers of all sections of the protocol's pages."""
     return [number for page in sorted(PROTOCOL.glob("*.md")) for number in sections(page)]
+
+
+def specified() -> list[str]:
+    """The numbers of the sections that stand beside the code."""
+    checks = re.findall(r"^\| (14\.\d+) \|", (ROOT / "tests" / "README.md").read_text(), re.M)
+    return [*(number for page in SPECIFICATIONS for number in sections(ROOT / page)), *checks]
+
+
+def amended() -> list[str]:
+    """The numbers of the amendments, which a table leads to their sections."""
+    rows = re.findall(r"^\| (\d[\d., ]*) \|", (PROTOCOL / "amendments.md").read_text(), re.M)
+    return [number for row in rows for number in re.findall(NUMBER, row)]
 
 
 def cited(text: str) -> Iterator[str]:
@@ -50,26 +55,23 @@ def cited(text: str) -> Iterator[str]:
 
 
 def test_every_section_has_one_heading():
-    assert len(numbers()) == len(set(numbers()))
+    every = numbers() + specified() + amended()
+    assert len(every) == len(set(every))
 
 
 def test_the_index_leads_to_every_section():
-    rows = re.findall(
-        r"^\| (\d+) \| .* \| \[.*\]\((\S+?)#\S+\) \|$", (PROTOCOL / "README.md").read_text(), re.M
-    )
+    index = (PROTOCOL / "README.md").read_text()
+    rows = re.findall(r"^\| (\d+) \| .* \| \[.*\]\((\S+?)#\S+\) \|$", index, re.M)
     assert [number for number, _ in rows] == sorted({n.split(".")[0] for n in numbers()}, key=int)
     assert [(n, page) for n, page in rows if n not in sections(PROTOCOL / page)] == []
+    assert [page for page in SPECIFICATIONS if f"`{page}`" not in index] == []
+
+
+def test_every_amendment_has_a_place():
+    assert {number.split(".")[0] for number in amended()} == {"16", "17"}
+    assert len(amended()) == 17 + 24
 
 
 def test_every_reference_to_the_protocol_names_a_section():
-    known = set(numbers())
+    known = {*numbers(), *specified(), *amended(), "16", "17"}
     assert [f"{path}: {n}" for path in CITING for n in cited(path.read_text()) if n not in known] == []
-
-
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_pages_lead_somewhere(page: Path):
-    for target in re.findall(r"\]\((?!https?:|mailto:)([^)\s]+)\)", page.read_text()):
-        file, _, anchor = target.partition("#")
-        found = page.parent / file if file else page
-        assert found.exists(), target
-        assert not anchor or anchor in anchors(found), target

@@ -304,7 +304,7 @@ class Measuring(Oracle):
 
 
 class SimulatedReader(Protocol):
-    """A reader of another package, an entry point of `cardiolens.readers` (docs/how-to/plugins.md).
+    """A reader of another package, an entry point of `cardiolens.readers` (docs/guides/extend.md).
 
     The entry point makes it of the true answers (`AnswerKey`) and the model's `options`.
     """
@@ -325,7 +325,7 @@ class _Plugged(Reader):
 
 
 def open_engine(model: ModelSpec) -> Engine:
-    """Make the engine of another package, an entry point of `cardiolens.engines` (docs/how-to/plugins.md).
+    """Make the engine of another package, an entry point of `cardiolens.engines` (docs/guides/extend.md).
 
     The entry point makes it of the model's `sampling` and `options`: before a run, to be checked, and again
     in the process that asks it. What is slow or takes memory belongs into `start`.

@@ -212,7 +212,7 @@ def installed_engine() -> tuple[str, str]:
             continue
     raise InputError(
         "vLLM is not installed, but a model has engine: vllm; run `make setup` on a CPU "
-        "machine, see docs/how-to/gpus.md for a GPU machine, or choose a simulated reader (model=oracle)"
+        "machine, see docs/guides/gpus.md for a GPU machine, or choose a simulated reader (model=oracle)"
     )
 
 
@@ -373,7 +373,7 @@ def unseparated(spec: SweepSpec) -> list[str]:
     return [
         f"model {model.name} thinks before it answers, and its file names no reasoning_parser: vLLM removes "
         "the marks around its reasoning, and what it considers may be read as its answer; name the parser of "
-        f"its family in conf/model/{model.name}.yaml (docs/models.md)"
+        f"its family in conf/model/{model.name}.yaml (docs/guides/gpus.md)"
         for model in spec.model
         if model.engine == "vllm" and model.thinks and model.reasoning_parser is None
     ]

@@ -56,7 +56,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
             say(
                 f"{model}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} "
                 f"of {total.asked:,} exceed its context. A model that cuts frames into tiles can be "
-                "asked with one tile a frame, as a model of its own: docs/models.md, One tile a frame"
+                "asked with one tile a frame, as a model of its own: docs/guides/gpus.md"
             )
     if (primary := plan.spec.primary) is not None:
         say(f"primary comparison: {primary.words} on tier {primary.tier}, {_standing(plan, missing)}")

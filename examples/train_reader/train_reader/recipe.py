@@ -21,7 +21,7 @@ class CohortSpec(Spec):
     name: Annotated[str, Field(pattern=r"^[a-z0-9_]+$")]  # name of the cohort's folders below out
     seed: Seed  # determines the studies
     studies: Positive  # number of studies
-    size: Literal["ci", "default"] = "ci"  # size of frames and number of phases (docs/phantom.md)
+    size: Literal["ci", "default"] = "ci"  # size of frames and number of phases
     difficulty: Literal["easy", "standard", "hard"] = "standard"  # noise and distractors
 
 

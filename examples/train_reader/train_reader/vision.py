@@ -2,7 +2,7 @@
 
 A randomly initialised transformer must learn which patches are neighbours before it can learn from them. With
 initial weights after Trockman and Kolter (Mimetic initialization of self-attention layers, 2023) the encoder
-sees lesions after hundreds of steps; without them it saw none after thousands (docs/reader.md).
+sees lesions after hundreds of steps; without them it saw none after thousands (bench/results/reader.md).
 """
 
 import math

@@ -113,7 +113,7 @@ def name_of(word: str) -> str:
     return word.partition("=")[0]
 
 
-WITHOUT_WORDS = ("jobs.make_reference", "jobs.make_schemas", "jobs.show_catalogue")
+WITHOUT_WORDS = ("jobs.make_schemas", "jobs.show_catalogue")
 
 
 def each(wanted: Callable[[Command], object]) -> pytest.MarkDecorator:

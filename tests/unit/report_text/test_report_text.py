@@ -47,7 +47,7 @@ def test_the_sentences_name_options_and_stand_once(name):
 
 @pytest.mark.parametrize("name", ["closed", "fresh"])
 def test_sentences_that_the_extractor_was_not_written_for(name):
-    """docs/questions.md has the scores."""
+    """docs/guides/draft-questions.md has the scores."""
     precision, recall = precision_and_recall(CASES[name])
     assert precision >= 0.9
     assert recall >= 0.9

@@ -234,7 +234,7 @@ def convention(word: str) -> Convention:
     if word not in layouts:
         raise InputError(
             f"layout={word}: no such layout; {choices(word, layouts)}, "
-            "or give the path of your own .yaml file (docs/how-to/import.md)"
+            "or give the path of your own .yaml file (docs/guides/import.md)"
         )
     return layouts[word]
 

@@ -25,7 +25,7 @@ NOT_READ = {"PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence"
 
 
 def test_the_page_lists_what_passes():
-    page = (PACKAGE.parent / "docs" / "how-to" / "import.md").read_text()
+    page = (PACKAGE.parent / "docs" / "guides" / "import.md").read_text()
     table = page.split("## Identities")[1].split("All else")[0]
     assert {name for name in re.findall(r"[A-Z]\w+", table) if tag_for_keyword(name)} == set(PASSES)
 

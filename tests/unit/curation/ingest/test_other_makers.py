@@ -1,4 +1,4 @@
-"""Traits of other makers, sites and anonymisers; docs/how-to/import.md names where each was seen."""
+"""Traits of other makers, sites and anonymisers; docs/guides/import.md names where each was seen."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
 """The heart's requests and verdicts are what they were: digests of a small plan, and of what is judged of it.
 
 Completions of every store are found by these keys: a change here asks everything anew. Change the digests
-only together with what `docs/protocol/amendments.md` says of it.
+only together with what `docs/protocol/README.md` says of it.
 """
 
 import pytest

@@ -49,7 +49,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 
 
 def expected_letter(sources: Sources, request: dict[str, Any]) -> str:
-    """The definition of docs/page.md, written from its words: frames by slice and phase, one at a time."""
+    """The definition of a frame that shows it: slices and phases of the evidence, one frame at a time."""
     slices = SLICES.get(request["subtask"])
     if not slices:
         return "?"
