@@ -157,7 +157,7 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Cou
         parts=left.work["part"].to_pylist(),
         questions=planned.store.questions,
         asking_back=arms_asking_back(planned.spec),
-        told=model.told_questions,
+        names_question=model.told_questions,
         load_volume=read.volume,
     )
 

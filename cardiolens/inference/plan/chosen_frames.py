@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cardiolens.base.digest import digest_of
 from cardiolens.config.arms import Arm
-from cardiolens.inference.plan.frames import FrameSelector, View
+from cardiolens.inference.plan.frame_views import FrameSelector, View
 from cardiolens.inference.plan.request import hash_frames, request_key
 from cardiolens.inference.plan.turns import Direct, Draft
 from cardiolens.protocol.dialogue.chain import Chain, Choice, Offer
@@ -33,14 +33,14 @@ class Choosing(Direct):
     """Requests for frames by name, before the question."""
 
     def __init__(
-        self, draft: Draft, frames: FrameSelector, offer: View, level: CaptionLevel, asked: "blake2b"
+        self, draft: Draft, frames: FrameSelector, offer: View, level: CaptionLevel, model_state: "blake2b"
     ) -> None:
         super().__init__(draft)
         turns = Turns(_budget(draft.arm), draft.arm.selector.rounds)
         listing = listed(offer.selection.frames, offer.study.structure)
-        words = asking(listing, draft.asked, draft.template, draft.form.closing, turns)
+        words = asking(listing, draft.question, draft.template, draft.form.closing, turns)
         offered_frames, http = _offered(frames, offer, level), draft.arm.model.http
-        state = hash_frames(asked, draft.block.system, "", (offered_frames.key,))
+        state = hash_frames(model_state, draft.block.system, "", (offered_frames.key,))
         self._choice = Choice(
             offer=offered_frames,
             budget=turns.frames,
@@ -80,9 +80,9 @@ def _offered(frames: FrameSelector, view: View, level: CaptionLevel) -> Offer:
         offer = offered(selected, view.study.structure, level)
         pictures = [frames.key(view.study, frame) for frame in selected]
         view.study.shown[key] = Offer(digest_of([list(map(list, offer)), pictures]), offer)
-    shown = view.study.shown[key]
-    assert isinstance(shown, Offer)
-    return shown
+    offer_shown = view.study.shown[key]
+    assert isinstance(offer_shown, Offer)
+    return offer_shown
 
 
 def _budget(arm: Arm) -> int:

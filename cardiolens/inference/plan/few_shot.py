@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.control import SHOWN, with_options
-from cardiolens.inference.plan.frames import FrameSelector, Picture, View
+from cardiolens.inference.plan.frame_views import FrameSelector, Picture, View
 from cardiolens.inference.plan.prompt_parts import FrameText, ReplyForm, arm_frames
 from cardiolens.inference.plan.request import PlannedQuestion, ShownExample, SolvedExample
 from cardiolens.protocol.dialogue.chain import FrameRef
@@ -57,8 +57,8 @@ def write_examples(part: Path, examples: Mapping[str, Sequence[ShownExample]]) -
             "study_id": example.study_id,
             "frames": [{"volume_id": frame.volume_id, "idx": frame.idx} for frame in example.frames],
         }
-        for request_key, shown in examples.items()
-        for number, example in enumerate(shown)
+        for request_key, of_request in examples.items()
+        for number, example in enumerate(of_request)
     ]
     if rows:
         tables.write_part(part.parent / _FOLDER, tables.from_rows(rows, EXAMPLES), EXAMPLES, part.name)
@@ -71,8 +71,8 @@ def read_example_frames(part: Path) -> Mapping[str, Sequence[tuple[str, FrameRef
         return {}
     frames: dict[str, list[tuple[str, FrameRef]]] = {}
     for row in tables.read_part(path, EXAMPLES).to_pylist():  # as written: in the order shown
-        shown = frames.setdefault(row["request_key"], [])
-        shown += [(row["study_id"], FrameRef(**frame)) for frame in row["frames"]]
+        of_request = frames.setdefault(row["request_key"], [])
+        of_request += [(row["study_id"], FrameRef(**frame)) for frame in row["frames"]]
     return frames
 
 
@@ -194,14 +194,14 @@ class FewShot:
         if key not in self._solutions:
             if len(self._solutions) >= _SOLUTIONS:
                 self._solutions.clear()
-            self._solutions[key] = self._shown(lent, arm)
+            self._solutions[key] = self._first_with_frames(lent, arm)
         return self._solutions[key]
 
-    def _shown(self, lent: Sequence[SolvedExample], arm: Arm) -> Examples:
+    def _first_with_frames(self, lent: Sequence[SolvedExample], arm: Arm) -> Examples:
         """Show the first of the lent questions that have frames, each as the arm shows a question."""
-        texts, pictures, shown = list[str](), list[Picture](), list[ShownExample]()
+        texts, pictures, examples = list[str](), list[Picture](), list[ShownExample]()
         for example in lent:
-            if len(shown) == arm.prompt.shots:
+            if len(examples) == arm.prompt.shots:
                 break
             question = example.question
             view = self._frames.own_view(
@@ -210,12 +210,12 @@ class FewShot:
             if arm.control != "other_patient":  # under that control, an example shows its own frames
                 view = self._frames.view(question, arm.control, view, arm_frames(arm))
             if view.selection.skipped is None:
-                texts.append(self._example(example, arm, view, len(shown) + 1))
+                texts.append(self._example(example, arm, view, len(examples) + 1))
                 pictures += self._frames.pictures(view)
-                shown.append(ShownExample(question.qa_id, question.study_id, view.selection.frames))
-        if len(shown) < arm.prompt.shots:
+                examples.append(ShownExample(question.qa_id, question.study_id, view.selection.frames))
+        if len(examples) < arm.prompt.shots:
             return Examples()
-        return Examples(after_examples("".join(texts)), tuple(pictures), tuple(shown))
+        return Examples(after_examples("".join(texts)), tuple(pictures), tuple(examples))
 
     def _example(self, example: SolvedExample, arm: Arm, view: View, number: int) -> str:
         """Render an example without points to work through: its answer has no reasons."""
@@ -223,6 +223,6 @@ class FewShot:
         worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         display = SHOWN.get(arm.control, "frames")
         template = template_for(worded, "standard", self._templates(worded.protocol), display=display)
-        asked = question_block(worded, len(view.frames), template, self._form.closing)
+        text = question_block(worded, len(view.frames), template, self._form.closing)
         reply = solution(worded, example.answer, self._form.format_of(worded, arm.prompt))
-        return example_block(self._text.of(view, None, "none") + asked, reply, number, arm.prompt.shots)
+        return example_block(self._text.of(view, None, "none") + text, reply, number, arm.prompt.shots)

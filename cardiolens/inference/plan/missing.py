@@ -121,7 +121,7 @@ def missing(
     undone = [(key, row, None) for key, row in rows.items() if key not in final]
     second = [(turn.request_key, rows[key], reply) for key, (turn, reply) in turns.items()]
     second = [(key, row, reply) for key, row, reply in second if key not in final]
-    going = [_Going(row, tried, reply) for key, row, reply in [*undone, *second] if (tried := attempt(key))]
+    going = [_Going(row, number, reply) for key, row, reply in [*undone, *second] if (number := attempt(key))]
     going.sort(key=lambda each: each.row[:2])
     work = [
         study
@@ -160,8 +160,8 @@ def _ends(parts: Iterator[pa.Table]) -> tuple[dict[str, int], Counter[str]]:
     failed = Counter[str]()
     for part in parts:
         is_final = pc.is_in(part["status"], pa.array(FINAL))
-        done = part.filter(is_final)
-        for key, at in zip(done["request_key"].to_pylist(), _instants(done), strict=True):
+        final_rows = part.filter(is_final)
+        for key, at in zip(final_rows["request_key"].to_pylist(), _instants(final_rows), strict=True):
             final[key] = min(at, final.get(key, at))
         failed.update(part.filter(pc.invert(is_final))["request_key"].to_pylist())
     return final, failed
@@ -202,9 +202,9 @@ def _second_turns(
     for number, rows in of_part.items():
         columns = ("request_key", "qa_id", "answer_type", "option_keys", "exclusive")
         table = tables.read_part(parts[number], REQUESTS, columns).take([row.row for row in rows])
-        for asked in table.to_pylist():
-            form = asked["answer_type"], asked["option_keys"], asked["exclusive"]
-            choices[asked["request_key"]] = DisplayedChoice.of(*form, texts[asked["qa_id"]])
+        for request in table.to_pylist():
+            form = request["answer_type"], request["option_keys"], request["exclusive"]
+            choices[request["request_key"]] = DisplayedChoice.of(*form, texts[request["qa_id"]])
 
     def of(stored: Iterator[pa.Table]) -> dict[str, tuple[SecondTurn, StoredReply]]:
         turns: dict[str, tuple[SecondTurn, StoredReply]] = {}
@@ -217,7 +217,7 @@ def _second_turns(
                         "text": row["text"] or "",
                         "finish_reason": row["finish_reason"] or "",
                     }
-                    if turn := choices[key].second_turn(key, *reply.values()):
+                    if turn := choices[key].second_turn(key, reply["text"], reply["finish_reason"]):
                         turns[key] = turn, reply
         return turns
 
@@ -227,20 +227,20 @@ def _second_turns(
 
 def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
     """Yield one row of work per study; its requests in the order in which prompts begin alike."""
-    shown = tables.read_part(part, REQUESTS, SHOWN).take([each.row.row for each in going])
+    beginning = tables.read_part(part, REQUESTS, SHOWN).take([each.row.row for each in going])
     grouped: dict[str, list[_Going]] = {}
-    studies = shown["frames_study_id"].to_pylist()
+    studies = beginning["frames_study_id"].to_pylist()
     for study_id in dict.fromkeys(studies):
         grouped[study_id or ""] = []
-    for place in prefix_order(beginnings(shown)).tolist():
+    for place in prefix_order(beginnings(beginning)).tolist():
         grouped[studies[place] or ""].append(going[place])
-    for study_id, own in grouped.items():
+    for study_id, of_study in grouped.items():
         yield {
             "study_id": study_id,
             "part": str(part),
-            "rows": [each.row.row for each in own],
-            "attempts": [each.attempt for each in own],
-            "replies": [each.reply for each in own] if any(each.reply for each in going) else None,
+            "rows": [each.row.row for each in of_study],
+            "attempts": [each.attempt for each in of_study],
+            "replies": [each.reply for each in of_study] if any(each.reply for each in going) else None,
         }
 
 

@@ -28,7 +28,7 @@ from cardiolens.inference.models.token_counts import (
 )
 from cardiolens.inference.plan.cache import PlanTotals
 from cardiolens.inference.plan.few_shot import write_examples
-from cardiolens.inference.plan.frames import StudyFrames
+from cardiolens.inference.plan.frame_views import StudyFrames
 from cardiolens.inference.plan.inputs import Inputs
 from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import PlannedQuestion, RequestColumns

@@ -12,7 +12,7 @@ from cardiolens.inference.models.token_counts import Rendering, TokenCounter
 from cardiolens.inference.plan.chosen_frames import Choosing, largest_frames
 from cardiolens.inference.plan.control import BLANK, SHOWN, with_options
 from cardiolens.inference.plan.few_shot import Examples, FewShot, flag_of
-from cardiolens.inference.plan.frames import ArmFrames, FrameSelector, StudyFrames, View
+from cardiolens.inference.plan.frame_views import ArmFrames, FrameSelector, StudyFrames, View
 from cardiolens.inference.plan.prompt_parts import FrameBlock, FrameText, ReplyForm, TokenLimit, arm_frames
 from cardiolens.inference.plan.request import (
     PlannedQuestion,
@@ -83,9 +83,9 @@ class ModelPlanner:
         examples = self._few_shot.before(question, arm, arm_id)
         if view.selection.skipped is None and (why := self._why_skipped(question, arm, view, examples)):
             view = view.skipped(why)
-        asked = self._worded(question, arm)
+        displayed = self._worded(question, arm)
         turns, selection = (
-            self._turns(question, arm, arm_id, asked, view=view, examples=examples),
+            self._turns(question, arm, arm_id, displayed, view=view, examples=examples),
             view.selection,
         )
         status, tokens = f"skipped: {selection.skipped}", None
@@ -98,15 +98,15 @@ class ModelPlanner:
             qa_id=question.qa_id,
             study_id=question.study_id,
             frames_study_id=view.study_id,
-            subtask=asked.subtask,
+            subtask=displayed.subtask,
             frames=() if isinstance(turns, Choosing) else selection.frames,
             system=turns.draft.block.system,
             prompt=turns.prompt,
             template=turns.draft.template.name,
-            answer_format=self._form.format_of(asked, arm.prompt),
-            answer_type=asked.answer_type,
-            option_keys=asked.keys,
-            exclusive=asked.exclusive,
+            answer_format=self._form.format_of(displayed, arm.prompt),
+            answer_type=displayed.answer_type,
+            option_keys=displayed.keys,
+            exclusive=displayed.exclusive,
             max_tokens=turns.draft.max_tokens,
             stage=turns.n_before,
             replicate=int(arm.control == "repeat"),
@@ -138,15 +138,17 @@ class ModelPlanner:
 
     def _worded(self, question: PlannedQuestion, arm: Arm) -> AskedQuestion:
         """Return a question in the words, and with its options in the order, that an arm displays."""
-        asked = with_options(question.worded(arm.wording), arm.control, question.qa_id, question.suggestions)
-        return with_points_of_paper(asked) if arm.prompt.style == "paper" else asked
+        displayed = with_options(
+            question.worded(arm.wording), arm.control, question.qa_id, question.suggestions
+        )
+        return with_points_of_paper(displayed) if arm.prompt.style == "paper" else displayed
 
     def _turns(
         self,
         question: PlannedQuestion,
         arm: Arm,
         arm_id: str,
-        asked: AskedQuestion,
+        displayed: AskedQuestion,
         *,
         view: View,
         examples: Examples,
@@ -155,20 +157,20 @@ class ModelPlanner:
         prompt = arm.prompt
         display = SHOWN.get(arm.control, "frames")
         style: Style = "standard" if prompt.style == "standard" else "reasoning"
-        template = template_for(asked, style, self._templates(asked.protocol), display=display)
-        several = prompt.samples > 1 and asked.answer_type not in OPEN  # a report has no majority
+        template = template_for(displayed, style, self._templates(displayed.protocol), display=display)
+        several = prompt.samples > 1 and displayed.answer_type not in OPEN  # a report has no majority
         chooses = arm.selector.kind == "self" and view.selection.skipped is None
         counted, n_frames = view, len(view.frames)
         if chooses:
             largest = replace(view.selection, frames=largest_frames(self._frames, view, arm))
             counted, n_frames = replace(view, selection=largest), len(view.captioned)
         block = self._block(template, counted, question, arm, examples)
-        form, options = self._form, (asked.answer_type, asked.keys, asked.exclusive)
-        legal = constraint_of(form.format_of(asked, prompt), *options).text
+        form, options = self._form, (displayed.answer_type, displayed.keys, displayed.exclusive)
+        legal = constraint_of(form.format_of(displayed, prompt), *options).text
         replicate = str(int(arm.control == "repeat"))
         owner = (arm_id, question.qa_id) if self._is_own(several=several) else ()
-        decoding = (legal, str(form.max_tokens(asked, prompt)), replicate, *owner)
-        draft = Draft(asked, arm, template, form, block, n_frames, decoding)
+        decoding = (legal, str(form.max_tokens(displayed, prompt)), replicate, *owner)
+        draft = Draft(displayed, arm, template, form, block, n_frames, decoding)
         if chooses:
             return Choosing(draft, self._frames, view, self._level, self._asked)
         if prompt.steps != "none":

@@ -8,7 +8,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import PromptSpec
 from cardiolens.inference.models.token_counts import TokenCounter
-from cardiolens.inference.plan.frames import ArmFrames, View
+from cardiolens.inference.plan.frame_views import ArmFrames, View
 from cardiolens.protocol.prompts.case_prompts import CaseText, Gold, case_block
 from cardiolens.protocol.prompts.frames import CaptionLevel, caption_block, frame_block, video_block
 from cardiolens.protocol.prompts.question import AskedQuestion

@@ -16,7 +16,7 @@ from cardiolens.protocol.prompts.frames import has_videos
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
-_Shown = Sequence[tuple[str, FrameRef]]  # frames of examples with their studies
+_ExampleFrames = Sequence[tuple[str, FrameRef]]  # frames of examples with their studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ def totals_of(requests: Path) -> Totals:
         computed += _computed(unique)
         replies += _replies(unique)
         examples = _examples(part, unique)
-        shown_first = {(study_id, *frame) for own in examples for study_id, frame in own}
+        shown_first = {(study_id, *frame) for frames in examples for study_id, frame in frames}
         encoder_frames = _encoder_frames(unique) + len(shown_first - lent)
         sums["encoder_frames"] += encoder_frames
         encoded += encoder_frames * _frame_tokens(unique, examples)
@@ -117,13 +117,13 @@ def _computed(requests: pa.Table) -> float:
     return float((tokens * (new + stages) / (n_frames + 1)).sum())
 
 
-def _frame_tokens(requests: pa.Table, examples: Sequence[_Shown]) -> float:
+def _frame_tokens(requests: pa.Table, examples: Sequence[_ExampleFrames]) -> float:
     """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`.
 
     The frames of `examples`, one entry a request, are parts of its prompt, too.
     """
     n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
-    n_frames += [len(own) for own in examples]
+    n_frames += [len(frames) for frames in examples]
     tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)
     parts = (n_frames + 1)[n_frames > 0].sum()
     return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
@@ -143,7 +143,7 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
     return table.take(first)
 
 
-def _examples(part: Path, requests: pa.Table) -> list[_Shown]:
+def _examples(part: Path, requests: pa.Table) -> list[_ExampleFrames]:
     """Return the frames of examples of each request, in the order of the rows."""
     flags = requests["flags"].to_pylist()
     by_request = read_example_frames(part) if any(map(has_examples, flags)) else {}

@@ -21,7 +21,7 @@ from cardiolens.protocol.tasks.legal import FREE
 class Draft:
     """One question under one arm, and the part of its prompt that shows frames."""
 
-    asked: AskedQuestion  # as displayed
+    question: AskedQuestion  # as displayed
     arm: Arm
     template: Template
     form: ReplyForm
@@ -32,12 +32,12 @@ class Draft:
     @property
     def max_tokens(self) -> int:
         """The token limit of the answer."""
-        return self.form.max_tokens(self.asked, self.arm.prompt)
+        return self.form.max_tokens(self.question, self.arm.prompt)
 
     @property
     def ending(self) -> str:
         """The text after the frames that asks for the answer alone."""
-        return question_block(self.asked, self.n_frames, self.template, self.form.closing)
+        return question_block(self.question, self.n_frames, self.template, self.form.closing)
 
 
 class Direct:
@@ -70,7 +70,9 @@ class InSteps(Direct):
 
     def __init__(self, draft: Draft, n_images: int) -> None:
         super().__init__(draft)
-        self._before, self.ending = before_answer(draft.arm.prompt.steps, draft.asked, n_images, self.ending)
+        self._before, self.ending = before_answer(
+            draft.arm.prompt.steps, draft.question, n_images, self.ending
+        )
         self.n_before = len(self._before)
         self._step_tokens = draft.form.step_max_tokens(draft.arm.prompt)
         self.reply_tokens += self.n_before * self._step_tokens

@@ -27,7 +27,7 @@ TABLE_BYTES = 4 << 20  # of frames, from which on a table takes no further study
 _COLUMNS = (*OF_REQUEST, "frames_study_id", "frames", "flags")
 
 
-class _Shown(NamedTuple):
+class _ShownFrame(NamedTuple):
     """A frame that a request shows."""
 
     study_id: str
@@ -41,7 +41,7 @@ class _Study(NamedTuple):
 
     work: StudyWork
     asks: Sequence[dict[str, Any]]
-    shown: Sequence[Sequence[_Shown]]
+    shown: Sequence[Sequence[_ShownFrame]]
 
     def frames_of(self) -> Mapping[str, Mapping[str, set[int]]]:
         """Indices to read by study and volume, the study's own and those of examples."""
@@ -87,13 +87,13 @@ class StudyLoader:
         studies = list(_read(Path(part), works))
         frames_of = [study.frames_of() for study in studies]
         volumes = self._volumes_of(set().union(*frames_of))
-        wanted = [
+        wanted_frames = [
             WantedFrames(volumes.get(study_id, ()), frames)
             for own in frames_of
             for study_id, frames in own.items()
         ]
         with FrameParts(self.store) as parts:
-            stored = parts.frames(wanted)
+            stored = parts.frames(wanted_frames)
             for study, own in zip(studies, frames_of, strict=True):
                 pictures = self._pictures(study, chain.from_iterable(next(stored) for _ in own))
                 for ask, shown in zip(study.asks, study.shown, strict=True):
@@ -114,7 +114,7 @@ class StudyLoader:
             by_study.setdefault(place["study_id"], []).append(place)
         return by_study
 
-    def _pictures(self, study: _Study, frames: Iterable[StoredFrame]) -> dict[_Shown, PictureRow]:
+    def _pictures(self, study: _Study, frames: Iterable[StoredFrame]) -> dict[_ShownFrame, PictureRow]:
         stored = {(row["study_id"], row["volume_id"], row["idx"]): row for row in frames}
         return {
             frame: self._picture(stored[frame[:3]], blank=frame.blank)
@@ -143,14 +143,14 @@ def _read(part: Path, works: Sequence[StudyWork]) -> Iterator[_Study]:
     examples = read_example_frames(part) if any_examples else {}
     remaining = iter(requests)
     for work in works:
-        asks, shown = list[dict[str, Any]](), list[list[_Shown]]()
+        asks, shown = list[dict[str, Any]](), list[list[_ShownFrame]]()
         replies = work["replies"] or [None] * len(work["rows"])
         for attempt, reply in zip(work["attempts"], replies, strict=True):
             request = next(remaining)
             own = [(request["frames_study_id"], FrameRef(**frame)) for frame in request["frames"]]
             frames = [*examples.get(request["request_key"], ()), *own]
             blank = BLANK in request["flags"]
-            shown.append([_Shown(study_id, *frame, blank) for study_id, frame in frames])
+            shown.append([_ShownFrame(study_id, *frame, blank) for study_id, frame in frames])
             asks.append({name: request[name] for name in OF_REQUEST} | {"attempt": attempt, "reply": reply})
         yield _Study(work, asks, shown)
 

@@ -166,8 +166,8 @@ def _pictures(rows: pa.StructArray) -> list[PictureRow]:
     return pictures
 
 
-def ask_of(row: AskRow, *, told: bool = False) -> Ask:
-    """Return the request of a row as an engine sees it; with `told`, the engine sees arm and question."""
+def ask_of(row: AskRow, *, names_question: bool = False) -> Ask:
+    """Return the request of a row as an engine sees it; with `names_question`, with its arm and question."""
     form = (
         row["answer_format"],
         row["answer_type"],
@@ -184,8 +184,8 @@ def ask_of(row: AskRow, *, told: bool = False) -> Ask:
         max_tokens=row["max_tokens"],
         constraint=constraint_of(*form),
         attempt=row["attempt"],
-        arm_id=row["arm_id"] if told else None,
-        qa_id=row["qa_id"] if told else None,
+        arm_id=row["arm_id"] if names_question else None,
+        qa_id=row["qa_id"] if names_question else None,
     )
 
 

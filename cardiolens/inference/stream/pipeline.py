@@ -159,7 +159,7 @@ def _replica_of(
         parts=pc.unique(pa.concat_tables(work)["part"]).to_pylist(),
         questions=plan.store.questions,
         asking_back=arms_asking_back(plan.spec),
-        told=model.told_questions,
+        names_question=model.told_questions,
         load_volume=_loader(plan, model).volume,
     )
 

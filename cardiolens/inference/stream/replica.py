@@ -93,7 +93,7 @@ class _StudyInFlight:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PlannedAsk:
     """A request with its chain, with what reads its reply if it asks back, and with its stored completion."""
 
     ask: Ask
@@ -120,7 +120,7 @@ class Replica:
         parts: Sequence[str] = (),  # of `requests`: stages of their chains may be in the store
         questions: Path | None = None,  # of the store, whose options are read for arms that ask back
         asking_back: Collection[str] = (),  # these arms
-        told: bool = False,  # whether the engine sees arm and question: readers of the truth, people
+        names_question: bool = False,  # whether the engine is given arm and question: truth, readings
         load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
         # In an actor; the driver hears those of its own process.
@@ -132,7 +132,7 @@ class Replica:
         self._supervisor = Supervisor(self._engine, width, stream.engine_restarts, loading, killers)
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._node = os.uname().nodename
-        self._told, self._asking_back = told, asking_back
+        self._names_question, self._asking_back = names_question, asking_back
         self._texts = option_texts(questions) if questions is not None and asking_back else {}
         self._answered = _answered_before_restart(completions)
         self._known = known_steps(parts, completions)  # after a restart, the store has more of them
@@ -173,8 +173,8 @@ class Replica:
     async def _study(self, study: StudyAsks) -> dict[str, object]:
         chained = any(row["stage"] for row in study["asks"])
         chains = await asyncio.to_thread(self._chains, Path(study["part"])) if chained else {}
-        every = [self._asked(row, chains) for row in study["asks"]]
-        asks = [asked for asked in every if asked.stored is None or asked.choice is not None]
+        every = [self._planned(row, chains) for row in study["asks"]]
+        asks = [planned for planned in every if planned.stored is None or planned.choice is not None]
         pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
         counters = _count(await self._settle_all(asks, _StudyInFlight(pictures, len(asks))))
         frames_answer = self._engine.frames()
@@ -190,23 +190,23 @@ class Replica:
         ends = {"seat": seat(), "stages": stages, "warnings": self._warnings.take()}
         return {"study_id": study["study_id"], **ends, **counters}
 
-    def _asked(self, row: AskRow, chains: Mapping[str, Chain]) -> _Asked:
+    def _planned(self, row: AskRow, chains: Mapping[str, Chain]) -> _PlannedAsk:
         """Return a request; stored is a final completion from before this run or this replica began."""
-        ask, choice = ask_of(row, told=self._told), None
+        ask, choice = ask_of(row, names_question=self._names_question), None
         if row["arm_id"] in self._asking_back and row["answer_type"] not in OPEN:
             form = row["answer_type"], ask.option_keys, tuple(row["exclusive"])
             choice = DisplayedChoice.of(*form, self._texts[row["qa_id"]])
         reply = row["reply"]
         stored = {**reply, "status": "ok"} if reply is not None else self._answered.get(ask.request_key)
-        return _Asked(ask, chains.get(ask.request_key), choice, stored)
+        return _PlannedAsk(ask, chains.get(ask.request_key), choice, stored)
 
-    async def _settle_all(self, asks: Sequence[_Asked], study: _StudyInFlight) -> list[Settled]:
+    async def _settle_all(self, asks: Sequence[_PlannedAsk], study: _StudyInFlight) -> list[Settled]:
         """Settle all asks of a study; leave out asks that were not sent because the run stopped.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
         walk = Walk(self._known, partial(self._step, study), study.pictures.keys_of)
-        tasks = [asyncio.create_task(self._settle(asked, study, walk)) for asked in asks]
+        tasks = [asyncio.create_task(self._settle(planned, study, walk)) for planned in asks]
         self._studies.add(study)
         self._settling.update(tasks)
         for task in tasks:
@@ -226,10 +226,10 @@ class Replica:
         """Return whether most studies only wait for the disk, and so block studies with open asks."""
         return 2 * sum(not study.open for study in self._studies) > len(self._studies)
 
-    async def _settle(self, asked: _Asked, study: _StudyInFlight, walk: Walk) -> Settled | None:
+    async def _settle(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
         """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
         try:
-            settled = await self._answer(asked, study, walk)
+            settled = await self._answer(planned, study, walk)
         except NotAskedError:
             return None
         except RunError:
@@ -242,29 +242,29 @@ class Replica:
             study.open -= 1
         if settled is None:
             return None
-        row, error_kind = self._identified(asked.ask) | settled[0], settled[1]
+        row, error_kind = self._identified(planned.ask) | settled[0], settled[1]
         pending_write = self._writer.add(row)
         if self._stopped or (not study.open and self._most_wait_for_disk()):
             self._writer.flush_soon()
         await pending_write
         return row, error_kind
 
-    async def _answer(self, asked: _Asked, study: _StudyInFlight, walk: Walk) -> Settled | None:
+    async def _answer(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
         """Ask a request or a chain, and ask back after a reply that cannot be read; None if nothing is left.
 
         The first completion is queued for the disk before the second turn is asked.
         """
-        ask, stored = asked.ask, asked.stored
+        ask, stored = planned.ask, planned.stored
         settled: Settled | None = None
-        if asked.chain is not None:  # also if stored: the second turn shows what its last stage showed
-            settled = await walk.go(ask, asked.chain)
+        if planned.chain is not None:  # also if stored: the second turn shows what its last stage showed
+            settled = await walk.go(ask, planned.chain)
         elif stored is None:
             settled = await self._complete(ask, study)
         first = stored or (settled and settled[0]) or {}
         turn = None
-        if asked.choice is not None and first.get("status") == "ok":
+        if planned.choice is not None and first.get("status") == "ok":
             text, finish_reason = first["text"] or "", first["finish_reason"] or ""
-            turn = asked.choice.second_turn(ask.request_key, text, finish_reason)
+            turn = planned.choice.second_turn(ask.request_key, text, finish_reason)
         if turn is None or turn.request_key in self._answered:
             return None if stored else settled
         last = walk.last.get(ask.request_key, ask)

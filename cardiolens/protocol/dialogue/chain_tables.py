@@ -42,14 +42,14 @@ def write_chains(part: Path, chains: Mapping[str, Chain]) -> None:
     offers: dict[str, Offer] = {}
     for request_key, chain in chains.items():
         if isinstance(chain, Choice):
-            own = {name: getattr(chain, name) for name in _OF_CHOICE}
-            rows["choices"].append({"request_key": request_key, "offer_key": chain.offer.key, **own})
+            fields = {name: getattr(chain, name) for name in _OF_CHOICE}
+            rows["choices"].append({"request_key": request_key, "offer_key": chain.offer.key, **fields})
             offers[chain.offer.key] = chain.offer
         else:
             for number, stage in enumerate(chain.stages):
-                fields = (stage.prompt, stage.max_tokens, stage.key, stage.seed, stage.temperature)
-                own = dict(zip(_OF_STAGE, fields, strict=True))
-                rows["stages"].append({"request_key": request_key, "stage": number, **own})
+                values = (stage.prompt, stage.max_tokens, stage.key, stage.seed, stage.temperature)
+                fields = dict(zip(_OF_STAGE, values, strict=True))
+                rows["stages"].append({"request_key": request_key, "stage": number, **fields})
     rows["offers"] = [
         {"offer_key": key, "frames": [frame._asdict() for frame in offer.frames]}
         for key, offer in offers.items()
@@ -70,7 +70,7 @@ def read_part_chains(part: Path) -> dict[str, Chain]:
     for row in rows.get("stages", ()):  # as written: stage by stage
         stages.setdefault(row["request_key"], []).append(Stage(*(row[name] for name in _OF_STAGE)))
     chains: dict[str, Chain] = {
-        key: (Steps if own[0].seed is None else Samples)(tuple(own)) for key, own in stages.items()
+        key: (Steps if fields[0].seed is None else Samples)(tuple(fields)) for key, fields in stages.items()
     }
     offers = {
         row["offer_key"]: Offer(row["offer_key"], tuple(OfferedFrame(**frame) for frame in row["frames"]))
@@ -155,8 +155,8 @@ def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[st
 
 def _earliest(rows: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
     """The earliest final completion of each key."""
-    own = rows.filter(pc.is_in(rows["request_key"], pa.array(sorted(keys), pa.string())))
-    return {row["request_key"]: row for row in reversed(own.select(_COMPLETION).to_pylist())}
+    fields = rows.filter(pc.is_in(rows["request_key"], pa.array(sorted(keys), pa.string())))
+    return {row["request_key"]: row for row in reversed(fields.select(_COMPLETION).to_pylist())}
 
 
 def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:

@@ -1,6 +1,6 @@
 """The clinical selector: quotas by view, one cascade per source, then fallback to other views (protocol 5).
 
-The cascades of a cycle are in `cine`, and the others here. What the phases of a volume mean, and whether its
+What the phases of a volume mean, and whether its
 slices form a stack, decides the cascade of one volume; the anatomy names that of a pool.
 """
 
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 from typing import Literal
 
-from cardiolens.protocol.select import cine
 from cardiolens.protocol.select.route import Routed, Source, Volumes
 from cardiolens.protocol.select.selection import Frame, center_out, deal, even, pick, pick_all
 from cardiolens.study.anatomy import Cascade
@@ -182,7 +181,7 @@ def _contrast_times(volume: VolumeStructure) -> tuple[int, list[int], list[int]]
 
 def _dealt(volume: VolumeStructure, times: list[int], n_wanted: int, step: int) -> list[Frame]:
     """Deal frames round-robin to slices mid, basal, apical, others; spread each slice's over the times."""
-    first = cine.mid_first(cine.key_layers(volume))
+    first = mid_first(key_layers(volume))
     slices = first + [rank for rank in range(volume.n_slices) if rank not in first]
     counts = deal(max(0, min(n_wanted, len(slices) * len(times))), len(slices))
     return [
@@ -213,7 +212,7 @@ def _pool(source: Source, quota: int, cascade: Cascade, weights: Mapping[str, in
     return (_outward if cascade == "outward" else _stack_and_layers)(source.volumes, quota)
 
 
-def _cascade(source: Source, quota: int, small_k: cine.SmallK) -> list[Frame]:
+def _cascade(source: Source, quota: int, small_k: SmallK) -> list[Frame]:
     """Select the frames of one source."""
     volume = source.volumes[0]
     pool = volume.anatomy.pools.get(source.name)
@@ -224,10 +223,10 @@ def _cascade(source: Source, quota: int, small_k: cine.SmallK) -> list[Frame]:
     if volume.over_time == "nothing":
         return _even_slices(volume, quota)
     is_stack = volume.slice_axis is not None
-    return cine.short_axis(volume, quota) if is_stack else cine.long_axis(volume, quota, small_k)
+    return short_axis(volume, quota) if is_stack else long_axis(volume, quota, small_k)
 
 
-def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k: cine.SmallK) -> list[Frame]:
+def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k: SmallK) -> list[Frame]:
     """Select frames of the routed sources; once they are used up, of their fallback volumes."""
     capacities = [source.n_frames for source in sources]
     quotas = settle(split(budget, [source.weight for source in sources]), capacities)
@@ -238,7 +237,7 @@ def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k:
     ]
     if len(chosen) < budget:
         for volume in fallbacks(sources, volumes):
-            chosen += cine.fallback(volume, budget - len(chosen))
+            chosen += fallback(volume, budget - len(chosen))
     return chosen
 
 

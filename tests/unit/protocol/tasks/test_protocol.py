@@ -74,7 +74,7 @@ async def answered(spec, planned, model, completions):
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     arms = {arm.arm_id: arm for arm in planned.arms if arm.model.name == model.name}
     engine = open_reader(model, planned.store.questions, arms)
-    replica = Replica(lambda: engine, completions, 8, spec.stream, told=model.told_questions)
+    replica = Replica(lambda: engine, completions, 8, spec.stream, names_question=model.told_questions)
     async for _ in replica(pa.concat_tables(reader(work))):
         pass
 
