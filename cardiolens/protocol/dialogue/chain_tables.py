@@ -70,7 +70,8 @@ def read_part_chains(part: Path) -> dict[str, Chain]:
     for row in rows.get("stages", ()):  # as written: stage by stage
         stages.setdefault(row["request_key"], []).append(Stage(*(row[name] for name in _OF_STAGE)))
     chains: dict[str, Chain] = {
-        key: (Steps if fields[0].seed is None else Samples)(tuple(fields)) for key, fields in stages.items()
+        key: (Steps if own_stages[0].seed is None else Samples)(tuple(own_stages))
+        for key, own_stages in stages.items()
     }
     offers = {
         row["offer_key"]: Offer(row["offer_key"], tuple(OfferedFrame(**frame) for frame in row["frames"]))
@@ -155,8 +156,8 @@ def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[st
 
 def _earliest(rows: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
     """The earliest final completion of each key."""
-    fields = rows.filter(pc.is_in(rows["request_key"], pa.array(sorted(keys), pa.string())))
-    return {row["request_key"]: row for row in reversed(fields.select(_COMPLETION).to_pylist())}
+    rows = rows.filter(pc.is_in(rows["request_key"], pa.array(sorted(keys), pa.string())))
+    return {row["request_key"]: row for row in reversed(rows.select(_COMPLETION).to_pylist())}
 
 
 def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:
