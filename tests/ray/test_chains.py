@@ -30,6 +30,7 @@ CHAINS = [
     "budget=[3]",
     "prompt=[twi_self]",
     "prompt.twi_self.step_max_tokens=48",
+    "+prompt.twi_self.asks_back=false",  # the model writes gibberish
     "tracker=none",
     "stream.flush_rows=1",
 ]
