@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.storage.schemas import VERDICTS
 
 TYPES = ("multi",) * 17 + ("ordinal",) * 7 + ("single",) * 8
@@ -82,11 +82,14 @@ def main() -> None:
     pairs = families(arms())
     table = verdicts(given.patients, [arm.arm_id for arm in arms()], given.items)
     start, busy = time.perf_counter(), time.process_time()
-    scores = score(table, 5, given.resamples, 2026, pairs)
+    results = score(table, arms(), Settings(5, given.resamples, 2026))
     seconds, busy = time.perf_counter() - start, time.process_time() - busy
     peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     n_pairs = sum(map(len, pairs.values()))
-    print(f"{table.num_rows} verdicts, {n_pairs} pairs, {scores.num_rows} scores, peak {peak_gib:.2f} GiB")
+    print(
+        f"{table.num_rows} verdicts, {n_pairs} pairs, {results.scores.num_rows} scores, "
+        f"{results.comparisons.num_rows} comparisons, peak {peak_gib:.2f} GiB"
+    )
     print(f"{seconds:.1f} s, of which this process ran {busy:.1f} s")
 
 

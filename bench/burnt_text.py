@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from cardiolens.curation.ingest.burnt_text import shows_text
-from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.planes import Size, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import study
+from cardiolens.phantom.signal import appearance
 
 Frames = NDArray[Any]  # (slice, phase, row, column)
 

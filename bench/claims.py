@@ -12,16 +12,14 @@ import argparse
 import time
 from collections.abc import Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from cardiolens.score.claims.analyses import analyse
-from cardiolens.score.claims.sentences import Finding
-from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.claims.sentences import sentence
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -89,20 +87,18 @@ def _row(of_arm: dict[str, object], patient: int, named: list[list[str]], size: 
     }
 
 
-def findings(
+def compared(
     arms: Sequence[ArmFactors], rows: list[dict[str, object]], resamples: int, swaps: int
-) -> tuple[list[Finding], list[dict[str, object]]]:
-    """All sentences of a run and its scores."""
-    table = from_rows(rows, VERDICTS)
-    named = {"headlines": headlines(arms), "pooled": pooled_questions(arms), "swaps": swaps}
-    scores = score(table, 5, resamples, 2026, families(arms), **named).to_pylist()
-    return [finding for one in analyse(scores, arms) for finding in one.findings], scores
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The scores and the comparisons of a run."""
+    results = score(from_rows(rows, VERDICTS), arms, Settings(5, resamples, 2026, swaps=swaps))
+    scores, comparisons = results.tables
+    return scores.to_pylist(), comparisons.to_pylist()
 
 
-def claims(found: Sequence[Finding]) -> list[Finding]:
-    """The sentences that claim a difference or a collapse."""
-    claimed = [one for one in found if one.side not in (None, "within")]
-    return [one for one in claimed if not one.sentence.startswith("Not so: ")]
+def claims(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The comparisons that claim a difference."""
+    return [row for row in rows if row["decision"] in ("higher", "lower") or row["margin"] == "beyond"]
 
 
 def null(experiments: int, patients: int, resamples: int, swaps: int) -> list[int]:
@@ -111,10 +107,10 @@ def null(experiments: int, patients: int, resamples: int, swaps: int) -> list[in
     counts = []
     for seed in range(experiments):
         rows = verdicts(arms, patients, np.random.default_rng([3, seed]))
-        said = claims(findings(arms, rows, resamples, swaps)[0])
+        said = claims(compared(arms, rows, resamples, swaps)[1])
         counts.append(len(said))
         for one in said:
-            print(f"  experiment {seed}: {one.sentence}", flush=True)
+            print(f"  experiment {seed}: {sentence(one)}", flush=True)
     return counts
 
 
@@ -124,12 +120,12 @@ def power(experiments: int, patients: int, resamples: int, swaps: int) -> tuple[
     alone, among, differences = 0, 0, []
     for seed in range(experiments):
         rows = verdicts(arms, patients, np.random.default_rng([5, seed]), better=BETTER)
-        found, scores = findings(arms, rows, resamples, swaps)
-        alone += any("the score on tier 1" in one.sentence for one in found if one.side == "above")
-        at = {row["metric"]: row for row in scores if row["versus_arm_id"] and row["scope"] == "tier:1"}
-        p, difference = float(str(at["primary.swap_p"]["value"])), at["primary"]
-        among += FAMILY * p <= 0.05 and float(str(difference["low"])) > 0
-        differences.append(float(str(difference["value"])))
+        _, found = compared(arms, rows, resamples, swaps)
+        of_score = [row for row in found if (row["metric"], row["tier"]) == ("primary", 1)]
+        alone += any(row["decision"] == "higher" for row in of_score)
+        (pair,) = [row for row in of_score if row["arm_id"] is not None]
+        among += FAMILY * pair["p"] <= 0.05 and pair["low"] > 0
+        differences.append(pair["difference"])
     return alone / experiments, among / experiments, float(np.mean(differences))
 
 

@@ -1,6 +1,6 @@
 """Check of intervals and tests on simulated cohorts: coverage of 95 % intervals, level of tests.
 
-    python -m bench.coverage                    # the table of docs/explanation/statistics.md
+    python -m bench.coverage                    # the table of bench/results/statistics.md
     python -m bench.coverage --edges --patients 8 12 20 40 200
     python -m bench.coverage --cohorts 100 --patients 50
 
@@ -18,21 +18,19 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cardiolens.score.statistics import metrics
+from cardiolens.score.statistics.bootstrap import Kind as IntervalKind
 from cardiolens.score.statistics.bootstrap import (
     effective_items,
     effective_patients,
     percentile,
     resampling_weights,
 )
-from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
-from cardiolens.score.statistics.hypothesis_tests import margin_side
-from cardiolens.score.statistics.near_boundary import Kind as IntervalKind
-from cardiolens.score.statistics.paired import mcnemar_of, wilcoxon
-from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
-from cardiolens.score.statistics.references import gold_classes
-from cardiolens.score.statistics.report_metrics import of_entities
+from cardiolens.score.statistics.confidence import ConfidentAnswers, confidence_curves
+from cardiolens.score.statistics.counting import Kind as PartKind
+from cardiolens.score.statistics.counting import Part, answer_cells, kind_values
+from cardiolens.score.statistics.hypothesis_tests import coins, margin_side, swap_p
+from cardiolens.score.statistics.metrics import of_entities
 from cardiolens.score.statistics.statistic import Basis, Statistic
-from cardiolens.score.statistics.swap_test import coins, swap_p
 
 Floats = NDArray[np.float64]
 
@@ -62,6 +60,22 @@ UNDERSTANDING = tuple(
 DIAGNOSIS = (Kind("single", 3, 0.4, 1.0, SHARES[3]), Kind("single", 5, 0.2, 0.5, SHARES[5]))
 REPORTS = 4
 RISK = 0.5  # of the least confident answers that are wrong
+
+
+@dataclass(frozen=True)
+class AnswerMasks:
+    """Options that are right and those that were named, as bits, by item."""
+
+    gold: NDArray[np.int64]
+    parsed: NDArray[np.int64]
+    size: int
+
+    def values(self, kind: PartKind, patient: NDArray[np.int64], weights: Floats) -> dict[str, Floats]:
+        """The product's statistics of a subtask, in the cohort and its resamples."""
+        classes = tuple(bit for bit in range(self.size) if (self.gold >> bit & 1).any())
+        part = Part("X01", "", 1, kind, classes, len(self.gold))
+        cells = metrics.by_patient(answer_cells(part, self.gold, self.parsed), patient, weights.shape[1])
+        return kind_values(kind, cells @ weights.T)
 
 
 @dataclass(frozen=True)
@@ -152,13 +166,10 @@ def _values(
 ) -> Floats:
     asked, arms = cohort.answers(kind)
     sizes.append(np.unique(arms[0].gold, return_counts=True)[1])
-    name = metrics.PRIMARY[kind.answer_type] if metric == "primary" else metric
-    rows = []
-    for answered in arms:
-        classes = gold_classes(answered.gold, kind.size)
-        state = state_of(kind.answer_type, answered, asked, cohort.patients).resampled(weights)
-        rows.append(metrics.of_state(kind.answer_type, state, classes)[name])
-    return np.stack(rows)
+    of_part: PartKind = (
+        "diagnosis" if metric == "macro_f1" else "set" if kind.answer_type == "multi" else "choice"
+    )
+    return np.stack([answered.values(of_part, asked, weights)[metric] for answered in arms])
 
 
 def _report_scores(cohort: Cohort, weights: Floats) -> tuple[Floats, int]:
@@ -206,13 +217,8 @@ def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float
 def false_positives(cohorts: int) -> Iterator[str]:
     """Rows of the table of tests at 5 % without any true difference."""
     tests: dict[str, Callable[[np.random.Generator], float]] = {
-        "McNemar, 200 independent items": lambda dice: _mcnemar(dice, 200, 1),
-        "McNemar, 30 independent items (exact)": lambda dice: _mcnemar(dice, 30, 1),
-        "McNemar, 40 patients of 10 correlated items": lambda dice: _mcnemar(dice, 40, 10),
         "swaps, 40 patients of 10 correlated items": lambda dice: _swapped(dice, 40, 10),
         "swaps, 12 patients of 10 correlated items": lambda dice: _swapped(dice, 12, 10),
-        "Wilcoxon, 32 subtasks": lambda dice: wilcoxon(dice.normal(size=32)).p,
-        "Wilcoxon, 8 models (exact)": lambda dice: wilcoxon(dice.normal(size=8)).p,
     }
     for name, test in tests.items():
         rejected = sum(test(np.random.default_rng([11, seed])) <= 0.05 for seed in range(cohorts))
@@ -258,8 +264,7 @@ def macro_edges(patients: int, cohorts: int, resamples: int) -> Iterator[str]:
             true = dice.choice(3, patients, p=shares)
             wrong = (true + dice.integers(1, 3, patients)) % 3
             answered = AnswerMasks(1 << true, 1 << np.where(dice.random(patients) < right, true, wrong), 3)
-            state = state_of("single", answered, np.arange(patients), patients).resampled(weights)
-            values = metrics.of_state("single", state, gold_classes(answered.gold, 3))["macro_f1"]
+            values = answered.values("diagnosis", np.arange(patients), weights)["macro_f1"]
             worth = _worth([np.unique(true, return_counts=True)[1]])
             basis = replace(Basis(patients, patients, 0, 0), **worth)
             tally += held(Statistic(values, basis), "share", truth)
@@ -328,11 +333,6 @@ def _pair(
     own = dice.normal(0, PATIENT_SD if items > 1 else 0, (2, patients, 1))
     right = 0.4 + shared + own + dice.normal(size=(2, patients, items)) > 0
     return right[0], right[1]
-
-
-def _mcnemar(dice: np.random.Generator, patients: int, items: int) -> float:
-    first, second = _pair(dice, patients, items)
-    return mcnemar_of(first.ravel(), second.ravel()).p
 
 
 def _swapped(dice: np.random.Generator, patients: int, items: int) -> float:

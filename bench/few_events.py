@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.comparisons import comparison
 from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.pooled_rows import two_sided_p
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.signal_detection import (
+from cardiolens.score.statistics.metrics import (
     CRITERION,
     D_PRIME,
     by_patient,
@@ -25,6 +24,7 @@ from cardiolens.score.statistics.signal_detection import (
     effective_patients_of_calls,
     of_calls,
 )
+from cardiolens.score.statistics.pooled import two_sided_p
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
 Floats = NDArray[np.float64]
@@ -100,13 +100,13 @@ def rejections(setting: tuple[int, int, float, float, int, int], runs: int) -> F
             values = np.mean(of_gates, axis=0)
             for column, effective in ((2 * at, math.inf), (2 * at + 1, worth)):
                 basis = Basis(patients * gates * models, patients, 0, 0, n_effective=effective)
-                row = as_row((name, "tier:1"), Statistic(values, basis, of_pairs=True), "")
+                row = comparison(name, "tier:1", Statistic(values, basis, of_pairs=True), "")
                 rejected[column] += two_sided_p(values, row, basis.units) <= 0.05
     return 100 * rejected / runs
 
 
 def main() -> None:
-    """Print the table of docs/explanation/statistics.md."""
+    """Print the table of bench/results/statistics.md."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--runs", type=int, default=200)
     runs = arguments.parse_args().runs

@@ -45,7 +45,7 @@ def coverage(sizes: tuple[int, ...], cohorts: int) -> Floats:
 
 
 def main() -> None:
-    """Print the table of docs/explanation/statistics.md."""
+    """Print the table of bench/results/statistics.md."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--cohorts", type=int, default=1500)
     cohorts = arguments.parse_args().cohorts

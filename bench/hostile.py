@@ -286,17 +286,6 @@ def of_runs_and_drafts() -> Iterator[Case]:
     probe = ("questions", "mode=probe", "draft=in", "model=[oracle]")
     for name, text in (("deep", DEEP), ("long line", '{"qa_id": "' + "x" * 10_000_000), ("blank", " ")):
         yield Case(f"questions draft {name}", text_in("questions.jsonl", text), probe, "questions.jsonl|in")
-    known = (
-        "release",
-        "questions=in/q.jsonl",
-        "studies=in",
-        "name=x",
-        "licence=x",
-        "out=out",
-        "known=[in/k.jsonl]",
-    )
-    for name, text in (("deep", DEEP), ("long line", '{"hash": "' + "x" * 10_000_000), ("number", "5")):
-        yield Case(f"release known {name}", study_and("k.jsonl", text), known, "k.jsonl")
 
 
 def of_layouts() -> Iterator[Case]:

@@ -9,6 +9,7 @@ three, moved by some points: what a page shows of them is made up. Printed are t
 
 import json
 import sys
+from collections.abc import Iterator
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,11 @@ import pyarrow.compute as pc
 from bench.claims import SUBTASKS, verdicts
 from bench.page import write_record
 from cardiolens.base import disk
-from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.score.statistics.scores import Settings, compute_scores
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import schemas, tables
@@ -73,21 +71,20 @@ def make_run(folder: Path, names: list[str], *, is_full: bool) -> Run:
     drawn, arms = (arms_of([*models, *READERS], is_full=False) for models in (BASE, names))
     judged = answers_of(drawn, BASE | READERS)
     answers = ArmAnswers.of(judged)
-    options: dict[str, Any] = {"headlines": headlines(drawn), "pooled": pooled_questions(drawn)}
-    options["simulated"] = {arm.arm_id for arm in drawn if arm.simulated}
-    spool = compute_scores(answers, 5, RESAMPLES, SEED, families(drawn), swaps=RESAMPLES, **options)
-    rows = of_models(spool.whole().to_pylist(), names)
+    settings = Settings(5, RESAMPLES, SEED, swaps=RESAMPLES)
+    drawn_scores, drawn_comparisons = compute_scores(answers, drawn, settings).tables
+    scores = tables.from_rows(of_models(drawn_scores.to_pylist(), names), schemas.SCORES)
+    compared = compared_models(drawn_comparisons.to_pylist(), names)
     judged = renamed(judged, dict(zip(BASE, names, strict=False)))
     answers = ArmAnswers.of(judged)
-    scores = tables.from_rows(rows, schemas.SCORES)
-    statistics = StatisticsSpec(resamples=RESAMPLES)
-    analyses = analyses_of(answers, [scores], arms, Groups(), statistics, forms={})
+    analyses = analyses_of(answers, [scores], arms, Groups(), settings)
     if is_full:  # analyses stay those of the small grid
         arms = arms_of([*names, *READERS], is_full=True)
-        scores = of_arms(rows, arms)
+        scores, compared = of_arms(scores.to_pylist(), arms), [*of_pairs(compared, arms)]
     tables.replace(run.verdicts, judged, schemas.VERDICTS)
     tables.replace(run.scores, scores, schemas.SCORES)
-    write_analyses(run.analyses, analyses)
+    tables.replace(run.comparisons, tables.from_rows(compared, schemas.COMPARISONS), schemas.COMPARISONS)
+    write_analyses(run, analyses)
     write_record(run, store, folder)
     record = json.loads(run.manifest.read_text())
     record |= {"experiment": "landscape", "dataset": "simulated answers", "studies": PATIENTS}
@@ -110,67 +107,76 @@ def renamed(judged: pa.Table, names: dict[str, str]) -> pa.Table:
     return judged.set_column(judged.schema.get_field_index("arm_id"), "arm_id", arm_ids)
 
 
+def moves_of(names: list[str]) -> dict[str, float]:
+    """By how many points each model's scores are moved."""
+    dice = np.random.default_rng(SEED)
+    points = np.linspace(12, -12, len(names)) + dice.normal(0, 2, len(names))
+    return dict(zip(names, points, strict=True))
+
+
 def of_models(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
     """Scores of many models, each those of one that was drawn, moved by a few points."""
-    dice, drawn = np.random.default_rng(SEED), list(BASE)
-    moves = dict(zip(names, np.linspace(12, -12, len(names)) + dice.normal(0, 2, len(names)), strict=True))
+    moves, drawn = moves_of(names), list(BASE)
     made: list[dict[str, Any]] = []
     for row in rows:
-        ids = f"{row['arm_id']} {row['versus_arm_id']}"
-        of_row = [model for model in drawn if model in ids]
-        if not of_row:
-            made.append(row)
-        elif len(of_row) == 1:
-            copies = names[drawn.index(of_row[0]) :: len(drawn)]
-            is_effect = row["versus_arm_id"] is not None or "pooled" in row["arm_id"]
-            for name in copies:
-                move = dice.normal(0, 3) if is_effect else moves[name]
-                made.append(moved(row, {of_row[0]: name}, move))
-        elif of_row == drawn[:2]:
-            for first, second in combinations(names, 2):
-                move = moves[first] - moves[second]
-                made.append(moved(row, {drawn[0]: first, drawn[1]: second}, move))
-                if row["metric"] == "primary.holm_p" and abs(move) > _TOLD_APART:
-                    made[-1]["value"] = 0.001
+        own = [model for model in drawn if model in row["arm_id"]]
+        for name in names[drawn.index(own[0]) :: len(drawn)] if own else ():
+            points = moves[name] if row["metric"] == "primary" else 0.0
+            ends = {end: min(100.0, max(0.0, row[end] + points)) for end in ("value", "low", "high")}
+            made.append({**row, **(ends if points else {}), "arm_id": row["arm_id"].replace(own[0], name)})
+        made += [] if own else [row]
     return made
 
 
-def moved(row: dict[str, Any], names: dict[str, str], points: float) -> dict[str, Any]:
-    """A score of another model: its ids renamed, its value and interval moved by some points."""
-    changed = dict(row)
-    for column in ("arm_id", "versus_arm_id"):
-        for old, new in names.items():
-            changed[column] = changed[column] and changed[column].replace(old, new)
-    if row["metric"] == "primary":
-        changed |= {name: row[name] + points for name in ("value", "low", "high")}
-        if row["versus_arm_id"] is None and "pooled" not in row["arm_id"]:
-            changed |= {name: min(100.0, max(0.0, changed[name])) for name in ("value", "low", "high")}
-    return changed
+def compared_models(rows: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
+    """Comparisons of many models: each model's own moved by chance, and those between any two."""
+    dice, drawn, moves = np.random.default_rng(SEED), list(BASE), moves_of(names)
+    made: list[dict[str, Any]] = []
+    for row in rows:
+        if row["factor"] == "model" and row["arm_id"] is None:
+            pairs = combinations(names, 2) if {row["level"], row["versus"]} == set(drawn[:2]) else ()
+            for first, second in pairs:
+                points = moves[first] - moves[second]
+                decision = "open" if abs(points) <= _TOLD_APART else "higher" if points > 0 else "lower"
+                made.append(moved(row, points) | {"level": first, "versus": second, "decision": decision})
+        elif row["model"] in drawn:
+            for name in names[drawn.index(row["model"]) :: len(drawn)]:
+                ids = {
+                    column: row[column] and row[column].replace(row["model"], name)
+                    for column in ("model", "arm_id", "versus_arm_id")
+                }
+                made.append(moved(row, dice.normal(0, 3)) | ids)
+        else:
+            made.append(row)
+    return made
+
+
+def moved(row: dict[str, Any], points: float) -> dict[str, Any]:
+    """A comparison of scores moved by some points."""
+    ends = ("difference", "low", "high", "low_90", "high_90")
+    is_score = row["metric"] == "primary"
+    return row | {end: row[end] + points for end in ends if is_score and row[end] is not None}
 
 
 def of_arms(rows: list[dict[str, Any]], arms: list[ArmFactors]) -> pa.Table:
-    """Scores of every arm and pair of a large grid, each those of the first arm or pair of a small one."""
-    ids = {arm.arm_id for arm in arms}
-    alone = [row for row in rows if row["arm_id"] in ids and row["versus_arm_id"] is None]
-    first = [row for row in alone if row["arm_id"] == alone[0]["arm_id"]]
-    pair = next(
-        (row["arm_id"], row["versus_arm_id"]) for row in rows if row["versus_arm_id"] and row["arm_id"] in ids
-    )
-    paired = [row for row in rows if (row["arm_id"], row["versus_arm_id"]) == pair]
-    pairs = [entry for family in families(arms).values() for entry in family]
-    others = tables.from_rows([row for row in rows if ":" in str(row["arm_id"])], schemas.SCORES)
-    sides = [(arm.arm_id, None) for arm in arms]
-    return tables.concat([repeated(first, sides), repeated(paired, pairs), others], schemas.SCORES)
+    """Scores of every arm of a large grid, each those of the first arm of a small one, and all headlines."""
+    headlines = [row for row in rows if ":" in row["arm_id"]]
+    first = next(row["arm_id"] for row in rows if ":" not in row["arm_id"])
+    own = [row for row in rows if row["arm_id"] == first]
+    repeated = [row | {"arm_id": arm.arm_id} for arm in arms for row in own]
+    return tables.from_rows([*repeated, *headlines], schemas.SCORES)
 
 
-def repeated(rows: list[dict[str, Any]], sides: list[tuple[str, Any]]) -> pa.Table:
-    """The same rows for each arm, or pair of arms."""
-    small = tables.from_rows(rows, schemas.SCORES)
-    large = small.take(np.tile(np.arange(len(rows)), len(sides)))
-    for column, ids in zip(("arm_id", "versus_arm_id"), zip(*sides, strict=True), strict=True):
-        side = pa.array(ids, pa.string()).take(np.repeat(np.arange(len(sides)), len(rows)))
-        large = large.set_column(large.schema.get_field_index(column), column, side)
-    return large
+def of_pairs(rows: list[dict[str, Any]], arms: list[ArmFactors]) -> Iterator[dict[str, Any]]:
+    """Yield the comparisons of every pair of a large grid, each those of the first pair, and all others."""
+    yield from (row for row in rows if row["arm_id"] is None)
+    first = next(row for row in rows if row["arm_id"] is not None)
+    sides = first["arm_id"], first["versus_arm_id"]
+    own = [row for row in rows if (row["arm_id"], row["versus_arm_id"]) == sides]
+    for name, family in families(arms).items():
+        for ours, theirs in family:
+            names = {"factor": name.partition(" | ")[0], "arm_id": ours, "versus_arm_id": theirs}
+            yield from (row | names for row in own)
 
 
 def answers_of(arms: list[ArmFactors], shares: dict[str, float]) -> pa.Table:

@@ -19,12 +19,10 @@ import pyarrow as pa
 
 from bench.bootstrap import arms, verdicts
 from cardiolens.base import disk
-from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.arm_answers import ArmAnswers
-from cardiolens.score.statistics.factors import families
-from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.score.statistics.answers import ArmAnswers
+from cardiolens.score.statistics.scores import Settings, compute_scores
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
@@ -63,11 +61,12 @@ def make_run(folder: Path, items: int) -> Run:
     asked = arms()
     judged = verdicts(PATIENTS, [arm.arm_id for arm in asked], items).cast(schemas.VERDICTS)
     answers = ArmAnswers.of(judged)
-    scores = compute_scores(answers, 5, 50, 1, families(asked))
+    settings = Settings(5, 50, 1)
+    results = compute_scores(answers, asked, settings)
     tables.replace(run.verdicts, judged, schemas.VERDICTS)
-    tables.replace_by(run.scores, scores.parts(), schemas.SCORES)
-    statistics = StatisticsSpec(resamples=50)
-    write_analyses(run.analyses, analyses_of(answers, scores.parts(), asked, Groups(), statistics, forms={}))
+    tables.replace_by(run.scores, results.scores.parts(), schemas.SCORES)
+    tables.replace_by(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
+    write_analyses(run, analyses_of(answers, results.scores.parts(), asked, Groups(), settings))
     for start in range(0, judged.num_rows, PART_ROWS):
         rows = requests(judged.slice(start, PART_ROWS))
         tables.write_part(run.requests("model"), rows, schemas.REQUESTS)

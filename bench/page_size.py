@@ -25,12 +25,11 @@ from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
 from cardiolens.base import disk
 from cardiolens.commands.view import served_of
-from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.show.page.case_viewer.viewer_files import write_viewer
 from cardiolens.show.page.page_data import read_facts, read_header
 from cardiolens.show.page.page_rendering import render
@@ -101,13 +100,13 @@ def page_of(run: Run, models: int) -> None:
     asked, simulated = arms(models), scores(models)
     few = pa.compute.field("study_id").isin([f"p{number:04d}" for number in range(PATIENTS_OF_PAGE)])
     judged = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, few)
-    statistics = StatisticsSpec(resamples=20)
     made = timed(
         "analyses of few patients",
-        lambda: analyses_of(ArmAnswers.of(judged), [simulated], asked, Groups(), statistics, forms={}),
+        lambda: analyses_of(ArmAnswers.of(judged), [simulated], asked, Groups(), Settings(1, 20, 1)),
     )
     tables.replace(run.scores, simulated, schemas.SCORES)
-    write_analyses(run.analyses, made)
+    tables.replace(run.comparisons, comparisons(asked), schemas.COMPARISONS)
+    write_analyses(run, made)
     print(f"{run.analyses.name} {run.analyses.stat().st_size / 1e6:.1f} MB, {simulated.num_rows:,} scores")
     facts = timed("page: read", lambda: read_facts(run, [run]))
     page = timed("page", lambda: render(facts))
@@ -233,37 +232,65 @@ def questions(items: int) -> pa.Table:
 
 
 def scores(models: int) -> pa.Table:
-    """Scores of every arm and of every pair that differs in one factor: each metric and scope of a small run.
+    """Scores of every arm: each metric and scope of a small run.
 
     To them come probabilities of options, as if every model gave them.
     """
     asked = arms(models)
-    pairs = [pair for family in families(asked).values() for pair in family]
-    small = score(verdicts(20, ["a", "b"], 640), 1, 20, 1, {"selector | x": [("a", "b")]})
-    kinds = [[], []]  # metrics and scopes of an arm, of a pair
-    for row in small.to_pylist():
-        if row["arm_id"] == "a":
-            kinds[row["versus_arm_id"] is not None].append((row["metric"], row["scope"]))
-    subtasks = [f"subtask:S{number:02d}" for number in range(SUBTASKS)]
-    kinds[0] += list(product(CONFIDENCE, ["tier:1", *subtasks]))
-    sides = [(arm.arm_id, None) for arm in asked] + pairs
-    named = [pa.array([kind[at] for kind in kinds[0] * len(asked) + kinds[1] * len(pairs)]) for at in (0, 1)]
-    times = np.array([len(kinds[0])] * len(asked) + [len(kinds[1])] * len(pairs))
-    side = pa.array(np.repeat(np.arange(len(sides)), times))
-    value = np.random.default_rng(3).random(len(side)) * 100
+    small = score(verdicts(20, ["a"], 640), [], Settings(1, 20, 1)).tables[0]
+    kinds = [(row["metric"], row["scope"]) for row in small.to_pylist()]
+    kinds += product(CONFIDENCE, ["tier:1", *(f"subtask:S{number:02d}" for number in range(SUBTASKS))])
+    number = len(kinds) * len(asked)
+    value = np.random.default_rng(3).random(number) * 100
     columns = {
-        "metric": named[0],
-        "scope": named[1],
-        "arm_id": pa.array([one for one, _ in sides]).take(side),
-        "versus_arm_id": pa.array([other for _, other in sides], pa.string()).take(side),
-        "value": pa.array(value),
-        "low": pa.array(value - 3),
-        "high": pa.array(value + 3),
-        "n_items": pa.repeat(pa.scalar(400, pa.int32()), len(side)),
-        "n_patients": pa.repeat(pa.scalar(PATIENTS, pa.int32()), len(side)),
-        "method": pa.repeat("bootstrap", len(side)),
+        "metric": pa.array([metric for metric, _ in kinds * len(asked)]),
+        "scope": pa.array([scope for _, scope in kinds * len(asked)]),
+        "arm_id": pa.array(np.repeat([arm.arm_id for arm in asked], len(kinds))),
+        **_interval("value", value),
     }
-    return whole(columns, schemas.SCORES, len(side))
+    return whole(columns, schemas.SCORES, number)
+
+
+def comparisons(asked: list[ArmFactors]) -> pa.Table:
+    """The difference of the score of every pair of arms that differ in one factor, on every tier."""
+    pairs = [
+        (name.partition(" | ")[0], *pair, tier)
+        for name, family in families(asked).items()
+        for pair in family
+        for tier in (1, 2, 3)
+    ]
+    level = {arm.arm_id: arm for arm in asked}
+    difference = np.random.default_rng(4).normal(0, 5, len(pairs))
+    columns = {
+        **{
+            name: pa.array([pair[at] for pair in pairs])
+            for at, name in enumerate(("factor", "arm_id", "versus_arm_id"))
+        },
+        "level": pa.array([str(getattr(level[ours], factor)) for factor, ours, _, _ in pairs]),
+        "versus": pa.array([str(getattr(level[theirs], factor)) for factor, _, theirs, _ in pairs]),
+        "tier": pa.array([tier for *_, tier in pairs], pa.int32()),
+        **{name: pa.repeat(value, len(pairs)) for name, value in _EXPLORED.items()},
+        "low_90": pa.array(difference - 2.5),
+        "high_90": pa.array(difference + 2.5),
+        **_interval("difference", difference),
+    }
+    return whole(columns, schemas.COMPARISONS, len(pairs))
+
+
+_EXPLORED = {
+    "metric": "primary",
+    "adjustment": "fdr",
+    "decision": "open",
+    "simulated": False,
+    "p_adjusted": 0.5,
+}
+
+
+def _interval(name: str, value: np.ndarray) -> dict[str, pa.Array]:
+    ends = {name: pa.array(value), "low": pa.array(value - 3), "high": pa.array(value + 3)}
+    counts = {"n_items": 400, "n_patients": PATIENTS}
+    counted = {name: pa.repeat(pa.scalar(number, pa.int32()), len(value)) for name, number in counts.items()}
+    return {**ends, **counted, "method": pa.repeat("bootstrap", len(value))}
 
 
 if __name__ == "__main__":

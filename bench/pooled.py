@@ -1,6 +1,6 @@
 """What questions pooled over models show at the paper's size, and how often they claim what is not so.
 
-    python -m bench.pooled                                # the table of docs/explanation/statistics.md
+    python -m bench.pooled                                # the table of bench/results/statistics.md
     python -m bench.pooled --cohorts 20 --patients 100 --models 6
 
 Models x 3 selectors x 4 budgets x 2 prompts answer 20 questions of tier 1, four reports of ten findings and
@@ -20,18 +20,16 @@ from typing import Any
 import numpy as np
 
 from bench.claims import arms_of
-from cardiolens.score.claims.question_analysis import questions
+from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
-from cardiolens.score.statistics.differences import PairScores
+from cardiolens.score.statistics.comparisons import Row, decided
+from cardiolens.score.statistics.differences import PairComparison
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.pooled_effects import PooledEffects
+from cardiolens.score.statistics.pooled import PooledEffects, pooled_rows
 from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.pooled_rows import pooled_rows
-from cardiolens.score.statistics.resampling import Resampling
-from cardiolens.score.statistics.rows import Row
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Basis, Resampling, Statistic
 
 SELECTORS, BUDGETS = ("clinical", "kcenter", "random@1"), ("4", "8", "16", "32")
 PROMPTS = ("standard", "reasoning")
@@ -92,10 +90,8 @@ def _tiers(
     yield np.mean(scores, axis=0)
 
 
-def sentences(
-    models: int, patients: int, effect: float, seed: int, weights: Floats
-) -> tuple[list[str], dict[str, Row]]:
-    """The claims of a simulated run, and the difference that answers its first question, by tier."""
+def compared(models: int, patients: int, effect: float, seed: int, weights: Floats) -> list[Row]:
+    """The comparisons over the models of a simulated run, with what is decided."""
     arms = arms_of(SELECTORS, BUDGETS, PROMPTS, [f"m{number:02d}" for number in range(models)])
     asked = pooled_questions(arms)
     effects = PooledEffects(asked)
@@ -111,20 +107,19 @@ def sentences(
             if ours in values:
                 effects.add(_pair(ours, theirs, values[ours] - values[theirs], bases))
     rows = pooled_rows(asked, effects, Resampling(weights, 5, 2026))
-    first = [row for row in rows if row["metric"] == "primary" and row["arm_id"] == asked[0].arm_id]
-    claimed = [one.sentence for one in questions(rows).findings if one.side is not None]
-    return claimed, {str(row["scope"]): row for row in first}
+    return [row | decided({"p_adjusted": None, "adjustment": None, **row}) for row in rows]
 
 
-def _pair(ours: str, theirs: str, change: Floats, bases: list[Basis]) -> PairScores:
+def _pair(ours: str, theirs: str, change: Floats, bases: list[Basis]) -> PairComparison:
     kept = {
         ("primary", f"tier:{tier}"): Statistic(values, basis, of_pairs=True)
         for tier, values, basis in zip((1, 2, 3), change, bases, strict=True)
     }
-    rows: list[dict[str, object]] = [
-        {"metric": metric, "scope": scope, "n_same_request": 0} for metric, scope in kept
+    rows: list[Row] = [
+        {"metric": metric, "tier": int(tier.removeprefix("tier:")), "n_same_request": 0}
+        for metric, tier in kept
     ]
-    return PairScores(ours, theirs, rows, [], kept)
+    return PairComparison(ours, theirs, rows, kept, {})
 
 
 def main() -> None:
@@ -139,32 +134,30 @@ def main() -> None:
     for points in (0, 3):
         n_false, table = 0, np.zeros((3, 4))
         for seed in range(given.cohorts):
-            claimed, first = sentences(given.models, given.patients, points / 100 / SLOPE, seed, weights)
-            false = [sentence for sentence in claimed if _is_false(sentence, points)]
+            rows = compared(given.models, given.patients, points / 100 / SLOPE, seed, weights)
+            false = [
+                sentence({"model": None, "n_models": None, **row}) for row in rows if _is_false(row, points)
+            ]
             n_false += bool(false)
             print(*false, sep="\n", end="\n" * bool(false), file=sys.stderr)
-            table += [_shown(first[f"tier:{tier}"], tier, claimed) for tier in (1, 2, 3)]
+            table += [_shown(row) for row in rows if row["level"] == "kcenter" and not row.get("model")]
         for tier, (value, error, found, same) in enumerate(table / given.cohorts, start=1):
             shares = f"{found:.1f} | {same:.1f} | {100 * n_false / given.cohorts:.1f}"
             print(f"| {points} | {tier} | {value:.2f} | {error:.2f} | {shares} |", flush=True)
 
 
-def _shown(row: Row, tier: int, claimed: list[str]) -> tuple[float, ...]:
-    """Of the first selection: its difference, standard error, and in percent whether either is claimed."""
-    value, low, high = (float(str(row[end])) for end in ("value", "low", "high"))
-    of_tier = [one for one in claimed if f"tier {tier} over" in one and "kcenter" in one]
-    found, same = (any(word in one for one in of_tier) for word in (" lowers ", " equivalent within "))
-    return value, (high - low) / 3.92, 100 * found, 100 * same
+def _shown(row: Row) -> tuple[float, ...]:
+    """A difference, its standard error, and in percent whether it or an equivalence is claimed."""
+    found, same = row["decision"] == "lower", row["margin"] == "within"
+    return row["difference"], (row["high"] - row["low"]) / 3.92, 100 * found, 100 * same
 
 
-def _is_false(sentence: str, points: int) -> bool:
+def _is_false(row: Row, points: int) -> bool:
     """Whether a claim is false: budgets and prompts do nothing, selections lower scores by `points`."""
-    of_clinical = "instead of clinical" in sentence or "clinical selection" in sentence
-    if "equivalent within" in sentence:
-        return of_clinical and points > 2
-    if not of_clinical or not points:
-        return True
-    return " lowers " not in sentence and "differ by more than" not in sentence
+    lowers = row["factor"] == "selector" and points > 0
+    if row["margin"] == "within":
+        return lowers and points > 2
+    return row["decision"] == "higher" or (row["decision"] == "lower" and not lowers)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import cardiolens
+from cardiolens.score.statistics.comparisons import reversed_row
 
 CONTROLS = ("none", "blind", "blank", "other_patient", "shuffled_options", "reversed_options")
 CHOSEN = "reader_small/clinical/16/standard"
@@ -76,7 +77,7 @@ def controls(run: Any) -> None:
         best, beyond = (one(run, scope, own, metric=f"primary.{name}") for name in ("constant", "skill"))
         print(
             f"| {scope} | {seen['n_items']} | {told(seen)} | {closed['value']:.1f} | "
-            f"{told(one(run, scope, own, blind))} | {best['value']:.1f} | {told(beyond)} |"
+            f"{difference(run, scope, own, blind)} | {best['value']:.1f} | {told(beyond)} |"
         )
     print("\n| arm | tier 1 | tier 3 |\n|---|---|---|")
     for label, arm in arms.items():
@@ -108,22 +109,26 @@ def scopes(run: Any) -> Iterator[str]:
     yield from (scope for scope in found if scope.startswith("subtask:"))
 
 
-def one(run: Any, scope: str, arm: str, versus: str | None = None, metric: str = "primary") -> Any:
-    """The row of a score, or of a difference; None where the run has none."""
-    rows = rows_of(run).get((metric, scope, arm, versus))
-    if rows is None and versus is not None:
-        rows = rows_of(run).get((metric, scope, versus, arm))
-        if rows is not None:
-            return rows | {"value": -rows["value"], "low": -rows["high"], "high": -rows["low"]}
-    return rows
+def one(run: Any, scope: str, arm: str, metric: str = "primary") -> Any:
+    """The row of a score; None where the run has none."""
+    return rows_of(run).get((metric, scope, arm))
 
 
-def rows_of(run: Any) -> dict[tuple[str, str, str, str | None], dict[str, Any]]:
+def difference(run: Any, scope: str, arm: str, versus: str) -> str:
+    """The difference of two arms in words, on tiers with its interval."""
+    for row in run.comparisons.to_pylist():
+        if (row["metric"], f"tier:{row['tier']}") == ("primary", scope) and row["arm_id"] is not None:
+            seen = row if row["arm_id"] == arm else reversed_row(row)
+            if (seen["arm_id"], seen["versus_arm_id"]) == (arm, versus):
+                return f"{seen['difference']:.1f} ({seen['low']:.1f}, {seen['high']:.1f})"
+    return f"{one(run, scope, arm)['value'] - one(run, scope, versus)['value']:.1f}"
+
+
+def rows_of(run: Any) -> dict[tuple[str, str, str], dict[str, Any]]:
     """Rows of the scores by what they are of, made once."""
     if "rows" not in run.__dict__:
         run.__dict__["rows"] = {
-            (row["metric"], row["scope"], row["arm_id"], row["versus_arm_id"]): row
-            for row in run.scores.to_pylist()
+            (row["metric"], row["scope"], row["arm_id"]): row for row in run.scores.to_pylist()
         }
     return run.__dict__["rows"]  # type: ignore[no-any-return]
 

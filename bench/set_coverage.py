@@ -12,11 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.coverage import held
-from cardiolens.score.statistics import metrics
+from bench.coverage import AnswerMasks, held
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.discrimination import Curve, auroc
-from cardiolens.score.statistics.patient_states import AnswerMasks, state_of
+from cardiolens.score.statistics.confidence import Curve, auroc
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
 Floats = NDArray[np.float64]
@@ -39,8 +37,7 @@ def answered(dice: np.random.Generator, patients: int, items: int, level: float)
 def micro_f1(answers: AnswerMasks, patients: int, weights: Floats) -> Floats:
     """Micro-F1 of the cohort and its resamples."""
     items = len(answers.gold) // patients
-    state = state_of("multi", answers, np.repeat(np.arange(patients), items), patients).resampled(weights)
-    return metrics.of_state("multi", state, np.ones(OPTIONS, bool))["micro_f1"]
+    return answers.values("set", np.repeat(np.arange(patients), items), weights)["primary"]
 
 
 def of_sets(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[str]:
@@ -89,7 +86,7 @@ def _row(name: str, patients: int, truth: float, tally: Floats) -> str:
 
 
 def main() -> None:
-    """Print the table of docs/explanation/statistics.md."""
+    """Print the table of bench/results/statistics.md."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--patients", type=int, nargs="+", default=[12, 20, 40, 200])
     arguments.add_argument("--cohorts", type=int, default=300)

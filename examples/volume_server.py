@@ -84,4 +84,5 @@ if __name__ == "__main__":
         print(__doc__)
         sys.exit(0 if sys.argv[1:2] in (["-h"], ["--help"]) else 2)
     module, _, name = sys.argv[1].partition(":")
+    sys.path.insert(0, "")  # the folder that it is started in
     server(getattr(import_module(module), name), int(sys.argv[2])).serve_forever()

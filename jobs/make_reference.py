@@ -50,6 +50,7 @@ _TABLES = (
     "COMPLETIONS",
     "VERDICTS",
     "SCORES",
+    "COMPARISONS",
     "SEEN",
 )
 _CONFIGURATION = """# Configuration
@@ -86,7 +87,7 @@ through an import.
 """
 _OF_TABLES = """# Tables
 
-Every step reads and writes these thirteen tables and nothing else. A table is a folder of Parquet part files.
+Every step reads and writes these fourteen tables and nothing else. A table is a folder of Parquet part files.
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
@@ -142,7 +143,21 @@ _MEANINGS = {
     "gold": "letters that are right",
     "correct": "null where it was not judged, or is no choice",
     "metric": "name of the measure",
-    "versus_arm_id": "the arm subtracted; null for a score of one arm",
+    "versus": "the level subtracted",
+    "versus_arm_id": "the arm subtracted",
+    "p_adjusted": "over the family",
+    "within_p_adjusted": "over the family",
+    "beyond_p_adjusted": "over the family",
+    "family_size": "number of tests",
+    "high_90": "upper end",
+    "high_bound": "the reverse",
+    "differing_high_90": "upper end",
+    "n_read": "items read on both sides",
+    "n_unread": "replies not read",
+    "n_unread_versus": "replies of the other side not read",
+    "spread_low": "lower end of its 95 % interval",
+    "spread_high": "upper end",
+    "next_high": "upper end",
     "low": "lower end of the 95 % interval",
     "high": "upper end of the 95 % interval",
     "n_items": "answers that it rests on",

@@ -36,12 +36,7 @@ from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.asking.ask_texts import (
-    asking_spec,
-    execute_plan,
-    plan_texts,
-    replies_of,
-)
+from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
 from cardiolens.protocol.prompts.case_prompts import sections_of
@@ -272,9 +267,7 @@ def _rate(words: Rate, about_model: list[str]) -> int:
 def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tuple[str, list[str | None]]:
     """Have a model answer requests about texts; return its name and its replies."""
     sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
-    planned = plan_texts(sweep, [[one] for one in asked])
-    execute_plan(planned)
-    return sweep.model[0].name, list(replies_of(planned, asked))
+    return sweep.model[0].name, ask(sweep, asked)
 
 
 def _print_agreement(told: list[Reasoning], judged: list[JudgedSteps]) -> None:

@@ -136,9 +136,12 @@ def read_replies(child: int, place: Path) -> int:
     kept = 0
     try:
         page = _page(child, place)
-        state = page.ask("GET", "/next.json")[1]
-        while state.get("number", _DECISIONS) < _DECISIONS:
-            status, state = page.ask("POST", "/read", {"number": state["number"], "letters": []})
+        state = page.ask("GET", "/state.json")[1]
+        while (done := state.get("done", _DECISIONS)) < _DECISIONS and (
+            item := state.get("item")
+        ) is not None:
+            decision = {"id": f"auditor-{done:012d}", "qa_id": item["qa_id"], "item": item["item"]}
+            status, state = page.ask("POST", "/decide", {**decision, "verdict": "cannot_tell"})
             if status != 200 or "error" in state:
                 break
             kept += 1

@@ -10,8 +10,7 @@ from cardiolens.base.phrasing import counted
 from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
-from cardiolens.curation.ingest.confirm.imported import read_imported
+from cardiolens.curation.ingest.confirm_server import Desk, desk_server, read_imported
 from cardiolens.curation.ingest.decisions import Ledger
 
 

@@ -46,6 +46,7 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     from collections import Counter
 
     from cardiolens.base.console import say, shown_word
+    from cardiolens.base.digest import digest_of
     from cardiolens.curation.release.public_set import CARD_NAME
 
     groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
@@ -57,9 +58,7 @@ def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]
     subtasks = Counter(line["subtask"] for line in questions.lines)
     counts = ", ".join(f"{count} {subtask}" for subtask, count in sorted(subtasks.items()))
     say(f"{len(questions.lines)} questions, none verified (label of the set): {counts or 'none'}")
-    say(
-        f"set.json: studies {manifest['studies']['digest']}, questions {manifest['questions']['sha256'][:32]}"
-    )
+    say(f"set.json: {len(manifest['files'])} files, digest {digest_of(manifest['files'])}")
     say(f"card: {out / CARD_NAME}")
     if questions.lines:
         say(

@@ -2,7 +2,6 @@
 
 `verify=FOLDER` compares a release with its index, and the index with `sha256=DIGEST` where that is given; and
 an imported public set with its `set.json`. `harness=FOLDER out=...` makes a task folder for lmms-eval of it.
-`hashes=STUDIES out=FILE` writes the perceptual hashes of studies, which `known=FILE` of a release looks for.
 Of a release with withheld answers, `submit=RUN out=FILE` writes the replies of a run, and `score=FILE
 answers=FILE` judges them where the answers are.
 """
@@ -18,23 +17,20 @@ def main() -> int:
     """Make or verify a release, make a task folder of one, or submit or score replies to withheld answers."""
     from cardiolens.config.command_words import ReleaseVerifyWord, read_words, verify_word
     from cardiolens.curation.release.benchmark_submission import Score, Submit, score_submission, submit
-    from cardiolens.curation.release.duplicates import write_hashes
     from cardiolens.curation.release.harness.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.make import release
-    from cardiolens.curation.release.public_set import SET_NAME, verify_set
-    from cardiolens.curation.release.release_words import Hashes, Release
+    from cardiolens.curation.release.release_words import Release
     from cardiolens.curation.release.verify import verify
 
-    options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness, "hashes": Hashes}
+    options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness}
     begin(__doc__, {**options, "submit": Submit, "score": Score})
     words = sys.argv[1:]
     named = {word.partition("=")[0] for word in words}
     try:
         if (word := verify_word(words, ReleaseVerifyWord)) is not None:
-            is_set = word.sha256 is None and (word.verify / SET_NAME).is_file()
-            return verify_set(word.verify) if is_set else verify(word.verify, word.sha256)
-        if "harness" in named or "hashes" in named:
-            return make_tasks(words) if "harness" in named else write_hashes(read_words(Hashes, words))
+            return verify(word.verify, word.sha256)
+        if "harness" in named:
+            return make_tasks(words)
         if "submit" in named:
             return submit(read_words(Submit, words))
         if "score" in named:

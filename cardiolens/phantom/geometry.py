@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.phantom.parameters import Parameters
-from cardiolens.protocol.tasks.segments import SEGMENTS
+from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, segments_at
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -75,9 +75,7 @@ def segment_map() -> NDArray[np.uint8]:
 def _rings() -> NDArray[np.uint8]:
     """Return the AHA segment of every angle at each level; shape (ANGLES, levels)."""
     phi = np.arange(ANGLES) * (360 / ANGLES)
-    sixth = np.array([6, 1, 2, 3, 4, 5])[(phi // 60).astype(int)]
-    fourth = np.array([16, 13, 14, 15])[((phi + 45) % 360 // 90).astype(int)]
-    return np.stack([sixth, sixth + 6, fourth, np.full(ANGLES, 17)], axis=1).astype(np.uint8)
+    return np.stack([segments_at(phi, level) for level in LEVELS], axis=1).astype(np.uint8)
 
 
 def _level_of(u: Floats) -> Ints:

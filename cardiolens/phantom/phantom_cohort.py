@@ -1,39 +1,210 @@
 """Write a cohort of phantom studies in the folder layout of any dataset: studies and a questions file."""
 
+import gzip
+import hashlib
 import json
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+import nibabel as nib
+import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import WINDOW_PCT, PhantomSpec
-from cardiolens.phantom import codes
-from cardiolens.phantom.appearance import appearance
+from cardiolens.phantom import codes, signal
+from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.planes import Size, sizes, views
-from cardiolens.phantom.quantities import first_phase, quantity_findings
-from cardiolens.phantom.render import Rendered, render
-from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, catalogue, roster, study
-from cardiolens.phantom.sampler import Study, without_lesions
-from cardiolens.phantom.study_writer import write_labels, write_records, write_volume
+from cardiolens.phantom.measure import lv_volume, smallest_lv_volume
+from cardiolens.phantom.planes import Size, Vector, affine, sizes, views
+from cardiolens.phantom.render import Rendered, end_systole, render
+from cardiolens.phantom.roster import PROTOCOL, SEQUENCES, Study, catalogue, roster, study, without_lesions
+from cardiolens.phantom.signal import appearance
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
-from cardiolens.protocol.tasks.truth import findings
+from cardiolens.protocol.tasks.truth import Details, Truth, findings
 from cardiolens.study.anatomy import check_heart
 from cardiolens.study.windowing import grey_scale
 
-Window = tuple[float, float]  # intensities shown as black and white
 STUDIES, QUESTIONS = "studies", "questions.jsonl"
-_WITH_LESIONS = ("lge", "t2")  # of one frame a slice
 LEAST_MM2 = 20.0  # of lesion, by which a slice shows it
-Slices = Mapping[str, list[dict[str, Any]]]  # evidence slices by sequence
+_WITH_LESIONS = ("lge", "t2")  # of one frame a slice
+_DISPLAY = {"transpose": True, "flip_rows": True, "flip_cols": False}
+_LAYER_MM = 8.0
+_COMPUTED = (  # header values that are rounded: linear algebra may round differently between machines
+    *("pixdim", "srow_x", "srow_y", "srow_z", "quatern_b", "quatern_c", "quatern_d"),
+    *("qoffset_x", "qoffset_y", "qoffset_z"),
+)
+Record = dict[str, Any]
+Window = tuple[float, float]  # intensities shown as black and white
+
+
+def first_phase(seed: str, heart: Heart, phases: int) -> int:
+    """Draw the phase of the cycle with which a cine begins.
+
+    Neither end-diastole nor end-systole is its first or last phase: those are neighbours in the cycle, and
+    their numbers far apart.
+    """
+    systole = end_systole(heart, phases)
+    legal = [
+        first
+        for first in range(phases)
+        if all(0 < (moment - first) % phases < phases - 1 for moment in (0, systole))
+    ]
+    return Draws(f"{seed}|first phase", 0).one_of(legal)
+
+
+def quantity_findings(
+    heart: Heart, tasks: Catalogue, phases: int, first: int = 0
+) -> dict[str, tuple[str, ...]]:
+    """Return the findings that are numbers; `first` is the phase of the cycle with which cines begin."""
+    largest, smallest = lv_volume(heart, 0.0), smallest_lv_volume(heart)
+    values = {
+        "cine.lv_ejection_fraction": 100 * (largest - smallest) / largest,
+        "cine.lv_edv": largest,
+        "cine.lv_esv": smallest,
+        "cine.ed_phase": (-first) % phases + 1,
+        "cine.es_phase": (end_systole(heart, phases) - first) % phases + 1,
+    }
+    return {
+        subtask.finding: (subtask.quantity.written(values[subtask.finding]),)
+        for subtask in tasks.subtasks.values()
+        if subtask.quantity is not None and subtask.finding in values
+    }
+
+
+def write_volume(folder: Path, rendered: Rendered, size: Size) -> Record:
+    """Write one volume and its mask, if any, and return its entry in `study.json`."""
+    code = rendered.view.code
+    step, gap = _step(rendered)
+    matrix = affine(rendered.planes, size.pixels, size.spacing_mm, step)
+    name = f"{code}.nii.gz"
+    entry: Record = {
+        "volume_id": code,
+        "sequence": rendered.view.sequence,
+        "view": rendered.view.view,
+        "path": name,
+        "shape": [size.pixels, size.pixels, len(rendered.frames)],
+        "spacing_mm": [size.spacing_mm, size.spacing_mm, gap],
+        "layout": {
+            "order": "slice_major" if rendered.phases > 1 else "static",
+            "n_slices": len(rendered.planes),
+            "n_phases": rendered.phases,
+        },
+        "spatial_order": "unknown" if rendered.view.kind == "long_axis" else "base_to_apex",
+        "key_layers": None,
+        "ed_phase": 0,
+        "es_phase": rendered.es_phase,
+        "layout_source": "declared",
+        "display_transform": _DISPLAY,
+        "sha256": _write_file(folder / name, nifti_bytes(stored(rendered.frames), matrix)),
+    }
+    if rendered.view.sequence == "perfusion":
+        entry["t_on"], entry["t_peak"] = signal.first_pass(rendered.phases)
+    if rendered.masks is not None:
+        path = f"masks/{name}"
+        entry["mask"] = {
+            "path": path,
+            "sha256": _write_file(folder / path, nifti_bytes(stored(rendered.masks), matrix)),
+        }
+    return entry
+
+
+def _write_records(
+    folder: Path, phantom: Study, volumes: list[Record], texts: Mapping[str, Any], patient_id: str
+) -> None:
+    """Write `study.json`, `truth.json`, `params.json` and `report.json` of a study."""
+    manifest = {
+        "schema": "study-1",
+        "study_id": phantom.study_id,
+        "patient_id": patient_id,
+        "cohort": ["full", "public"] if phantom.public else ["full"],
+        "species": "phantom",
+        "report_id": None,
+        "volumes": volumes,
+    }
+    made_of = {
+        "schema": "params-1",
+        **{name: getattr(phantom, name) for name in ("study_id", "seed", "archetype", "variant")},
+        "parameters": asdict(phantom.parameters),
+    }
+    _write_json(folder / "study.json", manifest)
+    _write_json(folder / "truth.json", truth_record(phantom.study_id, phantom.truth))
+    _write_json(folder / "params.json", made_of)
+    _write_json(
+        folder / "report.json", {"schema": "report-1", "study_id": phantom.study_id, "reports": texts}
+    )
+
+
+def truth_record(study_id: str, truth: Truth) -> Record:
+    """Return a truth as a `truth-1` record (protocol, stage 3)."""
+    tree = asdict(truth)
+    details = {"details": tree["details"]} if truth.details != Details() else {}
+    return {
+        "schema": "truth-1",
+        "study_id": study_id,
+        "segments": {str(number): segment for number, segment in enumerate(tree["segments"], start=1)},
+        "chambers": tree["chambers"],
+        "valves": {"av": tree["av_valves"], "outflow": tree["outflow"]},
+        "pericardium": tree["pericardium"],
+        "lge": tree["lge"],
+        "perfusion": tree["perfusion"],
+        "oedema": tree["oedema"],
+        "diagnosis": {"etiology": truth.etiology, "subtype": truth.subtype, "source": "phantom"},
+        **details,
+        "indeterminate": list(truth.indeterminate),
+        "provenance": {},
+    }
+
+
+def _step(rendered: Rendered) -> tuple[Vector, float]:
+    """Return the vector from one slice to the next in heart coordinates, and its length in mm."""
+    first = rendered.planes[0]
+    if len(rendered.planes) > 1:
+        between = np.array(rendered.planes[1].centre) - np.array(first.centre)
+    else:
+        between = _LAYER_MM * np.cross(first.down, first.right)
+    x, y, z = (round(float(part), 9) for part in between)
+    return (x, y, z), round(float(np.sqrt(x * x + y * y + z * z)), 6)
+
+
+def _write_file(path: Path, content: bytes) -> str:
+    disk.write_draft(path, content)
+    return hashlib.sha256(content).hexdigest()
+
+
+def _write_json(path: Path, tree: Any) -> None:
+    disk.write_draft(path, (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def stored(frames: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Convert displayed frames (frame, row, column) to stored axes (column, row from the bottom, frame)."""
+    return np.ascontiguousarray(frames[:, ::-1, :].transpose(2, 1, 0))
+
+
+def nifti_bytes(volume_IJK: NDArray[np.generic], affine: NDArray[np.float64]) -> bytes:
+    """Return a volume as the bytes of a `.nii.gz` file, in mm and scanner coordinates."""
+    image = nib.Nifti1Image(volume_IJK, affine)
+    image.header.set_xyzt_units("mm")
+    image.set_qform(affine, code="scanner")
+    image.set_sform(affine, code="scanner")
+    for name in _COMPUTED:
+        image.header[name] = np.round(image.header[name], 6) + 0.0  # no negative zero
+    return gzipped(image.to_bytes())
+
+
+def gzipped(content: bytes) -> bytes:
+    """Gzip without compression, which saves little on noise, and without a time."""
+    return gzip.compress(content, compresslevel=0, mtime=0)
 
 
 def make_cohort(
@@ -54,12 +225,8 @@ def make_cohort(
     ids, tasks = planned(spec, folder), load_catalogue(protocol)
     check_heart(tasks.anatomy, "dataset.phantom")
     with disk.draft_folder(folder) as draft:
-        records = [
-            record
-            for study_records in _written(ids, spec, draft / STUDIES, tasks)
-            for record in study_records
-        ]
-        write_questions(draft / questions, records)
+        by_study = _written(ids, spec, draft / STUDIES, tasks)
+        write_questions(draft / questions, [record for of_study in by_study for record in of_study])
 
 
 def add_questions(spec: PhantomSpec, folder: Path, protocol: str, questions: str) -> None:
@@ -85,7 +252,7 @@ def planned(spec: PhantomSpec, folder: Path) -> list[str]:
 
 def write_study(
     study_id: str, spec: PhantomSpec, studies: Path, tasks: Catalogue | None = None
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Render a study, and its twin if wanted; write them under `studies` and return their `qa-1` records."""
     tasks = tasks or catalogue()
     drawn_study = study(spec.seed, study_id)
@@ -104,7 +271,7 @@ def _write(
     *,
     patient_id: str | None = None,
     windows: Mapping[str, Window] = MappingProxyType({}),
-) -> tuple[list[dict[str, Any]], dict[str, Window]]:
+) -> tuple[list[Record], dict[str, Window]]:
     """Write a study; return its records and, by volume, the window in which it is shown.
 
     `windows` are declared in place of its own.
@@ -112,14 +279,12 @@ def _write(
     size, study_id = sizes()[spec.size], drawn_study.study_id
     folder = studies / study_id
     folder.mkdir(parents=True)
-    heart, look = (
-        Heart(drawn_study.parameters),
-        appearance(spec.difficulty, drawn_study.seed, size.spacing_mm),
-    )
+    heart = Heart(drawn_study.parameters)
+    look = appearance(spec.difficulty, drawn_study.seed, size.spacing_mm)
     first = first_phase(drawn_study.seed, heart, size.phases) if spec.cycle == "drawn" else 0
     volumes = []
     own_windows: dict[str, Window] = {}
-    slices: dict[str, list[dict[str, Any]]] = {}
+    slices: dict[str, list[Record]] = {}
     for view in views().values():
         rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
         rendered = rendered.beginning_at(first)
@@ -131,12 +296,16 @@ def _write(
     study_findings = findings(drawn_study.truth)
     study_findings |= quantity_findings(heart, tasks, size.phases, first)
     texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
-    write_records(folder, drawn_study, volumes, texts, patient_id or study_id)
+    _write_records(folder, drawn_study, volumes, texts, patient_id or study_id)
     if spec.masks:
-        write_labels(folder)
+        names = {str(code): name for code, name in codes.labels().items()}
+        _write_json(folder / "masks" / "labels.json", names)
     study_records = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
-    study_records = [record | {"patient_id": patient_id or study_id} for record in study_records]
-    return with_slices(study_records, tasks, slices), own_windows
+    for record in study_records:
+        record["patient_id"] = patient_id or study_id
+        if slices.get(record["sequence"]) and _is_lesion(record, tasks):
+            record["evidence_slices"] = slices[record["sequence"]]
+    return study_records, own_windows
 
 
 def _window(rendered: Rendered) -> Window:
@@ -144,9 +313,7 @@ def _window(rendered: Rendered) -> Window:
     return scale.low, scale.high
 
 
-def _written(
-    ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue
-) -> Iterable[list[dict[str, Any]]]:
+def _written(ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue) -> Iterable[list[Record]]:
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
         return (write_study(study_id, spec, studies, tasks) for study_id in ids)
@@ -155,11 +322,11 @@ def _written(
 
 def _written_by_ray(
     ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[Record]]:
     """Yield records in the order of the ids; only ids and JSON pass through Ray."""
     import ray.data
 
-    def write(row: dict[str, Any]) -> dict[str, Any]:
+    def write(row: Record) -> Record:
         try:
             return {**row, "records": json.dumps(write_study(row["id"], spec, studies, tasks)), "problem": ""}
         except OSError as error:  # returned as a row: Ray would wrap a raised error in its own type
@@ -173,7 +340,7 @@ def _written_by_ray(
         yield json.loads(row["records"])
 
 
-def lesion_slices(rendered: Rendered, size: Size) -> list[dict[str, Any]]:
+def lesion_slices(rendered: Rendered, size: Size) -> list[Record]:
     """Return the evidence slices of one volume; none without masks, or of a sequence with phases."""
     if rendered.masks is None or rendered.view.sequence not in _WITH_LESIONS:
         return []
@@ -183,18 +350,6 @@ def lesion_slices(rendered: Rendered, size: Size) -> list[dict[str, Any]]:
         {"volume_id": rendered.view.code, "slice": rank}
         for rank, area in enumerate(areas)
         if area >= LEAST_MM2
-    ]
-
-
-def with_slices(
-    records: Iterable[dict[str, Any]], catalogue: Catalogue, slices: Slices
-) -> list[dict[str, Any]]:
-    """Add evidence slices to the `qa-1` records whose answer is a lesion that was seen."""
-    return [
-        record | {"evidence_slices": slices[record["sequence"]]}
-        if slices.get(record["sequence"]) and _is_lesion(record, catalogue)
-        else record
-        for record in records
     ]
 
 

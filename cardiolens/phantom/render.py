@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.phantom import signal
-from cardiolens.phantom.appearance import Appearance
 from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.geometry import Floats, Heart, Points, points
 from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.parameters import LesionShape
 from cardiolens.phantom.planes import Plane, Size, View, grid, planes
+from cardiolens.phantom.signal import Appearance
 from cardiolens.phantom.tissue import (
     REST,
     Distractors,

@@ -62,6 +62,10 @@ class Run:
         return self.root / "scores"
 
     @property
+    def comparisons(self) -> Path:
+        return self.root / "comparisons"
+
+    @property
     def analyses(self) -> Path:
         return self.root / "analyses.json"
 

@@ -1,4 +1,4 @@
-"""The Arrow schemas of the thirteen tables; every step of the flow reads and writes these and nothing else.
+"""The Arrow schemas of the fourteen tables; every step of the flow reads and writes these and nothing else.
 
 A column's comment says its meaning and unit; docs/reference/tables.md lists them.
 """
@@ -237,8 +237,7 @@ SCORES = _schema(
     "scores",
     ("metric", pa.string()),
     ("scope", pa.string()),  # tier:1 | sequence:cine | subtask:C10
-    ("arm_id", pa.string()),
-    ("versus_arm_id", pa.string()),
+    ("arm_id", pa.string()),  # of an arm, or headline:<model>
     ("value", pa.float64()),  # percent; NaN where undefined
     ("low", pa.float64()),
     ("high", pa.float64()),
@@ -246,6 +245,65 @@ SCORES = _schema(
     ("n_patients", pa.int32()),
     ("n_parse_error", pa.int32()),
     ("n_refusal", pa.int32()),
+    ("n_positive", pa.int32()),  # items of the one of two classes; null where none are distinguished
+    ("n_rarer_class", pa.int32()),  # patients of the rarer class
+    ("percent_judged", pa.float64()),  # of the items asked; null where the score is complete
+    ("method", pa.string()),
+)
+
+COMPARISONS = _schema(
+    "comparisons",
+    (
+        "factor",
+        pa.string(),
+    ),  # what differs: selector | budget | prompt | control | model | tier | ...
+    ("level", pa.string()),  # of the factor, minus `versus`
+    ("versus", pa.string()),
+    ("model", pa.string()),  # in which they are compared; null: over all models, or between models
+    ("metric", pa.string()),
+    ("tier", pa.int32()),
+    ("arm_id", pa.string()),  # of two arms; null for means over arms
+    ("versus_arm_id", pa.string()),
+    ("difference", pa.float64()),  # points, or the metric's unit; NaN where undefined
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    (
+        "low_90",
+        pa.float64(),
+    ),  # of the score: lower end of the 90 % interval
+    ("high_90", pa.float64()),
+    ("p", pa.float64()),  # two-sided
+    ("p_adjusted", pa.float64()),
+    ("within_p", pa.float64()),  # of the null that the difference is larger than the margin
+    ("within_p_adjusted", pa.float64()),
+    ("beyond_p", pa.float64()),  # of the null that it lies within the margin
+    ("beyond_p_adjusted", pa.float64()),
+    ("adjustment", pa.string()),  # holm | fdr (explored, nothing is claimed) | alone; null: not tested
+    ("family", pa.string()),  # of tests that are adjusted together
+    ("family_size", pa.int32()),
+    ("decision", pa.string()),  # higher | lower | explored | open
+    ("margin", pa.string()),  # within | beyond; null: neither
+    ("n_patients", pa.int32()),
+    ("n_items", pa.int32()),
     ("n_same_request", pa.int32()),
+    ("n_dropped", pa.int32()),  # items that fell out or were not read; null: none
+    ("low_bound", pa.float64()),  # had these items been what lowers the difference
+    ("high_bound", pa.float64()),
+    ("is_incomplete", pa.bool_()),  # whether more than 1 % of the items fell out
+    ("differing_low_90", pa.float64()),  # over items whose requests differ
+    ("differing_high_90", pa.float64()),
+    ("read_difference", pa.float64()),  # over items read on both sides; null: all were read
+    ("n_read", pa.int32()),
+    ("n_unread", pa.int32()),
+    ("n_unread_versus", pa.int32()),
+    ("n_models", pa.int32()),  # of a mean over models
+    ("n_models_above", pa.int32()),  # whose own difference is above zero
+    ("n_settings", pa.int32()),  # of the other factors
+    ("spread", pa.float64()),  # standard deviation between models
+    ("spread_low", pa.float64()),
+    ("spread_high", pa.float64()),
+    ("next_low", pa.float64()),  # where a next model is expected
+    ("next_high", pa.float64()),
+    ("simulated", pa.bool_()),  # of simulated readers: it enters no finding on models
     ("method", pa.string()),
 )

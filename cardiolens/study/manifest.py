@@ -148,6 +148,19 @@ def read_study(folder: Path, roots: Sequence[Path] = (), anatomy: Anatomy | None
     return study
 
 
+def read_studies(folder: Path, word: str) -> dict[str, Study]:
+    """Read the studies in a folder that an option named, by id; InputError if there is none, or two alike."""
+    studies: dict[str, Study] = {}
+    for path in sorted(folder.glob(f"*/{MANIFEST_NAME}")):
+        study = read_study(path.parent)
+        if study.study_id in studies:
+            raise InputError(f"{path.parent.name}: study_id {study.study_id} stands twice; rename one study")
+        studies[study.study_id] = study
+    if not studies:
+        raise InputError(f"{word}={folder}: holds no study; expected folders with a {MANIFEST_NAME}")
+    return studies
+
+
 def shown_name(folder: Path) -> str:
     """Return a folder's name as text; bytes that are not UTF-8 become escapes."""
     return folder.name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

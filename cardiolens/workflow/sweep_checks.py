@@ -14,7 +14,7 @@ from cardiolens.inference.models.identity import unseparated
 from cardiolens.inference.plan.control import check_plugins
 from cardiolens.protocol.select.features import check_encoders
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
-from cardiolens.show.tracker.run_group import check_tracker
+from cardiolens.show.tracker.wandb_runs import check_tracker
 
 
 def check_release(spec: SweepSpec) -> None:

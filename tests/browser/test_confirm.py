@@ -12,8 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from running_server import running
 
 from cardiolens.config.curation_specs import IngestSpec
-from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
-from cardiolens.curation.ingest.confirm.imported import read_imported
+from cardiolens.curation.ingest.confirm_server import Desk, desk_server, read_imported
 from cardiolens.curation.ingest.decisions import Ledger, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series

@@ -59,7 +59,7 @@ def test_every_section_is_drawn_without_complaint(page: Page) -> None:
 
 
 def test_headlines_in_the_table_are_those_of_the_scores(page: Page, scores: list[dict[str, Any]]) -> None:
-    wanted = [row for row in scores if row["arm_id"].startswith("headline:") and row["versus_arm_id"] is None]
+    wanted = [row for row in scores if row["arm_id"].startswith("headline:")]
     wanted = [row for row in wanted if row["metric"] in MEASURES]
     block = opened(page, "headlines")
     assert sorted(cells(block, "value")) == sorted(printed(row["value"]) for row in wanted)
@@ -76,7 +76,7 @@ def test_differences_of_a_chunk_beside_the_page_are_those_of_the_scores(
     wanted = [
         row["value"]
         for row in scores
-        if row["metric"] in MEASURES and row["versus_arm_id"] is None
+        if row["metric"] in MEASURES
         if row["scope"].startswith(("tier:", "sequence:")) and not row["arm_id"].startswith("headline:")
     ]
     shown = block.locator("tbody td[data-value]:nth-child(8)").evaluate_all(
@@ -146,7 +146,7 @@ def test_every_section_shows_numbers(page: Page) -> None:
 
 def test_a_chart_has_a_mark_for_each_row_of_its_choice(page: Page, scores: list[dict[str, Any]]) -> None:
     headlines = [row for row in scores if row["arm_id"].startswith("headline:")]
-    wanted = [row for row in headlines if row["metric"] == "primary" and row["versus_arm_id"] is None]
+    wanted = [row for row in headlines if row["metric"] == "primary"]
     expect(page.locator("#landscape-score .mark-symbol.role-mark path")).to_have_count(len(wanted))
     assert wanted
 
@@ -211,10 +211,7 @@ def test_a_saved_table_has_every_digit(page: Page, scores: list[dict[str, Any]])
     assert download.value.suggested_filename.endswith("-headlines.csv")
     rows = list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))
     wanted = [
-        row["value"]
-        for row in scores
-        if row["arm_id"].startswith("headline:") and row["versus_arm_id"] is None
-        if row["metric"] in MEASURES
+        row["value"] for row in scores if row["arm_id"].startswith("headline:") if row["metric"] in MEASURES
     ]
     assert sorted(float(row["value"]) for row in rows) == sorted(wanted)
 

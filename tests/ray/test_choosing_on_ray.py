@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
+from cardiolens.show.page.usage import ChoiceCounts, choices_of
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from tests.ray.conftest import Place

@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "guides" / "http.md"
 
 
 def blocks(kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(rf"^```{kind}[^\n]*\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
 
 
 def shell(command: str, folder: Path) -> str:
@@ -33,22 +33,22 @@ def shell(command: str, folder: Path) -> str:
 def test_the_example_works_when_it_is_copied(tmp_path: Path) -> None:
     example, plans_and_asks = blocks("yaml")[0], blocks("sh")[0]
     plans, asks = (line.partition("   #")[0] for line in plans_and_asks.strip().splitlines())
-    file = tmp_path / "conf" / "model" / "my_served_model.yaml"
+    file = tmp_path / "conf" / "model" / "my_model.yaml"
     file.parent.mkdir(parents=True)
     server = Server()
     with in_the_background(server) as (url,):
-        file.write_text(example.replace("http://127.0.0.1:8000/v1", url).replace("the-name", MODEL))
+        file.write_text(example.replace("http://127.0.0.1:8000/v1", url).replace("my-model", MODEL))
         assert "about" in shell(plans, tmp_path)
         assert not server.seen
         shown = shell(asks, tmp_path)
         assert len(server.seen) > 0
         assert " 0 failed, 0 overflow" in shown
         for required in ("revision", "base_url", "api_model"):
-            broken = re.sub(rf"^ *{required}:.*\n", "", file.read_text(), flags=re.MULTILINE)
-            file.with_stem("broken").write_text(broken.replace("my_served_model", "broken"))
+            broken = re.sub(rf"\b{required}: [^\s,}}]+,?", "", file.read_text())
+            file.with_stem("broken").write_text(broken.replace("my_model", "broken"))
             with pytest.raises(AssertionError, match=required):
-                shell(plans.replace("my_served_model", "broken"), tmp_path)
-        uncounted = file.read_text().replace("image_tokens: 256", "").replace("my_served_model", "uncounted")
+                shell(plans.replace("my_model", "broken"), tmp_path)
+        uncounted = file.read_text().replace("image_tokens: 256", "").replace("my_model", "uncounted")
         file.with_stem("uncounted").write_text(uncounted)
-        said = shell(plans.replace("my_served_model", "uncounted"), tmp_path)
+        said = shell(plans.replace("my_model", "uncounted"), tmp_path)
         assert "uncounted: - prompt tokens, since nothing counts them: give image_tokens" in said

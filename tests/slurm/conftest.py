@@ -209,7 +209,7 @@ class Site:
 
     def scores(self) -> pa.Table:
         return tables.read(self.run / "scores", schemas.SCORES).sort_by(
-            [(name, "ascending") for name in ("arm_id", "versus_arm_id", "scope", "metric")]
+            [(name, "ascending") for name in ("arm_id", "scope", "metric")]
         )
 
     def printed(self) -> str:

@@ -1,16 +1,11 @@
-"""Small pictures of studies: `python -m tests.support.gallery <cohort> <folder>`.
-
-Of the cohort `phantom_authors` it draws one sheet of the signs that the fields of `authors-1` ask for.
-"""
+"""Small pictures of studies: `python -m tests.support.gallery <cohort> <folder>`."""
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from PIL import Image
 
 from cardiolens.config.dataset import Windows
@@ -18,7 +13,7 @@ from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import ShownFrame, contact_sheet
 
-COLUMNS, TILE, SIGN_TILE = 8, 96, 120
+COLUMNS, TILE = 8, 96
 # frames drawn per view: slices and phases as shares of their counts; cine phases also by name
 _SHOWN: Mapping[str, tuple[tuple[float, ...], tuple[float | str, ...]]] = {
     "cine_sax": ((0.05, 0.25, 0.5, 0.75), ("ed", "es")),
@@ -39,26 +34,6 @@ def gallery_picture(study: Path) -> Image.Image:
     volumes = {volume.row["volume_id"]: volume for volume in displayed_volumes(read_study(study), Windows())}
     frames = [frame for code, volume in volumes.items() if code in _SHOWN for frame in _shown(volume)]
     return contact_sheet(frames, columns=COLUMNS, tile=TILE)
-
-
-def signs_picture(studies: Path) -> Image.Image:
-    """Draw the sheet of signs from the studies of `phantom_authors`."""
-    frames = []
-    for caption, (name, view, rank, time) in signs().items():
-        study = read_study(studies / f"PH-AU-{name}")
-        volume = next(one for one in displayed_volumes(study, Windows()) if one.row["volume_id"] == view)
-        row: Mapping[str, Any] = volume.row
-        frame = _frame(volume, rank, round(time * (row["n_phases"] - 1)))
-        frames.append(replace(frame, caption=caption))
-    return contact_sheet(frames, columns=COLUMNS, tile=SIGN_TILE)
-
-
-def signs() -> dict[str, tuple[str, str, float, float]]:
-    """Load the frames of the sheet of signs, by caption."""
-    tree: dict[str, tuple[str, str, float, float]] = yaml.safe_load(
-        Path(__file__).with_name("signs.yaml").read_text()
-    )
-    return tree
 
 
 def _shown(volume: DisplayedVolume) -> Iterator[ShownFrame]:
@@ -83,14 +58,9 @@ def main(argv: list[str]) -> int:
     """Write `<folder>/<study>.png` for each study of a cohort, in 24 grey levels to keep files small."""
     cohort, folder = Path(argv[0]), Path(argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    studies = sorted((cohort / "studies").iterdir())
-    if {f"PH-AU-{name}" for name, *_ in signs().values()} <= {study.name for study in studies}:
-        pictures = {"ph-signs": signs_picture(cohort / "studies")}
-    else:
-        pictures = {study.name.lower(): gallery_picture(study) for study in studies}
-    for name, picture in pictures.items():
-        grey = picture.convert("L").quantize(24, dither=Image.Dither.NONE)
-        grey.save(folder / f"{name}.png", optimize=True)
+    for study in sorted((cohort / "studies").iterdir()):
+        grey = gallery_picture(study).convert("L").quantize(24, dither=Image.Dither.NONE)
+        grey.save(folder / f"{study.name.lower()}.png", optimize=True)
     return 0
 
 

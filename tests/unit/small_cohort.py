@@ -176,5 +176,5 @@ def values(judged: RunResults, arm_id: str, metrics: Iterable[str]) -> dict[tupl
     return {
         (row["metric"], row["scope"]): row["value"]
         for row in judged.scores.to_pylist()
-        if row["arm_id"] == arm_id and row["versus_arm_id"] is None and row["metric"] in wanted
+        if row["arm_id"] == arm_id and row["metric"] in wanted
     }

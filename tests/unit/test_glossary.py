@@ -5,7 +5,7 @@ from pathlib import Path
 
 from printed_names import printed_names
 
-from cardiolens.score.statistics import rows
+from cardiolens.score.statistics import statistic
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "reference" / "page-names.md").read_text("utf-8")
@@ -18,4 +18,4 @@ def test_every_name_of_the_page_is_in_the_reference() -> None:
 
 
 def test_every_share_and_every_metric_with_a_unit_of_its_own_is_in_the_reference() -> None:
-    assert sorted((rows._SHARES | rows.OWN_UNIT) - NAMED - {"text_entity_f1"}) == []
+    assert sorted((statistic._SHARES | statistic.OWN_UNIT) - NAMED - {"text_entity_f1"}) == []

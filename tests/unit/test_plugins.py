@@ -132,7 +132,9 @@ def test_a_selector_and_a_control_run_and_a_metric_scores(edges: Path, root: Pat
     assert sax[0]["idx"] == 0, "the first quarter of the budget"
     metrics = {row["metric"] for row in results.scores.to_pylist()}
     assert "cardiolens-edges:length" in metrics
-    assert any(control in finding.sentence for analysis in results.analyses for finding in analysis.findings)
+    assert {row["versus"] for row in results.comparisons.to_pylist() if row["factor"] == "control"} == {
+        control
+    }
 
 
 def test_an_engine_reads_pixels_and_a_reader_knows(edges: Path, root: Path) -> None:

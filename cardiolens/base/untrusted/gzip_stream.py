@@ -1,13 +1,14 @@
 """Gzip of strangers: unpacked piece by piece and never beyond a bound."""
 
 import zlib
+from gzip import GzipFile
+from io import BytesIO
 from typing import Final
 
 MAGIC: Final = b"\x1f\x8b"
 MOST_RATIO: Final = 100  # of what unpacks to more than is free
 _PIECE = 1 << 20  # bytes that are unpacked at a time
-_GZIP_BITS = 31  # window bits by which zlib expects a gzip header and checks its CRC
-_RAW_BITS = -15  # the same of a bare deflate stream
+_GZIP_BITS = 31  # window bits by which zlib expects a gzip header
 
 
 class TruncatedError(ValueError):
@@ -41,42 +42,22 @@ def start_of(stored: bytes, most: int) -> tuple[bytes, bool]:
 
 
 def unpacked(stored: bytes, wanted: int, spare: int) -> bytes:
-    """The first `wanted` bytes of a gzip file of one or more members, each read to its end.
+    """The first `wanted` bytes of a gzip file of one or more members, which is read to its end.
 
-    The CRC stands at the end of a member, so damage is noticed even behind the wanted bytes; at most `spare`
-    bytes beyond them are unpacked, and dropped. Fewer than `wanted` come where the file holds fewer.
-    TruncatedError, DamagedError; TooLargeError for more than `wanted + spare` bytes.
+    The CRC stands at the end of a member, so damage is noticed even behind the wanted bytes. Fewer than
+    `wanted` come where the file holds fewer. TruncatedError, DamagedError; TooLargeError for more than
+    `wanted + spare` bytes.
     """
-    content, excess, at, view = bytearray(), 0, 0, memoryview(stored)
+    content, length = bytearray(), 0
+    file = GzipFile(fileobj=BytesIO(stored))
     try:
-        while len(content) < wanted and stored.startswith(MAGIC, at):
-            inflater = zlib.decompressobj(wbits=_GZIP_BITS)
-            while not inflater.eof:
-                missing = wanted - len(content)
-                piece = inflater.decompress(view[at : at + _PIECE], min(missing, _PIECE) or _PIECE)
-                left = len(inflater.unconsumed_tail) + len(inflater.unused_data)
-                fed = min(_PIECE, len(stored) - at) - left
-                if not fed and not piece and not inflater.eof:
-                    raise TruncatedError(len(content))
-                at += fed
-                content += piece[:missing]
-                excess += max(len(piece) - missing, 0)
-                if excess > spare:
-                    raise TooLargeError(f"it unpacks to more than {wanted + spare:,} bytes")
-    except zlib.error as error:
+        while piece := file.read1(_PIECE):
+            content += piece[: max(wanted - length, 0)]
+            length += len(piece)
+            if length > wanted + spare:
+                raise TooLargeError(f"it unpacks to more than {wanted + spare:,} bytes")
+    except EOFError:
+        raise TruncatedError(len(content)) from None
+    except (OSError, zlib.error) as error:
         raise DamagedError(str(error)) from None
     return bytes(content)
-
-
-def raw_unpacked(stored: bytes, most: int) -> bytes:
-    """All of a bare deflate stream; TooLargeError for more than `most` bytes, else as `unpacked`."""
-    inflater = zlib.decompressobj(wbits=_RAW_BITS)
-    try:
-        content = inflater.decompress(stored, most)
-        if not inflater.eof and inflater.decompress(inflater.unconsumed_tail, 1):
-            raise TooLargeError(f"it unpacks to more than {most:,} bytes")
-    except zlib.error as error:
-        raise DamagedError(str(error)) from None
-    if not inflater.eof and not inflater.flush(1) and not inflater.eof:
-        raise TruncatedError(len(content))
-    return content

@@ -1,4 +1,4 @@
-"""YAML of others: safe types only, and no aliases that write out to more than a bound."""
+"""YAML of others: safe types only, of bounded depth, and without aliases within aliases."""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,6 @@ import yaml
 from cardiolens.base.untrusted.bounded_files import read_text
 
 _MOST_LEVELS = 200  # beyond some thousands the loader in C ends the process
-_MOST_ENTRIES = 100_000  # with aliases written out; some lines of YAML can stand for billions
 
 
 def read_yaml(path: Path, most: int) -> Any:
@@ -20,7 +19,7 @@ def read_yaml(path: Path, most: int) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the value of YAML; ValueError if it is none, or its aliases are immense."""
+    """Return the value of YAML; ValueError if it is none, or has too many levels or aliases."""
     try:
         check_aliases(text)
         return yaml.load(text, Loader=yaml.CSafeLoader)  # ten times as fast as SafeLoader
@@ -29,24 +28,17 @@ def parse_yaml(text: str) -> Any:
 
 
 def check_aliases(text: str) -> None:
-    """Check that aliases (`*name`) are neither endless nor immense; ValueError, or YAMLError for no YAML."""
-    columns = max(map(len, text.splitlines()), default=0)
-    if columns + text.count("[") + text.count("{") > _MOST_LEVELS:  # a level takes a bracket or a column
-        depth = 0
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > _MOST_LEVELS:
+    """Check levels and aliases (`*name`) before anything is built; ValueError, or YAMLError for no YAML.
+
+    No alias may lie within what an anchor names: nested, some lines stand for billions.
+    """
+    anchors: list[bool] = []  # of the open collections
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            anchors.append(event.anchor is not None)
+            if len(anchors) > _MOST_LEVELS:
                 raise yaml.YAMLError("nested too deeply")
-    root = yaml.compose(text, Loader=yaml.CSafeLoader)
-    if root is not None and _entries(root, {}) > _MOST_ENTRIES:
-        raise ValueError(f"its aliases stand for more than {_MOST_ENTRIES:,} entries")
-
-
-def _entries(node: yaml.Node, weights: dict[int, float]) -> float:
-    """Return the entries of a node with its aliases written out; infinitely many if one leads to itself."""
-    if id(node) not in weights:
-        weights[id(node)] = float("inf")  # until its own entries are counted
-        entries = node.value if isinstance(node.value, list) else []
-        inner = [part for entry in entries for part in (entry if isinstance(entry, tuple) else [entry])]
-        weights[id(node)] = 1 + sum(_entries(part, weights) for part in inner)
-    return weights[id(node)]
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchors.pop()
+        elif isinstance(event, yaml.AliasEvent) and any(anchors):
+            raise ValueError(f"its aliases are nested (*{event.anchor}); write them out")

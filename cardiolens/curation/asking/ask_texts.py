@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
+from cardiolens.config.conf_names import quoted
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.http.transport import check_access
@@ -46,11 +47,11 @@ def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -
         "name=questions",
         "tracker=none",
         "dataset=real",
-        f"dataset.studies={_quoted(studies)}",
-        f"dataset.questions={_quoted(out.parent / 'questions.jsonl')}",
-        f"dataset.protocol={_quoted(protocol)}",
-        f"store={_quoted(out / 'store')}",
-        f"outputs={_quoted(out / 'outputs')}",
+        f"dataset.studies={quoted(str(studies))}",
+        f"dataset.questions={quoted(str(out.parent / 'questions.jsonl'))}",
+        f"dataset.protocol={quoted(protocol)}",
+        f"store={quoted(str(out / 'store'))}",
+        f"outputs={quoted(str(out / 'outputs'))}",
     ]
     listed = [_one_model(word) for word in words]
     sweep = read_spec([*listed, *where])
@@ -64,6 +65,14 @@ def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -
     check_access(sweep)
     check_engine_options(sweep)
     return sweep
+
+
+def ask(sweep: SweepSpec, requests: Sequence[TextRequest]) -> list[str | None]:
+    """Ask the model of a sweep, equal requests once; return each reply, None if missing or truncated."""
+    distinct = {(request.system, request.prompt, request.schema): request for request in requests}
+    planned = plan_texts(sweep, [[request] for request in distinct.values()])
+    execute_plan(planned)
+    return list(replies_of(planned, requests))
 
 
 def execute_plan(planned: Plan) -> None:
@@ -90,7 +99,8 @@ def plan_texts(
     store, run = Store(sweep.store), run_of(sweep)
     with fault_of(model.name):
         identity = identify(model, store.models)
-    _clear(run.requests(model.name))
+    for part in tables.parts(run.requests(model.name)):
+        disk.remove(part)
     columns, n_requests = RequestColumns(), 0
     text_ids: list[str] = []
 
@@ -179,14 +189,3 @@ def _one_model(word: str) -> str:
     """Return `model=name` as the list that a sweep expects."""
     name, _, value = word.partition("=")
     return f"model=[{value}]" if name == "model" and not value.startswith("[") else word
-
-
-def _quoted(value: Path | str) -> str:
-    """Quote a path for the command line."""
-    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
-def _clear(folder: Path) -> None:
-    for part in tables.parts(folder):
-        disk.remove(part)

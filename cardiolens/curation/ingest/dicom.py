@@ -9,7 +9,6 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,12 @@ from pydicom.multival import MultiValue
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.bounded_files import read_start
-from cardiolens.base.untrusted.gzip_stream import TooLargeError
 from cardiolens.curation.ingest.frame_records import Identity, Image, Person, RejectedError, Vector, vector
 from cardiolens.curation.ingest.reasons import Reason
 
 SMALLEST, LARGEST = 16, 4096  # pixels per side
-LARGEST_SCALE = 1e30  # of a slope or intercept: NIfTI stores 32-bit floats
+LARGEST_NUMBER = 1e30  # of a header: unset elements of doubles hold 1.8e308, and NIfTI stores 32-bit floats
 FINEST_MM = 0.01  # pixel spacing; finer values are errors and would round to 0 when written
-_BITS = (8, 16, 32)
 _PARALLEL = 0.02  # tolerance of unit length and orthogonality of a plane's directions
 _NOT_IMAGES = {  # by the start of their SOP class
     "1.2.840.10008.5.1.4.1.1.4.2": "spectroscopy",
@@ -45,36 +42,54 @@ _PACKED = (
     b"PK\3\4",
 )
 _LEFT_IN_TYPE = "MOSAIC"  # Siemens XA30 takes tiles apart into frames and leaves the word (dcm2niix #553)
+_PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
+_PRIVATE_VELOCITY = (  # group, creator, element
+    (0x0019, "GEMS_ACQU_01", 0xCC),
+    (0x2001, "Philips Imaging DD 001", 0x1A),
+)
+_GE_COMPONENT = 0x0043, "GEMS_PARM_01", 0x2F
+_COMPONENTS = {"MAGNITUDE": "M", "PHASE": "P", "REAL": "R", "IMAGINARY": "I"}  # GE counts them so, from 0
+_CLOCKS = ("FrameAcquisitionDateTime", "AcquisitionDateTime", "AcquisitionTime", "ContentTime")
 
 
 def read_images(place: Path) -> list[Image]:
     """Read the frame records of a file; RejectedError if the file has no usable frame."""
     dataset = read_dataset(place, pixels=False)
-    with _broken(Reason.BROKEN_FILE):
+    with _broken():
         _check_kind(dataset)
         _check_pixels(dataset)
-        if "PerFrameFunctionalGroupsSequence" in dataset:
-            return list(_multi_frame(place, dataset))
-        if integer_of(dataset, "NumberOfFrames", 1) > 1:
-            raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
-        return [_image(place, 0, (dataset,))]
+        header = Header((dataset,))
+        count = header.whole_number("NumberOfFrames") or 0
+        frames = dataset.get("PerFrameFunctionalGroupsSequence")
+        if frames is None:
+            if count > 1:
+                raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
+            return [_image(place, 0, header)]
+        if count < 1 or len(frames) != count:
+            raise RejectedError(Reason.BROKEN_FILE, "number of frames and frame records differ")
+        shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
+        common = [item for group in shared for item in _items(group)]
+        return [
+            _image(place, number, Header((*_items(frame), *common, dataset)))
+            for number, frame in enumerate(frames)
+        ]
 
 
 def read_dataset(place: Path, *, pixels: bool) -> Dataset:
     """Parse the DICOM file at a place; RejectedError if it is damaged or not DICOM."""
-    with _broken(Reason.BROKEN_FILE):
+    with _broken():
         try:
             return dicom_file.read(place, pixels=pixels)
         except dicom_file.NotDicomError:
             if read_start(place, 8).startswith(_PACKED):
                 raise RejectedError(Reason.PACKED) from None
             raise RejectedError(Reason.NO_IMAGE, "not DICOM") from None
-        except TooLargeError:
-            raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
+        except dicom_file.DeflatedError as error:
+            raise RejectedError(Reason.PACKED, f"{error}; export it in another transfer syntax") from None
 
 
 @contextmanager
-def _broken(reason: Reason) -> Iterator[None]:
+def _broken() -> Iterator[None]:
     """Turn pydicom's errors on a damaged file into one reason; drop messages, which quote the header."""
     try:
         with warnings.catch_warnings():
@@ -85,7 +100,7 @@ def _broken(reason: Reason) -> Iterator[None]:
     except OSError as error:
         raise RejectedError(Reason.BROKEN_FILE if error.errno is None else Reason.UNREADABLE) from None
     except Exception as error:  # noqa: BLE001 - pydicom raises a dozen kinds for damaged files
-        raise RejectedError(reason, type(error).__name__) from None
+        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
 
 
 def _check_kind(dataset: Dataset) -> None:
@@ -104,34 +119,24 @@ def _check_kind(dataset: Dataset) -> None:
 
 
 def _check_pixels(dataset: Dataset) -> None:
-    if integer_of(dataset, "SamplesPerPixel", 1) != 1 or str(
-        dataset.get("PhotometricInterpretation", "MONOCHROME2")
-    ) not in ("MONOCHROME1", "MONOCHROME2"):
+    is_grey = str(dataset.get("PhotometricInterpretation", "MONOCHROME2")) in ("MONOCHROME1", "MONOCHROME2")
+    if _integer(dataset, "SamplesPerPixel", 1) != 1 or not is_grey:
         raise RejectedError(Reason.NO_IMAGE, "in colour")
-    sides = integer_of(dataset, "Rows", 0), integer_of(dataset, "Columns", 0)
+    sides = _integer(dataset, "Rows", 0), _integer(dataset, "Columns", 0)
     if sides == (0, 0):
         raise RejectedError(Reason.NO_IMAGE, "no pixels")
     if not all(SMALLEST <= side <= LARGEST for side in sides):
         raise RejectedError(Reason.BAD_SHAPE, f"{sides[0]} x {sides[1]}")
-    allocated, stored = integer_of(dataset, "BitsAllocated", 0), integer_of(dataset, "BitsStored", 0)
-    high = integer_of(dataset, "HighBit", stored - 1)
-    if allocated not in _BITS or not 1 <= stored <= allocated or high != stored - 1:
-        raise RejectedError(Reason.BROKEN_FILE, "its bit depth")
-    if integer_of(dataset, "PixelRepresentation", 0) not in (0, 1):
+    allocated, stored = _integer(dataset, "BitsAllocated", 0), _integer(dataset, "BitsStored", 0)
+    is_legal = allocated in (8, 16, 32) and 1 <= stored <= allocated
+    is_legal &= _integer(dataset, "HighBit", stored - 1) == stored - 1
+    if not is_legal or _integer(dataset, "PixelRepresentation", 0) not in (0, 1):
         raise RejectedError(Reason.BROKEN_FILE, "its bit depth")
 
 
-def _multi_frame(place: Path, dataset: Dataset) -> Iterator[Image]:
-    count = integer_of(dataset, "NumberOfFrames", 0)
-    frames = dataset.PerFrameFunctionalGroupsSequence
-    if count < 1 or len(frames) != count:
-        raise RejectedError(Reason.BROKEN_FILE, "number of frames and frame records differ")
-    shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
-    common = [item for group in shared for item in _items(group)]
-    for number, frame in enumerate(frames):
-        image = _image(place, number, (*_items(frame), *common, dataset))
-        types = tuple(word for word in image.image_type if word != _LEFT_IN_TYPE)
-        yield replace(image, image_type=types)
+def _integer(dataset: Dataset, name: str, default: int) -> int:
+    value = dataset.get(name)
+    return default if value is None or value == "" else int(value)
 
 
 def _items(group: Dataset) -> list[Dataset]:
@@ -139,65 +144,138 @@ def _items(group: Dataset) -> list[Dataset]:
     return [element.value[0] for element in group if element.VR == "SQ" and element.value]
 
 
-def _image(place: Path, frame: int, parts: tuple[Dataset, ...]) -> Image:
-    header = parts[-1]
-    rows, columns = _plane(parts)
-    spacing = numbers_of(parts, "PixelSpacing", 2)
-    if spacing is None or not all(FINEST_MM < step < 100 for step in spacing):
+class Header:
+    """The header of a frame: its own functional groups, those of all frames, and the file's elements."""
+
+    def __init__(self, parts: tuple[Dataset, ...]) -> None:
+        self.parts, self.file = parts, parts[-1]
+
+    def value(self, name: str) -> Any:
+        """Return the first value that is not empty; None if no part has one."""
+        values = (part.get(name) for part in self.parts)
+        return next((value for value in values if value is not None and value != ""), None)
+
+    def numbers(self, *names: str) -> list[float]:
+        """Return the finite numbers of the first element that has one; none if an entry is no number."""
+        for name in names:
+            value = self.value(name)
+            if numbers := _finite(value if _is_several(value) else [value]):
+                return numbers
+        return []
+
+    def number(self, *names: str, default: float | None = None) -> float | None:
+        """Return the number of the first element that holds one; the default if all are absent."""
+        values = [value for name in names if (value := self.value(name)) is not None]
+        numbers = [each for value in values if (each := _finite([value])) is not None]
+        return numbers[0][0] if numbers else (None if values else default)
+
+    def whole_number(self, *names: str) -> int | None:
+        """Return a number without its fraction; None if it is absent or no number that counts anything."""
+        number = self.number(*names)
+        return None if number is None or abs(number) > 1e9 else int(number)
+
+    def text(self, *names: str) -> str:
+        """Return the first element of the file that is not blank, as text; else nothing."""
+        texts = (str(self.file.get(name) or "").strip() for name in names)
+        return next(filter(None, texts), "")
+
+    def words(self, *names: str) -> tuple[str, ...]:
+        """Return the words of coded elements, such as ImageType, in capitals."""
+        values = [value for name in names if (value := self.value(name)) is not None]
+        entries = [entry for value in values for entry in ([value] if isinstance(value, str) else value)]
+        return tuple(str(entry).strip().upper() for entry in entries)
+
+    def private(self, group: int, creator: str, element: int) -> list[float]:
+        """Return the numbers of a maker's own element; none where it is absent or holds no numbers."""
+        for part in self.parts:
+            if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
+                continue
+            try:
+                value = part.private_block(group, creator)[element].value
+            except KeyError:
+                continue
+            return _finite(value if _is_several(value) else [value]) or []
+        return []
+
+
+def _is_several(value: Any) -> bool:
+    return isinstance(value, list | tuple | MultiValue)
+
+
+def _finite(values: Iterable[Any]) -> list[float] | None:
+    """Return numbers without those that were never set; None if there is none, or one is no number."""
+    try:
+        numbers = [float(value) for value in values]
+    except (TypeError, ValueError):
+        return None
+    return [each for each in numbers if math.isfinite(each) and abs(each) < LARGEST_NUMBER] or None
+
+
+def _image(place: Path, frame: int, header: Header) -> Image:
+    rows, columns = _plane(header)
+    spacing = header.numbers("PixelSpacing")
+    if len(spacing) != 2 or not all(FINEST_MM < step < 100 for step in spacing):
         raise RejectedError(Reason.NO_SPACING)
-    slope = number_of(parts, "RescaleSlope", 1.0)
-    intercept = number_of(parts, "RescaleIntercept", 0.0)
-    if slope is None or intercept is None or not 1 / LARGEST_SCALE < abs(slope) < LARGEST_SCALE:
+    slope, intercept = (
+        header.number("RescaleSlope", default=1.0),
+        header.number("RescaleIntercept", default=0.0),
+    )
+    if slope is None or intercept is None or abs(slope) < 1 / LARGEST_NUMBER:
         raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
-    if abs(intercept) > LARGEST_SCALE:
-        raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
-    trigger = number_of(parts, "TriggerTime")
-    if trigger is None:
-        trigger = number_of(parts, "NominalCardiacTriggerDelayTime")
-    number = whole_number_of(parts, "InstanceNumber")
-    tags = list(header.keys())  # iterating the dataset itself would parse every element
+    types = header.words("ImageType", "FrameType")
+    is_frame_of_several = "PerFrameFunctionalGroupsSequence" in header.file
+    velocities = header.numbers("VelocityEncodingMinimumValue") + header.numbers(
+        "VelocityEncodingMaximumValue"
+    )
+    velocities += [value for element in _PRIVATE_VELOCITY for value in header.private(*element)]
+    inversions = header.numbers("InversionTime", "InversionTimes")
+    tags = header.file.keys() if frame == 0 else ()  # iterating the dataset would parse every element
     return Image(
         place=place,
         frame=frame,
         identity=_identity(header, frame),
-        person=_person(parts),
-        rows=integer_of(header, "Rows", 0),
-        columns=integer_of(header, "Columns", 0),
+        person=Person(
+            sex=header.text("PatientSex"),
+            age=header.text("PatientAge"),
+            manufacturer=header.text("Manufacturer"),
+            model=header.text("ManufacturerModelName"),
+            tesla=header.number("MagneticFieldStrength"),
+        ),
+        rows=_integer(header.file, "Rows", 0),
+        columns=_integer(header.file, "Columns", 0),
         spacing=(spacing[0], spacing[1]),
-        position=_position(parts),
+        position=_position(header),
         row_direction=rows,
         column_direction=columns,
         slope=slope,
         intercept=intercept,
-        maker_scale=_maker_scale(parts),
-        inverted=inverted_about(header),
-        series_number=whole_number_of((header,), "SeriesNumber") or 0,
-        acquisition=whole_number_of(parts, "AcquisitionNumber") or 0,
-        instance_number=(number or 0) * 100_000 + frame,
-        description=text_of(header, "SeriesDescription"),
-        protocol=text_of(header, "ProtocolName"),
-        sequence_name=text_of(header, "SequenceName") or text_of(header, "PulseSequenceName"),
-        image_type=coded_words(parts, "ImageType") + coded_words(parts, "FrameType"),
-        scanning=coded_words(parts, "ScanningSequence") + coded_words(parts, "EchoPulseSequence"),
-        variant=coded_words(parts, "SequenceVariant"),
-        options=coded_words(parts, "ScanOptions"),
-        component=_component_of(parts),
-        thickness=number_of(parts, "SliceThickness"),
-        trigger=trigger,
-        temporal=whole_number_of(parts, "TemporalPositionIdentifier")
-        or whole_number_of(parts, "TemporalPositionIndex"),
-        clock=_clock(parts),
-        inversion=_inversion(parts),
-        echo=number_of(parts, "EchoTime") or number_of(parts, "EffectiveEchoTime"),
-        flip=number_of(parts, "FlipAngle"),
-        velocity=_velocity_of(parts),
-        phases_declared=whole_number_of(parts, "CardiacNumberOfImages"),
-        temporals_declared=whole_number_of(parts, "NumberOfTemporalPositions"),
-        images_declared=whole_number_of(parts, "ImagesInAcquisition"),
-        beat=number_of(parts, "NominalInterval") or number_of(parts, "RRIntervalTimeNominal"),
-        apart=number_of(parts, "SpacingBetweenSlices"),
-        location=_location(parts),
-        tags=tuple(sorted({_keyword(tag) for tag in tags})) if frame == 0 else (),
+        maker_scale=_maker_scale(header),
+        inverted=inverted_about(header.file),
+        series_number=Header((header.file,)).whole_number("SeriesNumber") or 0,
+        acquisition=header.whole_number("AcquisitionNumber") or 0,
+        instance_number=(header.whole_number("InstanceNumber") or 0) * 100_000 + frame,
+        description=header.text("SeriesDescription"),
+        protocol=header.text("ProtocolName"),
+        sequence_name=header.text("SequenceName", "PulseSequenceName"),
+        image_type=tuple(word for word in types if not (is_frame_of_several and word == _LEFT_IN_TYPE)),
+        scanning=header.words("ScanningSequence", "EchoPulseSequence"),
+        variant=header.words("SequenceVariant"),
+        options=header.words("ScanOptions"),
+        component=_component_of(header, types),
+        thickness=header.number("SliceThickness"),
+        trigger=header.number("TriggerTime", "NominalCardiacTriggerDelayTime"),
+        temporal=header.whole_number("TemporalPositionIdentifier", "TemporalPositionIndex") or None,
+        clock=_clock(header),
+        inversion=inversions[0] if inversions else None,
+        echo=header.number("EchoTime", "EffectiveEchoTime") or None,
+        flip=header.number("FlipAngle"),
+        velocity=max(map(abs, velocities), default=None),
+        phases_declared=header.whole_number("CardiacNumberOfImages"),
+        temporals_declared=header.whole_number("NumberOfTemporalPositions"),
+        images_declared=header.whole_number("ImagesInAcquisition"),
+        beat=header.number("NominalInterval", "RRIntervalTimeNominal"),
+        apart=header.number("SpacingBetweenSlices"),
+        tags=tuple(sorted({_keyword(tag) for tag in tags})),
     )
 
 
@@ -205,44 +283,31 @@ def inverted_about(dataset: Dataset) -> int | None:
     """Return the lowest plus the highest value that can be stored, if high values are dark; else None."""
     if str(dataset.get("PhotometricInterpretation", "")) != "MONOCHROME1":
         return None
-    signed = integer_of(dataset, "PixelRepresentation", 0) == 1
-    return -1 if signed else (1 << integer_of(dataset, "BitsStored", 0)) - 1
+    is_signed = _integer(dataset, "PixelRepresentation", 0) == 1
+    return -1 if is_signed else (1 << _integer(dataset, "BitsStored", 0)) - 1
 
 
 def _keyword(tag: Any) -> str:
     return "private" if tag.is_private else keyword_for_tag(tag) or "unknown"
 
 
-def _identity(header: Dataset, frame: int) -> Identity:
-    instance = text_of(header, "SOPInstanceUID")
+def _identity(header: Header, frame: int) -> Identity:
+    instance = header.text("SOPInstanceUID")
     return Identity(
-        patient=text_of(header, "PatientID") or text_of(header, "PatientName"),
-        study=text_of(header, "StudyInstanceUID"),
-        series=text_of(header, "SeriesInstanceUID"),
+        patient=header.text("PatientID", "PatientName"),
+        study=header.text("StudyInstanceUID"),
+        series=header.text("SeriesInstanceUID"),
         instance=f"{instance}#{frame}" if instance else "",
-        accession=text_of(header, "AccessionNumber"),
-        date=text_of(header, "StudyDate"),
-        birth_date=text_of(header, "PatientBirthDate"),
-        device=text_of(header, "DeviceSerialNumber"),
-        height_m=number_of((header,), "PatientSize"),
-        weight_kg=number_of((header,), "PatientWeight"),
+        accession=header.text("AccessionNumber"),
+        date=header.text("StudyDate"),
+        birth_date=header.text("PatientBirthDate"),
+        device=header.text("DeviceSerialNumber"),
     )
 
 
-def _person(parts: tuple[Dataset, ...]) -> Person:
-    header = parts[-1]
-    return Person(
-        sex=text_of(header, "PatientSex"),
-        age=text_of(header, "PatientAge"),
-        manufacturer=text_of(header, "Manufacturer"),
-        model=text_of(header, "ManufacturerModelName"),
-        tesla=number_of(parts, "MagneticFieldStrength"),
-    )
-
-
-def _plane(parts: tuple[Dataset, ...]) -> tuple[Vector, Vector]:
-    values = numbers_of(parts, "ImageOrientationPatient", 6)
-    if values is None:
+def _plane(header: Header) -> tuple[Vector, Vector]:
+    values = header.numbers("ImageOrientationPatient")
+    if len(values) != 6:
         raise RejectedError(Reason.NO_POSITION, "no orientation")
     rows, columns = np.array(values[:3]), np.array(values[3:])
     lengths = np.linalg.norm(rows), np.linalg.norm(columns)
@@ -251,177 +316,44 @@ def _plane(parts: tuple[Dataset, ...]) -> tuple[Vector, Vector]:
     return vector(rows / lengths[0]), vector(columns / lengths[1])
 
 
-def _position(parts: tuple[Dataset, ...]) -> Vector:
-    values = numbers_of(parts, "ImagePositionPatient", 3)
-    if values is None:
+def _position(header: Header) -> Vector:
+    values = header.numbers("ImagePositionPatient")
+    if len(values) != 3:
         raise RejectedError(Reason.NO_POSITION, "no position")
     if any(abs(value) > 10_000 for value in values):
         raise RejectedError(Reason.NO_POSITION, "more than 10 m from the scanner")
     return vector(values)
 
 
-def _location(parts: tuple[Dataset, ...]) -> float | None:
-    """Return how far along the normal a slice lies, by what is declared beside its position."""
-    location = number_of(parts, "SliceLocation")
-    rank = number_of(parts, "InStackPositionNumber")
-    apart = number_of(parts, "SpacingBetweenSlices") or number_of(parts, "SliceThickness")
-    return rank * apart if location is None and rank is not None and apart is not None else location
-
-
-def _inversion(parts: tuple[Dataset, ...]) -> float | None:
-    """Return the first inversion time; multi-frame objects list several."""
-    inversion_time = number_of(parts, "InversionTime")
-    if inversion_time is not None:
-        return inversion_time
-    listed = value_of(parts, "InversionTimes")
-    try:
-        times = [float(each) for each in (listed if isinstance(listed, Iterable) else [listed])]
-    except (TypeError, ValueError):
-        return None
-    return times[0] if times and math.isfinite(times[0]) else None
-
-
-def _clock(parts: tuple[Dataset, ...]) -> float | None:
+def _clock(header: Header) -> float | None:
     """Return the acquisition time (else the content time) in seconds since midnight."""
-    for name in ("FrameAcquisitionDateTime", "AcquisitionDateTime", "AcquisitionTime", "ContentTime"):
-        for part in parts:
-            text = text_of(part, name)
-            text = text[8:] if name.endswith("DateTime") else text
-            match = re.match(r"(\d\d)(\d\d)(\d\d(?:\.\d+)?)", text)
-            if match:
-                return int(match[1]) * 3600.0 + int(match[2]) * 60.0 + float(match[3])
+    for name in _CLOCKS:
+        text = str(header.value(name) or "").strip()
+        match = re.match(r"(\d\d)(\d\d)(\d\d(?:\.\d+)?)", text[8:] if name.endswith("DateTime") else text)
+        if match:
+            return int(match[1]) * 3600.0 + int(match[2]) * 60.0 + float(match[3])
     return None
 
 
-LARGEST_NUMBER = 1e30  # of any number of a header: unset elements of doubles hold values like 1.8e308
-
-
-def value_of(parts: tuple[Dataset, ...], name: str) -> Any:
-    """Return the first value that is not empty; None if no part has one."""
-    for part in parts:
-        value = part.get(name)
-        if value is not None and value != "":
-            return value
-    return None
-
-
-def number_of(parts: tuple[Dataset, ...], name: str, default: float | None = None) -> float | None:
-    """Return a number; the default if the element is absent, None if its value is not a finite number."""
-    value = value_of(parts, name)
-    if value is None:
-        return default
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) and abs(number) < LARGEST_NUMBER else None
-
-
-def numbers_of(parts: tuple[Dataset, ...], name: str, count: int) -> list[float] | None:
-    """Return at least `count` finite numbers; None if the element holds none, fewer or others."""
-    value = value_of(parts, name)
-    if value is None:
-        return None
-    try:
-        numbers = [float(entry) for entry in value]
-    except (TypeError, ValueError):
-        return None
-    return numbers if len(numbers) >= count and all(map(math.isfinite, numbers)) else None
-
-
-def whole_number_of(parts: tuple[Dataset, ...], name: str) -> int | None:
-    """Return a number without its fraction; None if it is absent or no number that counts anything."""
-    number = number_of(parts, name)
-    return None if number is None or abs(number) > 1e9 else int(number)
-
-
-def integer_of(dataset: Dataset, name: str, default: int) -> int:
-    """Return an integer; the default if the element is absent or empty."""
-    value = dataset.get(name)
-    return default if value is None or value == "" else int(value)
-
-
-def text_of(dataset: Dataset, name: str) -> str:
-    """Return an element as text without blanks around it; empty if it is absent."""
-    value = dataset.get(name)
-    return "" if value is None else str(value).strip()
-
-
-def coded_words(parts: tuple[Dataset, ...], name: str) -> tuple[str, ...]:
-    """Return the words of a coded element, such as ImageType, in capitals."""
-    value = value_of(parts, name)
-    if value is None:
-        return ()
-    entries = [value] if isinstance(value, str) else list(value)
-    return tuple(str(entry).strip().upper() for entry in entries)
-
-
-_PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
-_PRIVATE_VELOCITY = (  # group, creator, element
-    (0x0019, "GEMS_ACQU_01", 0xCC),
-    (0x2001, "Philips Imaging DD 001", 0x1A),
-)
-_GE_COMPONENT = 0x0043, "GEMS_PARM_01", 0x2F
-_GE_COMPONENTS = "MPRI"  # by its values 0 to 3
-
-
-def _maker_scale(parts: tuple[Dataset, ...]) -> tuple[float, float] | None:
+def _maker_scale(header: Header) -> tuple[float, float] | None:
     """Return slope and intercept that undo Philips' private scaling; None for other vendors.
 
     A stored value is intensity * scale slope + scale intercept. The rescale slope is chosen per series for
     display on the console and is not comparable between series.
     """
     group, creator, *elements = _PHILIPS
-    if not text_of(parts[-1], "Manufacturer").lower().startswith("philips"):
+    if not header.text("Manufacturer").lower().startswith("philips"):
         return None
-    for part in parts:
-        if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
-            continue
-        try:
-            block = part.private_block(group, creator)
-            intercept, slope = (float(block[element].value) for element in elements)
-        except (KeyError, TypeError, ValueError):
-            continue
-        if math.isfinite(slope) and slope > 0 and math.isfinite(intercept):
-            return 1 / slope, 0.0 - intercept / slope
-    return None
+    values = [header.private(group, creator, element) for element in elements]
+    if not all(values) or values[1][0] <= 0:
+        return None
+    return 1 / values[1][0], 0.0 - values[0][0] / values[1][0]
 
 
-def _component_of(parts: tuple[Dataset, ...]) -> str:
-    """Return M, P, R or I from ComplexImageComponent, else from the third or later word of ImageType."""
-    letters = {"MAGNITUDE": "M", "PHASE": "P", "REAL": "R", "IMAGINARY": "I"}
-    for part in parts:
-        component = text_of(part, "ComplexImageComponent").upper()
-        if component in letters:
-            return letters[component]
-    words = coded_words(parts, "ImageType")
-    letter = next((word for word in words[2:] if word in ("M", "P", "R", "I")), "")
-    numbers = _private(parts, *_GE_COMPONENT)
-    is_legal = bool(numbers) and numbers[0] in range(len(_GE_COMPONENTS))
-    return letter or (_GE_COMPONENTS[int(numbers[0])] if is_legal else "")
-
-
-def _velocity_of(parts: tuple[Dataset, ...]) -> float | None:
-    """Return the largest encoded velocity, from the standard's elements or a maker's own."""
-    velocities = [
-        abs(value)
-        for name in ("VelocityEncodingMinimumValue", "VelocityEncodingMaximumValue")
-        if (value := number_of(parts, name)) is not None
-    ]
-    for place in _PRIVATE_VELOCITY:
-        velocities += [abs(value) for value in _private(parts, *place)]
-    return max(velocities, default=None)
-
-
-def _private(parts: tuple[Dataset, ...], group: int, creator: str, element: int) -> list[float]:
-    """Return the numbers of a maker's own element; none where it is absent or holds no numbers."""
-    for part in parts:
-        if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
-            continue
-        try:
-            value = part.private_block(group, creator)[element].value
-            numbers = [float(each) for each in (value if isinstance(value, list | MultiValue) else [value])]
-        except (KeyError, TypeError, ValueError):
-            continue
-        return [number for number in numbers if abs(number) < LARGEST_NUMBER]
-    return []
+def _component_of(header: Header, types: tuple[str, ...]) -> str:
+    """Return M, P, R or I from ComplexImageComponent, else from a word of the type or from GE's number."""
+    declared = str(header.value("ComplexImageComponent") or "").strip().upper()
+    letter = next((word for word in types[2:] if word in _COMPONENTS.values()), "")
+    numbers = header.private(*_GE_COMPONENT)
+    by_number = [*_COMPONENTS.values()][int(numbers[0])] if numbers and numbers[0] in range(4) else ""
+    return _COMPONENTS.get(declared) or letter or by_number

@@ -3,17 +3,21 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
+from cardiolens.config.base import Spec
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.words import Words
 from cardiolens.study.volume_manifest import DisplayTransform
 
 Vector = tuple[float, float, float]
 Point = NDArray[Any]  # three coordinates or components
+Frame = NDArray[Any]  # pixels (row, column)
+WHOLE_CYCLE = 8  # phases from which frames may cover a heartbeat
 
 
 class RejectedError(Exception):
@@ -36,8 +40,6 @@ class Identity:
     date: str = ""
     birth_date: str = ""
     device: str = ""  # serial number of the scanner
-    height_m: float | None = None
-    weight_kg: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +70,13 @@ class Person:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderRule:
-    """What holds of the NIfTI headers of a set."""
+class HeaderRule(Spec):
+    """What of the NIfTI headers of a set holds."""
 
-    spacing: Literal["agree", "pixdim", "sform"] = "agree"
-    positions: bool = True  # False: an affine along the scanner's axes tells how arrays are stored
-    timed: bool = True  # False: the fourth voxel length is no time
-    stored: str = ""  # where stored columns and rows point by an affine that is no position, such as LP
+    spacing: Literal["agree", "pixdim", "sform"] = "agree"  # agree: a contradiction waits for a person
+    position: Literal["header", "none"] = "header"  # none: straight affines are none, and display is declared
+    stored: Annotated[str, Field(pattern=r"^([LRAPHF]{2})?$")] = ""  # where columns and rows point, as LP
+    time: Literal["header", "none"] = "header"  # none: the fourth voxel length is no time
 
 
 ORDINARY = HeaderRule()  # of a header that no layout speaks of
@@ -88,7 +89,7 @@ class MaskFrame:
     place: Path  # of a NIfTI file, or of the outline inside the muscle
     frame: int
     labels: str
-    rule: HeaderRule | None = ORDINARY  # None: the mask is drawn from outlines
+    outlines: bool = False  # whether the mask is drawn from outlines
     outer: Path | None = None  # the outline outside the muscle
 
 
@@ -147,13 +148,12 @@ class Image:
     images_declared: int | None = None  # of its acquisition
     beat: float | None = None  # length of a heartbeat, ms
     apart: float | None = None  # of neighbouring slices, as declared
-    location: float | None = None  # along the normal, as declared beside the position
     flags: tuple[Flag, ...] = ()  # of the stack that it becomes part of
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements
     of_set: str = ""  # the layout of the set that the file belongs to
     mask: MaskFrame | None = None
     # of NIfTI alone
-    rule: HeaderRule | None = None  # by which the header was read; None for DICOM
+    nifti: bool = False
     placed: bool = True  # False: the position in the patient is unknown
     places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
     doubt: str = ""  # on the size of voxels, in words
@@ -169,16 +169,6 @@ class Witness:
     says: str
     reliability: float  # how often a statement of this kind is right
     evidence: str
-
-    def record(self) -> dict[str, object]:
-        """Return the entry for proposals.json."""
-        reliability = round(self.reliability, 3)
-        return {
-            "source": self.source,
-            "says": self.says,
-            "reliability": reliability,
-            "evidence": self.evidence,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,25 +205,11 @@ class Stack:
     @property
     def along_normal(self) -> bool:
         """Whether slice numbers grow along the normal; True for a single slice."""
-        return float((self.corner(self.n_slices - 1) - self.corner(0)) @ self.normal) >= 0
+        return float((self.corner(-1) - self.corner(0)) @ self.normal) >= 0
 
     def reversed(self) -> "Stack":
         """Return the stack with its slices in reverse order."""
         return replace(self, grid=self.grid[::-1])
-
-    def with_spacing(self, mm: Vector) -> "Stack":
-        """Return the stack with other lengths of columns, rows and slices; the first pixel stays in place."""
-        across, down, apart = mm
-        origin = self.corner(0)
-        step = self.corner(self.n_slices - 1) - origin if self.n_slices > 1 else self.normal
-        unit = step / float(np.linalg.norm(step))
-        grid = []
-        for number, line in enumerate(self.grid):
-            at = vector(origin + unit * apart * number)
-            grid.append(
-                tuple(replace(each, spacing=(down, across), position=at, thickness=apart) for each in line)
-            )
-        return replace(self, grid=tuple(grid))
 
     @property
     def series(self) -> list[int]:
@@ -264,6 +240,17 @@ class Stack:
         image = self.grid[index][0]
         along, down = np.array(image.row_direction), np.array(image.column_direction)
         return self.corner(index) + along * image.spacing[1] * column + down * image.spacing[0] * row
+
+    def away_mm(self, index: int, point: Point) -> Frame:
+        """Return the distance of each pixel of a slice from a point in its plane, mm."""
+        image = self.grid[index][0]
+        rows, columns = np.indices((image.rows, image.columns))
+        offset = point - self.corner(index)
+        away: Frame = np.hypot(
+            columns * image.spacing[1] - offset @ np.array(image.row_direction),
+            rows * image.spacing[0] - offset @ np.array(image.column_direction),
+        )
+        return away
 
     @property
     def step(self) -> float:

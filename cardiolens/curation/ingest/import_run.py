@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,8 @@ def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     disk.write_text(spec.out / write.REJECTS_NAME, write.json_lines(rejects))
     if spec.links is not None:
-        _write_links(spec.links, export)
+        lines = "".join(json.dumps(line) + "\n" for line in _links(export))
+        disk.write_private(spec.links, lines.encode())
     if spec.decisions is not None:
         _say_decisions(decisions, builds)
     return _say_all(spec, builds, rejects, export, time.monotonic() - started), export.layout
@@ -115,23 +116,33 @@ def _import_or_reuse(task: _Task) -> _Outcome:
         "cohort": list(spec.cohort),
         "layout": task.layout,
     }
-    files = sorted(task.files.items())
-    lines = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
+    files = (f"{name} {size} {stamp}" for name, (size, stamp) in sorted(task.files.items()))
+    choices = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
     provenance = {
-        "input_sha256": names.digest(f"{name} {size} {stamp}" for name, (size, stamp) in files),
+        "input_sha256": names.digest(files),
         "options": options,
-        "decisions_sha256": names.digest(lines) if task.choices else None,
+        "decisions_sha256": names.digest(choices) if task.choices else None,
         "code": digest_of([stage_versions.IMPORT, heart().digest]),
     }
     folder = write.Places.of(spec.out, task.study_id).proposals
-    build = _reusable_build(folder, provenance)
-    if build is not None:
+    if (build := _reusable_build(folder, provenance)) is not None:
         rejects = [parse_json(line) for line in read_text(folder / write.REJECTS_NAME).splitlines()]
         by_id = {names.file(name): name for name in task.files}
         name_of = {line["file"]: by_id.get(line["file"], "") for line in rejects}
         return _Outcome(build | {"unchanged": True}, rejects, name_of)
     try:
-        return _write_outcome(task, provenance, _imported(task))
+        if why := mixed(task.images):
+            imported = _left_out(task, Reason.MIXED_STUDY, why)
+        else:
+            identity = task.images[0].identity
+            imported = import_study(
+                task.images,
+                spec.lge,
+                spec.threshold,
+                lambda parts: names.stack(identity, parts),
+                task.choices,
+            )
+        return _write_outcome(task, provenance, imported)
     except (OSError, MemoryError) as error:
         why = f"stopped ({type(error).__name__}); free disk space or memory, and run it again"
         raise RunError(f"{task.study_id}: {why}") from error
@@ -142,31 +153,22 @@ def _import_or_reuse(task: _Task) -> _Outcome:
 
 def _outcome_of_a_crash(task: _Task) -> _Outcome:
     """Leave a study out whose process ended, as by a file that breaks a decoder, or for lack of memory."""
-    return _write_outcome(
-        task, {"options": {}}, _left_out(task, Reason.FAILED, "the process that imported it ended")
-    )
+    crashed = _left_out(task, Reason.FAILED, "the process that imported it ended")
+    return _write_outcome(task, {"options": {}}, crashed)
 
 
 def _left_out(task: _Task, reason: Reason, detail: str) -> Imported:
     return Imported(left_out=[(image, reason, detail) for image in task.images])
 
 
-def _imported(task: _Task) -> Imported:
-    images = task.images
-    if why := mixed(images):
-        return _left_out(task, Reason.MIXED_STUDY, why)
-    return import_study(
-        images,
-        task.spec.lge,
-        task.spec.threshold,
-        identify=lambda parts: task.names.stack(images[0].identity, parts),
-        choices=task.choices,
-    )
-
-
 def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Outcome:
     name_of: dict[str, str] = {}
-    rejects = list(_rejects(task, imported, name_of))
+    rejects: Rejects = []
+    for image, reason, detail in imported.left_out:
+        name = path_below(image.place, task.spec.source)
+        file = task.names.file(name)
+        name_of[file] = name
+        rejects.append(reject(file, reason, frame=image.frame, detail=detail, study_id=task.study_id))
     build = write.write_study(
         task.spec.out, task.study_id, task.images, imported,
         names=task.names, provenance=provenance, rejects=rejects, choices=task.choices,
@@ -185,33 +187,21 @@ def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] 
     return build if is_current and write.is_whole(folder, build) else None
 
 
-def _rejects(task: _Task, imported: Imported, name_of: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield a line for each frame that was left out, and add its file's name to `name_of`."""
-    for image, reason, detail in imported.left_out:
-        name = path_below(image.place, task.spec.source)
-        file = task.names.file(name)
-        name_of[file] = name
-        yield reject(file, reason, frame=image.frame, detail=detail, study_id=task.study_id)
-
-
-def _write_links(path: Path, export: Export) -> None:
-    """Write the links file (id to patient, id to file): the only output that names patients."""
-    lines: list[dict[str, str]] = []
-    for study_id, images in sorted(export.studies.items()):
-        identity = images[0].identity
-        lines.append(
-            {
-                "study_id": study_id,
-                "patient_id": export.names.patient(identity),
-                "patient": identity.patient,
-                "study": identity.study,
-                "accession": identity.accession,
-                "date": identity.date,
-            }
-        )
-    lines += [{"file": file, "name": name} for file, name in sorted(export.name_of.items())]
-    text = "".join(json.dumps(line, ensure_ascii=True) + "\n" for line in lines)
-    disk.write_private(path, text.encode())
+def _links(export: Export) -> list[dict[str, str]]:
+    """Return the lines of links (id to patient, id to file): the only output that names patients."""
+    identities = {study_id: images[0].identity for study_id, images in sorted(export.studies.items())}
+    lines = [
+        {
+            "study_id": study_id,
+            "patient_id": export.names.patient(identity),
+            "patient": identity.patient,
+            "study": identity.study,
+            "accession": identity.accession,
+            "date": identity.date,
+        }
+        for study_id, identity in identities.items()
+    ]
+    return lines + [{"file": file, "name": name} for file, name in sorted(export.name_of.items())]
 
 
 def _say_study(build: dict[str, Any]) -> None:

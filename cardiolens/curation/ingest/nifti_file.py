@@ -6,7 +6,7 @@ never leave this module.
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
@@ -25,10 +24,8 @@ from cardiolens.study.volume_manifest import MOST_FRAMES, MOST_VOXELS
 from cardiolens.study.voxel_lengths import UNITS_MM, Lengths, VoxelLengths
 
 SUFFIXES = (".nii", ".nii.gz")
-FEWEST_PHASES = 8  # for pixels to tell whether phases form a cycle
 _PAIR_SUFFIXES = (".hdr", ".img", ".hdr.gz", ".img.gz")
 _MOST_BYTES = 2 << 30  # of a file
-_HEAD = 1 << 16  # bytes that contain the header, gzipped or not
 _MOST_RATIO = 1100  # largest compression of gzip: a file cannot hold a shape beyond it
 _SMALLEST, _LARGEST = 16, 4096  # pixels per side
 _LONGEST_STACK_MM = 250.0
@@ -41,8 +38,7 @@ _MS = {8: 1000.0, 16: 1.0, 24: 0.001}
 _TEXTS = ("descrip", "aux_file", "db_name", "intent_name")
 _FEW = 16  # most grey values of a mask
 _UNFILLED = (1.0, 1.0, 1.0)  # what writers put where they know nothing
-_SIDE = 24  # pixels per side of compared frames: at finer scales noise outweighs motion
-_CYCLIC, _CLOSED = 0.65, 2.5  # last frame against first / the largest difference, / the mean step
+_PAIR = "half of a pair of header and voxels; convert it to one .nii"
 
 Array = NDArray[Any]
 
@@ -60,22 +56,10 @@ class Scan:
     slope: float
     intercept: float
     phase_ms: float | None  # time between phases
-    cyclic: bool  # whether its phases end as they began
     few_values: bool  # like a mask
     flags: tuple[Flag, ...]
     texts: tuple[str, ...]  # names of non-empty text fields of the header
     digests: tuple[str, ...]  # of the frames' intensities, slice by slice
-    middle: Array | None  # middle slice of a file with one phase
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file as read: its header, and its frames (slice, phase, row, column)."""
-
-    header: nifti.Header
-    raw: Any
-    frames: Array
-    missing: Array | None  # where voxels have no value
 
 
 def is_nifti(name: str) -> bool:
@@ -85,39 +69,27 @@ def is_nifti(name: str) -> bool:
 
 def frames_at(place: Path) -> Array:
     """Read all frames as stored, slice by slice; shape (frame, row, column)."""
-    frames = _read(place).frames
+    _, _, frames = _read(place)
     return frames.reshape(-1, *frames.shape[2:])
 
 
 def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
     """Read a file once by what a layout says of its header; RejectedError if it holds no usable image."""
-    file = _read(place)
-    header, frames, flags = file.header, file.frames, []
-    if file.missing is not None:
-        _check_border(file.missing)
-        flags.append(Flag.VALUES)
+    header, raw, frames = _read(place)
     slices, phases, rows, columns = frames.shape
     if not all(_SMALLEST <= side <= _LARGEST for side in (rows, columns)):
         raise RejectedError(Reason.BAD_SHAPE, f"{rows} x {columns}")
     lengths, places_mm, doubt, times = _lengths(header.lengths, rule)
-    flags += [Flag.SPACING] if doubt else []
-    extent = slices * lengths[2]
-    if slices > min(rows, columns) or (rule == ORDINARY and extent > _LONGEST_STACK_MM):
-        raise RejectedError(
-            Reason.BAD_SHAPE, f"{slices} slices of {lengths[2]:g} mm; its third axis holds others"
-        )
-    if rule == ORDINARY and phases == 1 and is_cycle([line[0] for line in frames]):
-        flags.append(Flag.PHASES)
-    affine = _affine(file, lengths, times)
-    matrix = None if affine is None else np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
+    if slices > min(rows, columns) or (rule == ORDINARY and slices * lengths[2] > _LONGEST_STACK_MM):
+        detail = f"{slices} slices of {lengths[2]:g} mm; its third axis holds others"
+        raise RejectedError(Reason.BAD_SHAPE, detail)
+    flags = [Flag.SPACING] if doubt else []
+    matrix = _affine(header, raw, lengths, times)
+    stored = _stored(None if matrix is None else header.affine)
     if matrix is None or _is_straight(matrix) or header.lengths.turned:
-        flags += [Flag.POSITION] if rule.positions else []
-        flags += (
-            [Flag.DISPLAY]
-            if rule.stored and _stored(None if affine is None else header.affine) != rule.stored
-            else []
-        )
         matrix = None
+        flags += [Flag.POSITION] if rule.position == "header" else []
+        flags += [Flag.DISPLAY] if rule.stored not in ("", stored) else []
     return Scan(
         place=place,
         grid=(slices, phases, rows, columns),
@@ -127,34 +99,12 @@ def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
         doubt=doubt,
         slope=header.slope,
         intercept=header.inter,
-        phase_ms=_phase_ms(file.raw) if rule.timed else None,
-        cyclic=phases > 1 and is_cycle([frames[:, k].reshape(-1, columns) for k in range(phases)]),
+        phase_ms=_phase_ms(raw) if rule.time == "header" else None,
         few_values=_has_few_values(frames),
-        flags=tuple(dict.fromkeys(flags)),
-        texts=tuple(f"NIfTI {name}" for name in _TEXTS if _holds_text(file.raw, name)),
+        flags=tuple(flags),
+        texts=tuple(f"NIfTI {name}" for name in _TEXTS if _holds_text(raw, name)),
         digests=tuple(_digest(frame, header) for line in frames for frame in line),
-        middle=frames[slices // 2, 0].copy() if phases == 1 else None,
     )
-
-
-def is_cycle(frames: Sequence[Array]) -> bool:
-    """Return whether at least eight frames end as they began, as the phases of a heartbeat do."""
-    if len(frames) < FEWEST_PHASES:
-        return False
-    small = np.array([_small(frame) for frame in frames])
-    step = float(np.mean(np.abs(np.diff(small, axis=0))))
-    largest = max(float(np.abs(small - frame).mean(axis=(1, 2)).max()) for frame in small)
-    last = float(np.abs(small[-1] - small[0]).mean())
-    return last < _CYCLIC * largest and last < _CLOSED * step
-
-
-def _small(frame: Array) -> Array:
-    """Average a frame over square blocks, so that noise does not count as motion."""
-    block = -(-frame.shape[1] // _SIDE)
-    rows, columns = max(frame.shape[0] // block, 1), max(frame.shape[1] // block, 1)
-    cropped = frame[: rows * block, : columns * block].astype(np.float64)
-    means: Array = cropped.reshape(rows, -1, columns, block).mean(axis=(1, 3))
-    return means
 
 
 def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths, dict[str, Lengths], str, float]:
@@ -170,17 +120,17 @@ def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths, dict[st
         doubt = declared.doubt(chosen)
         _, likely = declared.in_likely_unit(chosen) or ("", chosen)
         times, chosen = likely[0] / chosen[0], likely
-    told = {name: mm for name, mm in places.items() if mm is not None}
-    in_mm = {name: (times * mm[0], times * mm[1], times * mm[2]) for name, mm in told.items()}
+    in_mm = {
+        name: (times * mm[0], times * mm[1], times * mm[2]) for name, mm in places.items() if mm is not None
+    }
     return chosen or _UNFILLED, in_mm, doubt, times
 
 
-def _affine(file: _File, lengths: Lengths, times: float) -> Array | None:
-    """Return the affine in mm with the voxel lengths that hold; None if the header holds no position.
+def _affine(header: nifti.Header, raw: Any, lengths: Lengths, times: float) -> Array | None:
+    """Return the affine to DICOM's coordinates with the voxel lengths that hold; None without a position.
 
     `times`: how many times as long the likely unit is as the declared one. RejectedError for a skewed one.
     """
-    header, raw = file.header, file.raw
     if header.affine is None or max(int(raw["sform_code"]), int(raw["qform_code"])) not in _PATIENT_CODES:
         return None
     affine = header.affine.copy()
@@ -197,29 +147,17 @@ def _affine(file: _File, lengths: Lengths, times: float) -> Array | None:
         raise RejectedError(Reason.NO_POSITION, "more than 10 m from the scanner")
     if header.lengths.sform is not None:
         affine[:3, :3] *= np.array(lengths) / columns
-    return affine
+    return np.diag([-1.0, -1.0, 1.0, 1.0]) @ affine
 
 
-def _read(place: Path) -> _File:
-    """Read header and voxels, and where voxels have no value; check the declared size before reading."""
+def _read(place: Path) -> tuple[nifti.Header, Any, Array]:
+    """Read header and frames (slice, phase, row, column); check the declared size before reading."""
     if place.name.lower().endswith(_PAIR_SUFFIXES):
-        raise RejectedError(Reason.BAD_SHAPE, "half of a pair of header and voxels; convert it to one .nii")
+        raise RejectedError(Reason.BAD_SHAPE, _PAIR)
     with _damaged():
-        size, head = place.stat().st_size, read_start(place, _HEAD)
+        size, head = place.stat().st_size, read_start(place, nifti.START_BYTES)
         raw = _raw(head)
-        if int(raw["datatype"]) not in _GREY_KINDS or int(raw["intent_code"]) in _FIELDS:
-            raise RejectedError(
-                Reason.BROKEN_FILE, "complex, coloured or extended voxels, or a field of vectors"
-            )
-        shape = tuple(map(int, raw.get_data_shape()))
-        if not shape or any(length < 1 for length in shape):
-            raise RejectedError(Reason.NO_IMAGE, "no pixels")
-        if math.prod(shape) > MOST_VOXELS or math.prod(shape[2:]) > MOST_FRAMES:
-            raise RejectedError(Reason.BAD_SHAPE, "more voxels or frames than any heart")
-        if len(shape) < 2 or math.prod(shape[4:]) > 1:
-            raise RejectedError(Reason.BAD_SHAPE, f"{len(shape)} axes")
-        if fault := nifti.settle_rotation(raw.copy()):
-            raise RejectedError(Reason.NO_POSITION, fault)
+        shape = _checked_shape(raw)
         header = nifti.parse_header(head)
         if header.n_bytes > size * (_MOST_RATIO if head.startswith(nifti.GZIP_MAGIC) else 1):
             raise RejectedError(Reason.BROKEN_FILE, "its shape does not fit into the file")
@@ -229,12 +167,26 @@ def _read(place: Path) -> _File:
             raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
         flat = nifti.voxels(read_bytes(place, _MOST_BYTES), header)
         voxels = flat.reshape((*shape, 1, 1)[:4], order="F").transpose(2, 3, 1, 0)
-        missing = np.isnan(voxels) if voxels.dtype.kind == "f" and not np.isfinite(voxels).all() else None
-        if missing is not None:
-            if np.isinf(voxels).any():
-                raise RejectedError(Reason.BROKEN_FILE, "some voxels are infinite")
-            voxels = np.where(missing, voxels.dtype.type(0), voxels)  # what windows take for padding
-        return _File(header, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False), missing)
+        if voxels.dtype.kind == "f" and not np.isfinite(voxels).all():
+            raise RejectedError(Reason.BROKEN_FILE, "some voxels are NaN or infinite; write 0 in their place")
+        return header, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False)
+
+
+def _checked_shape(raw: Any) -> tuple[int, ...]:
+    """Return the shape of a header; RejectedError for one that is of no grey picture of the body."""
+    if int(raw["datatype"]) not in _GREY_KINDS or int(raw["intent_code"]) in _FIELDS:
+        detail = "complex, coloured or extended voxels, or a field of vectors"
+        raise RejectedError(Reason.BROKEN_FILE, detail)
+    shape = tuple(map(int, raw.get_data_shape()))
+    if not shape or any(length < 1 for length in shape):
+        raise RejectedError(Reason.NO_IMAGE, "no pixels")
+    if math.prod(shape) > MOST_VOXELS or math.prod(shape[2:]) > MOST_FRAMES:
+        raise RejectedError(Reason.BAD_SHAPE, "more voxels or frames than any heart")
+    if len(shape) < 2 or math.prod(shape[4:]) > 1:
+        raise RejectedError(Reason.BAD_SHAPE, f"{len(shape)} axes")
+    if fault := nifti.settle_rotation(raw.copy()):
+        raise RejectedError(Reason.NO_POSITION, fault)
+    return shape
 
 
 @contextmanager
@@ -259,7 +211,7 @@ def _raw(head: bytes) -> Any:
     if head.startswith(nifti.GZIP_MAGIC):
         block, _ = gzip_stream.start_of(head, nifti.HEADER_BYTES)
     if block[344:348] == b"ni1\0" or block[4:8] == b"ni2\0":
-        raise RejectedError(Reason.BAD_SHAPE, "half of a pair of header and voxels; convert it to one .nii")
+        raise RejectedError(Reason.BAD_SHAPE, _PAIR)
     if block[344:348] == b"n+1\0":
         return Nifti1Header(block[:348], check=False)
     if block[4:8] == b"n+2\0" and len(block) >= nifti.HEADER_BYTES:
@@ -267,25 +219,10 @@ def _raw(head: bytes) -> Any:
     raise RejectedError(Reason.BROKEN_FILE, "no NIfTI magic bytes")
 
 
-def _check_border(missing: Array) -> None:
-    """Check that missing voxels (slice, phase, row, column) surround each frame; RejectedError if not."""
-    inside = 0
-    for frame in filter(np.any, missing.reshape(-1, *missing.shape[2:])):
-        if frame.all():
-            raise RejectedError(Reason.BROKEN_FILE, "a slice holds no value at all; cut it off")
-        regions, count = ndimage.label(frame)
-        edge = np.concatenate([regions[0], regions[-1], regions[:, 0], regions[:, -1]])
-        sizes = np.bincount(regions.ravel(), minlength=count + 1)
-        sizes[np.union1d(edge, [0])] = 0
-        inside += int(sizes.sum())
-    if inside:
-        raise RejectedError(Reason.BROKEN_FILE, f"{inside} voxels within the picture hold no value")
-
-
 def _stored(affine: Array | None) -> str:
     """Return where columns and rows point, such as LP, as an affine that is no position tells."""
     if affine is None:
-        return ""
+        return "unknown"
     axes = (np.diag([-1.0, -1.0, 1.0]) @ affine[:3, :2]).T
     names, largest = (("L", "R"), ("P", "A"), ("H", "F")), np.abs(axes).argmax(axis=1)
     return "".join(names[at][int(axis[at] < 0)] for axis, at in zip(axes, largest, strict=True))

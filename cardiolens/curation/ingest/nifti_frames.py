@@ -6,7 +6,7 @@ A layout says what each file is; without one, folders say whose it is, and its n
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,6 +16,8 @@ import numpy as np
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 from cardiolens.curation.ingest.frame_records import (
     ORDINARY,
+    WHOLE_CYCLE,
+    Declared,
     HeaderRule,
     Identity,
     Image,
@@ -26,9 +28,8 @@ from cardiolens.curation.ingest.frame_records import (
 )
 from cardiolens.curation.ingest.layouts.assignment import Assignment, FileRole
 from cardiolens.curation.ingest.layouts.information import Facts
-from cardiolens.curation.ingest.names import Name, name_of, natural, stem
-from cardiolens.curation.ingest.nifti_file import FEWEST_PHASES, Scan, is_cycle, is_nifti, scan
-from cardiolens.curation.ingest.owners import owners, tells_view
+from cardiolens.curation.ingest.nifti_file import Scan, is_nifti, scan
+from cardiolens.curation.ingest.owners import Name, name_of, natural, owners, stem, tells_view
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.words import words_of
 from cardiolens.runtime.processes import spread
@@ -72,9 +73,15 @@ class Frames:
 
     images: dict[str, list[Image]] = field(default_factory=dict)
     rejects: list[tuple[str, Reason, str]] = field(default_factory=list)
-    used: dict[str, str] = field(
-        default_factory=dict
-    )  # sidecar, mask or information file → one of its images
+    used: dict[str, str] = field(default_factory=dict)  # sidecar, mask, information file → one of its images
+
+    def change(self, path: str, **fields: Any) -> None:
+        """Set fields of all frames of a file."""
+        self.images[path] = [replace(image, **fields) for image in self.images[path]]
+
+    def flag(self, path: str, *flags: Flag) -> None:
+        """Add flags to all frames of a file."""
+        self.images[path] = [replace(image, flags=(*image.flags, *flags)) for image in self.images[path]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +89,12 @@ class Sidecar:
     """The allowed entries of a BIDS JSON sidecar; times in ms."""
 
     entries: Mapping[str, Any] = field(default_factory=dict)
-    others: int = 0  # number of ignored entries
+    n_ignored: int = 0  # number of ignored entries
 
     @property
     def tags(self) -> tuple[str, ...]:
         """Names of entries; ignored entries share one name, because their own may name people."""
-        return (*sorted(self.entries), *(("other entries of sidecars",) if self.others else ()))
+        return (*sorted(self.entries), *(("other entries of sidecars",) if self.n_ignored else ()))
 
     def text(self, name: str) -> str:
         """Return a text entry, or an empty string."""
@@ -128,10 +135,27 @@ class _File:
     study: str
     number: int  # rank of the file within the export
     role: FileRole | None = None  # by a layout
+    declared: Declared | None = None  # of an image by a layout
 
     @property
-    def is_one_phase(self) -> bool:
-        return self.name.phase is not None or bool(self.name.moment)
+    def words(self) -> str:
+        """The words of the name, and of the folder if that tells a view; only a cine has moments."""
+        folder = PurePosixPath(self.name.folder).name
+        words = [folder] * tells_view(folder) + ["cine"] * bool(self.name.moment)
+        return " ".join((self.name.words, *words))
+
+    @property
+    def sequence(self) -> str | None:
+        """The sequence that the sidecar or the name tells."""
+        return words_of(self.sidecar.text("SeriesDescription"), self.words).sequence
+
+    @property
+    def lasts_too_long(self) -> bool:
+        """Whether what is named a cine lasts longer than a heartbeat by the header."""
+        return (
+            self.sequence == "cine"
+            and (self.scan.phase_ms or 0) * (self.scan.grid[1] - 1) > _LONGEST_CYCLE_MS
+        )
 
 
 def nifti_frames(source: NiftiSource, assignment: Assignment | None, subject: str | None) -> Frames:
@@ -145,29 +169,29 @@ def nifti_frames(source: NiftiSource, assignment: Assignment | None, subject: st
     if assignment is not None:
         frames.rejects += [(path, Reason.NOT_OF_LAYOUT, "") for path in paths if path not in assignment.roles]
         paths = [path for path in paths if path in assignment.roles]
-    ways = [
-        (source.files[path], ORDINARY if assignment is None else assignment.roles[path].rule)
-        for path in paths
-    ]
+    rule = ORDINARY if assignment is None else assignment.layout.header
+    ways = [(source.files[path], rule) for path in paths]
     rejection = (Reason.BROKEN_FILE, "it ended the process that read it")
     results = spread(_scanned, ways, worth=len(ways) >= _WORTH, lost=lambda _: rejection)
-    scans = dict(zip(paths, results, strict=True))
+    scans: dict[str, Scan] = {}
+    for path, scanned in zip(paths, results, strict=True):
+        if isinstance(scanned, tuple):
+            frames.rejects.append((path, *scanned))
+        else:
+            scans[path] = scanned
     sidecar_of = {path: sidecars.get(_stem_path(path), Sidecar()) for path in paths}
-    files = (
-        _files_by_owner(scans, sidecar_of, subject, frames)
-        if assignment is None
-        else _files_by_layout(scans, sidecar_of, assignment, frames)
-    )
     by_study: dict[str, list[_File]] = defaultdict(list)
-    for file in files:
+    for file in _files(scans, sidecar_of, assignment, subject, frames):
         by_study[file.study].append(file)
     for members in by_study.values():
-        images = [file for file in members if file.role is None or not file.role.is_mask]
+        images = [file for file in members if not file.name.is_mask]
         facts = Facts() if assignment is None else assignment.facts_of(members[0].patient)
         _add_study(images, {"ED": facts.ed, "ES": facts.es}, frames)
         if assignment is not None:
-            _link_masks(images, [file for file in members if file not in images], frames, assignment)
-            _add_facts(images, facts, frames)
+            usable = [file for file in images if file.path in frames.images]
+            masks = [file for file in members if file.name.is_mask]
+            _link_masks(usable, masks, frames, assignment.layout.labels or "")
+            _add_facts(usable, facts, frames)
     for path in source.sidecars:
         owner = next((each for each in paths if _stem_path(each) == _stem_path(path)), None)
         if owner is not None:
@@ -211,55 +235,43 @@ def _stem_path(path: str) -> str:
     return str(PurePosixPath(path).parent / stem(path))
 
 
-def _files_by_owner(
-    scans: Mapping[str, Scan | Rejection],
+def _files(
+    scans: Mapping[str, Scan],
     sidecars: Mapping[str, Sidecar],
+    assignment: Assignment | None,
     subject: str | None,
     frames: Frames,
 ) -> list[_File]:
-    """Return the images whose patient is clear; reject masks and the others."""
-    masks = {path for path, scanned in scans.items() if _is_no_image(path, scanned)}
-    ids = {path: (each.text("PatientID"), each.text("StudyInstanceUID")) for path, each in sidecars.items()}
-    owner_of = owners(list(scans), masks=masks, ids=ids, subject=subject)
+    """Return the images whose patient is clear, and the masks that a layout names; reject the others."""
+    roles = {} if assignment is None else assignment.roles
+    names = {path: roles[path].name if path in roles else name_of(path) for path in scans}
+    loose = [
+        path for path in scans if path not in roles and not (names[path].is_mask or scans[path].few_values)
+    ]
+    ids = {
+        path: (sidecars[path].text("PatientID"), sidecars[path].text("StudyInstanceUID")) for path in loose
+    }
+    owner_of = owners(loose, ids, subject)
     files = []
     for number, (path, scanned) in enumerate(scans.items(), start=1):
-        name, owner, sidecar = name_of(path), owner_of[path], sidecars[path]
-        if isinstance(scanned, tuple):
-            frames.rejects.append((path, *scanned))
-        elif name.is_mask or scanned.few_values:
-            frames.rejects.append((path, Reason.MASK, "by its name" if name.is_mask else "by its values"))
+        name, sidecar, role = names[path], sidecars[path], roles.get(path)
+        if scanned.few_values and not (role is not None and name.is_mask):
+            frames.rejects.append((path, Reason.MASK, "by its values"))
+        elif name.is_mask and role is None:
+            frames.rejects.append((path, Reason.MASK, "by its name"))
         elif sidecar.text("Modality").upper() not in ("", "MR", "MRI"):
             frames.rejects.append((path, Reason.NO_IMAGE, "its modality is not MR"))
         elif sidecar.text("BurnedInAnnotation").upper() == "YES":
             frames.rejects.append((path, Reason.BURNED_IN_TEXT, ""))
-        elif owner.unclear:
-            frames.rejects.append((path, Reason.PATIENT_UNCLEAR, owner.unclear))
+        elif role is not None:
+            declared = None if assignment is None or name.is_mask else role.declared(assignment.layout)
+            owner = (role.subject, role.study)
+            files.append(_File(path, name, scanned, sidecar, *owner, number, role, declared))
+        elif owner_of[path].unclear:
+            frames.rejects.append((path, Reason.PATIENT_UNCLEAR, owner_of[path].unclear))
         else:
-            files.append(_File(path, name, scanned, sidecar, owner.patient, owner.study, number))
-    return files
-
-
-def _is_no_image(path: str, scanned: Scan | Rejection) -> bool:
-    return isinstance(scanned, tuple) or scanned.few_values or name_of(path).is_mask
-
-
-def _files_by_layout(
-    scans: Mapping[str, Scan | Rejection],
-    sidecars: Mapping[str, Sidecar],
-    assignment: Assignment,
-    frames: Frames,
-) -> list[_File]:
-    """Return the images and masks that a layout names; reject those that cannot be used."""
-    files = []
-    for number, (path, scanned) in enumerate(scans.items(), start=1):
-        role = assignment.roles[path]
-        if isinstance(scanned, tuple):
-            frames.rejects.append((path, *scanned))
-        elif scanned.few_values and not role.is_mask:
-            frames.rejects.append((path, Reason.MASK, "by its values, where the layout expects an image"))
-        else:
-            owner = role.subject, role.study, number
-            files.append(_File(path, role.name, scanned, sidecars[path], *owner, role=role))
+            owner = (owner_of[path].patient, owner_of[path].study)
+            files.append(_File(path, name, scanned, sidecar, *owner, number))
     return files
 
 
@@ -300,7 +312,7 @@ def _is_part(part: Scan, container: Scan) -> bool:
 
 def _family(file: _File) -> tuple[Any, ...]:
     """Return the key that single-phase files of one volume share; other files get a unique key."""
-    if file.scan.grid[1] > 1 or not file.is_one_phase:
+    if file.scan.grid[1] > 1 or (file.name.phase is None and not file.name.moment):
         return (file.path,)
     affine = () if file.scan.affine is None else tuple(np.round(file.scan.affine, 3).ravel())
     return file.name.folder, file.name.base, file.scan.grid, affine
@@ -319,41 +331,35 @@ def _add_images(
     """Add the frames of one file, or of files with one phase each."""
     first, joined = part[0], len(part) > 1
     n_phases = len(part) if joined else first.scan.grid[1]
-    cyclic = _close_a_cycle(part) if joined else first.scan.cyclic
     series = f"{first.name.folder}/{first.name.base}" if joined else first.path
     numbers = [file.name.phase for file in part if file.name.phase is not None]
-    is_short = len(numbers) >= FEWEST_PHASES and max(numbers) - min(numbers) >= len(part)
-    is_short |= FEWEST_PHASES <= n_phases < first.sidecar.phases
+    is_short = len(numbers) >= WHOLE_CYCLE and max(numbers) - min(numbers) >= len(part)
+    is_short |= WHOLE_CYCLE <= n_phases < first.sidecar.phases
     for rank, file in enumerate(part):
         n_slices, n_own, _, _ = file.scan.grid
         flags = (*file.scan.flags, *_contradictions(file), *[Flag.INCOMPLETE] * is_short)
+        times = _times(file, n_phases)
         images = []
         for index in range(n_slices * n_own):
             slice_number, within = divmod(index, n_own)
             phase = rank if joined else within
             moment = file.name.moment if joined or n_phases == 1 else by_copy.get((file.path, phase), "")
             number = file.name.phase if joined else phase + 1
-            declared = [
-                name for name, at in moments.items() if at is not None and at == number and n_phases > 1
-            ]
-            image = _image(file, series, index, (slice_number, phase, n_phases), cyclic=cyclic)
-            images.append(replace(image, moment=declared[0] if declared else moment, flags=flags))
+            declared = [name for name, at in moments.items() if at is not None and at == number]
+            moment = declared[0] if declared and n_phases > 1 else moment
+            image = _image(file, series, index, slice_number)
+            rank_of_all = slice_number * n_phases + phase + 1
+            timing = times(phase) if n_phases > 1 else {}
+            images.append(replace(image, moment=moment, flags=flags, instance_number=rank_of_all, **timing))
         frames.images[file.path] = images
 
 
-def _close_a_cycle(part: Sequence[_File]) -> bool:
-    """Return whether single-phase files form a cycle: few always do, many must end as they began."""
-    middles = [file.scan.middle for file in part if file.scan.middle is not None]
-    return len(part) < FEWEST_PHASES or is_cycle(middles)
-
-
-def _image(file: _File, series: str, index: int, at: tuple[int, int, int], *, cyclic: bool) -> Image:
-    """Return the record of frame `index` of a file; `at`: slice, phase, number of phases."""
+def _image(file: _File, series: str, index: int, slice_number: int) -> Image:
+    """Return the record of frame `index` of a file, without what its phase tells."""
     scanned, sidecar = file.scan, file.sidecar
     matrix = np.diag([*scanned.lengths, 1.0]) if scanned.affine is None else scanned.affine
     column, row = (matrix[:3, k] / np.linalg.norm(matrix[:3, k]) for k in (0, 1))
-    trigger, clock, temporal = _times(file, at[1], at[2], cyclic=cyclic)
-    types, path_words = sidecar.words("ImageType"), _words_of_path(file)
+    types = sidecar.words("ImageType")
     birth_date = sidecar.text("PatientBirthDate")
     return Image(
         place=scanned.place,
@@ -368,15 +374,14 @@ def _image(file: _File, series: str, index: int, at: tuple[int, int, int], *, cy
         rows=scanned.grid[2],
         columns=scanned.grid[3],
         spacing=(scanned.lengths[1], scanned.lengths[0]),
-        position=vector(matrix[:3, 3] + at[0] * matrix[:3, 2]),
+        position=vector(matrix[:3, 3] + slice_number * matrix[:3, 2]),
         row_direction=vector(column),
         column_direction=vector(row),
         slope=scanned.slope,
         intercept=scanned.intercept,
         series_number=file.number,
-        instance_number=index + 1,
-        description=sidecar.text("SeriesDescription") or sidecar.text("ProtocolName") or path_words,
-        protocol=path_words,
+        description=sidecar.text("SeriesDescription") or sidecar.text("ProtocolName") or file.words,
+        protocol=file.words,
         sequence_name=sidecar.text("SequenceName") or sidecar.text("PulseSequenceName"),
         image_type=types,
         scanning=sidecar.words("ScanningSequence"),
@@ -384,120 +389,77 @@ def _image(file: _File, series: str, index: int, at: tuple[int, int, int], *, cy
         options=sidecar.words("ScanOptions"),
         component=next((word for word in types[2:] if word in ("M", "P", "R", "I")), ""),
         thickness=scanned.lengths[2],
-        trigger=trigger,
-        temporal=temporal,
-        clock=clock,
         inversion=sidecar.number("InversionTime", 1000.0),
         echo=sidecar.number("EchoTime", 1000.0),
         flip=sidecar.number("FlipAngle"),
         tags=(*scanned.texts, *sidecar.tags) if index == 0 else (),
-        rule=ORDINARY if file.role is None else file.role.rule,
+        nifti=True,
         placed=scanned.affine is not None,
         places_mm=scanned.places_mm,
         doubt=scanned.doubt,
-        declared=None if file.role is None else file.role.declared,
+        declared=file.declared,
     )
-
-
-def _words_of_path(file: _File) -> str:
-    """Return the words of a file's name, and of its folder if that tells a view."""
-    folder = PurePosixPath(file.name.folder).name
-    path_words = f"{file.name.words} {folder}" if tells_view(folder) else file.name.words
-    return (
-        f"{path_words} cine" if file.name.moment else path_words
-    )  # only a cine has end-diastole and end-systole
 
 
 def _contradictions(file: _File) -> list[Flag]:
-    """Return flags for what sidecar or pixels contradict in a header."""
+    """Return flags for what sidecar or name contradict in a header."""
     scanned, rows, slices = file.scan, *map(file.sidecar.number, ("PixelSpacing", "SpacingBetweenSlices"))
     pairs = ((rows, scanned.lengths[1]), (slices if scanned.grid[0] > 1 else None, scanned.lengths[2]))
     differ = any(mm is not None and not np.isclose(mm, length, rtol=0.02) for mm, length in pairs)
-    return [Flag.SPACING] * differ + [Flag.PHASES] * _lasts_too_long(file)
+    return [Flag.SPACING] * differ + [Flag.PHASES] * file.lasts_too_long
 
 
-def _lasts_too_long(file: _File) -> bool:
-    """Return whether frames that close a cycle last longer than a heartbeat by the header.
-
-    A first pass takes a frame a heartbeat, and its last frames may look like its first.
-    """
-    sequences = words_of(file.name.words, PurePosixPath(file.name.folder).name).sequences
-    phases, step = file.scan.grid[1], file.scan.phase_ms
-    return (
-        file.scan.cyclic and "perfusion" not in sequences and (step or 0) * (phases - 1) > _LONGEST_CYCLE_MS
-    )
-
-
-def _times(
-    file: _File, phase: int, n_phases: int, *, cyclic: bool
-) -> tuple[float | None, float | None, int | None]:
-    """Return trigger time (ms), clock (s) and temporal position of a phase."""
-    if n_phases == 1:
-        return None, None, None
-    declared = None if file.scan.grid[1] == 1 or _lasts_too_long(file) else file.scan.phase_ms
-    step = declared or (None if file.scan.grid[1] == 1 else file.sidecar.number("RepetitionTime", 1000.0))
-    if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (declared or cyclic):
-        return phase * step, None, None
-    if step and step > _SHORTEST_BEAT_MS and (declared or not cyclic):
-        return None, phase * step / 1000.0, phase + 1
-    return (phase * _HEARTBEAT_MS / n_phases, None, None) if cyclic else (None, None, phase + 1)
+def _times(file: _File, n_phases: int) -> Callable[[int], dict[str, Any]]:
+    """Return the times of a phase by the header or, of a named cine or first pass, evenly spaced ones."""
+    is_cine, is_joined = file.sequence == "cine", file.scan.grid[1] == 1
+    declared = None if is_joined or file.lasts_too_long else file.scan.phase_ms
+    step = declared or (None if is_joined else file.sidecar.number("RepetitionTime", 1000.0))
+    if step and step * (n_phases - 1) < _LONGEST_CYCLE_MS and (declared or is_cine):
+        return lambda phase: {"trigger": phase * step}
+    if step and step > _SHORTEST_BEAT_MS and (declared or not is_cine):
+        return lambda phase: {"clock": phase * step / 1000.0, "temporal": phase + 1}
+    if is_cine:
+        return lambda phase: {"trigger": phase * _HEARTBEAT_MS / n_phases}
+    return lambda phase: {"temporal": phase + 1} if file.sequence == "perfusion" else {}
 
 
 def _add_facts(files: Sequence[_File], facts: Facts, frames: Frames) -> None:
     """Add what information files tell of a subject to its frames, and flags for what they contradict."""
-    image_path = next((file.path for file in files if file.path in frames.images), "")
-    frames.used |= dict.fromkeys(facts.files, image_path)
+    frames.used |= dict.fromkeys(facts.files, files[0].path if files else "")
     for file in files:
-        images, phases = frames.images.get(file.path), file.scan.grid[1]
-        if not images or file.role is None:
-            continue
-        flags = list(facts.flags)
-        if phases > 1 and any(moment is not None and moment > phases for moment in (facts.ed, facts.es)):
-            flags.append(Flag.PHASES)
-        if phases > FEWEST_PHASES and facts.phases not in (None, phases):
-            flags.append(Flag.PHASES)
-        if facts.slice_mm is not None and not np.isclose(facts.slice_mm, file.scan.lengths[2], rtol=0.02):
-            flags.append(Flag.SPACING)
-        if file.role.first_is_ed and phases > 1 and not any(image.moment == "ED" for image in images):
-            images = [image if image.frame % phases else replace(image, moment="ED") for image in images]
-        frames.images[file.path] = [
-            replace(
-                image,
-                flags=(*image.flags, *flags),
-                person=facts.person.completed_by(image.person),
-                of_set="" if image.declared is None else image.declared.layout,
-            )
-            for image in images
-        ]
+        images, phases = frames.images[file.path], file.scan.grid[1]
+        is_beyond = phases > 1 and max(facts.ed or 0, facts.es or 0) > phases
+        is_other = phases > WHOLE_CYCLE and facts.phases not in (None, phases)
+        is_long = facts.slice_mm is not None and not np.isclose(
+            facts.slice_mm, file.scan.lengths[2], rtol=0.02
+        )
+        frames.flag(
+            file.path, *facts.flags, *[Flag.PHASES] * (is_beyond or is_other), *[Flag.SPACING] * is_long
+        )
+        person, layout = facts.person.completed_by(images[0].person), file.declared
+        frames.change(file.path, person=person, of_set="" if layout is None else layout.layout)
+        is_first_ed = file.role is not None and file.role.rule.first_phase == "ED" and phases > 1
+        if is_first_ed and not any(image.moment == "ED" for image in images):
+            frames.images[file.path] = [
+                image if image.frame % phases else replace(image, moment="ED")
+                for image in frames.images[file.path]
+            ]
 
 
-def _link_masks(
-    images: Sequence[_File], masks: Sequence[_File], frames: Frames, assignment: Assignment
-) -> None:
+def _link_masks(images: Sequence[_File], masks: Sequence[_File], frames: Frames, labels: str) -> None:
     """Give each frame the mask that the layout names for its volume and phase; reject the other masks."""
     linked: dict[str, dict[int, MaskFrame]] = defaultdict(dict)
-    usable = [file for file in images if file.path in frames.images]
     for mask in masks:
-        if mask.role is None or mask.path in assignment.unlabelled:
-            frames.rejects.append((mask.path, Reason.MASK, "of an unlabelled part of the set"))
-            continue
-        volume_files = [
-            file for file in usable if file.role is not None and file.role.volume in mask.role.mask_of
-        ]
-        reasons = [
-            _link(mask, file, frames.images[file.path], linked[file.path], assignment.layout.labels or "")
-            for file in volume_files
-        ]
-        for file, why in zip(volume_files, reasons, strict=True):
+        volumes = () if mask.role is None else mask.role.rule.mask_of
+        files = [file for file in images if file.role is not None and file.role.rule.image in volumes]
+        reasons = [_link(mask, file, frames.images[file.path], linked[file.path], labels) for file in files]
+        for file, why in zip(files, reasons, strict=True):
             if why == _NO_PHASE:
-                images_of = frames.images[file.path]
-                frames.images[file.path] = [
-                    replace(each, flags=(*each.flags, Flag.UNMASKED)) for each in images_of
-                ]
+                frames.flag(file.path, Flag.UNMASKED)
         if all(reasons):
             frames.rejects.append((mask.path, Reason.MASK, next(iter(reasons), "without an image") or ""))
-        if usable:
-            frames.used[mask.path] = usable[0].path
+        if images:
+            frames.used[mask.path] = images[0].path
     for path, by_frame in linked.items():
         frames.images[path] = [replace(each, mask=by_frame.get(each.frame)) for each in frames.images[path]]
 
@@ -512,28 +474,21 @@ def _link(
         return f"its grid is {m_columns} x {m_rows} x {m_slices}, its image's {columns} x {rows} x {slices}"
     if not np.allclose(mask.scan.lengths, image.scan.lengths, rtol=0.01):
         return "its voxels have another size than its image's"
-    if _is_elsewhere(mask.scan, image.scan):
-        return "its header places it elsewhere than its image"
+    if mask.scan.affine is not None and image.scan.affine is not None:
+        corners = np.array([[0, 0, 0, 1], [columns, 0, 0, 1], [0, rows, 0, 1], [0, 0, slices, 1]]).T
+        apart = np.abs((mask.scan.affine - image.scan.affine) @ corners)[:3].max()
+        if apart > 0.5 * min(image.scan.lengths[:2]):
+            return "its header places it elsewhere than its image"
     if m_phases not in (1, phases):
         return f"it has {m_phases} phases, its image {phases}"
     phase = _phase_of(mask, image, frames) if m_phases == 1 else 0
     if phase is None:
         return _NO_PHASE
-    for number in range(m_phases):
-        for at in range(slices):
-            frame_mask = MaskFrame(
-                mask.scan.place, at * m_phases + number, labels, image.role.rule if image.role else None
-            )
-            linked[at * phases + phase + number] = frame_mask
+    for at in range(slices):
+        for number in range(m_phases):
+            mask_frame = MaskFrame(mask.scan.place, at * m_phases + number, labels)
+            linked[at * phases + phase + number] = mask_frame
     return None
-
-
-def _is_elsewhere(mask: Scan, image: Scan) -> bool:
-    if mask.affine is None or image.affine is None:
-        return False
-    slices, _, rows, columns = image.grid
-    corners = np.array([[0, 0, 0, 1], [columns, 0, 0, 1], [0, rows, 0, 1], [0, 0, slices, 1]]).T
-    return bool(np.abs((mask.affine - image.affine) @ corners)[:3].max() > 0.5 * min(image.lengths[:2]))
 
 
 def _phase_of(mask: _File, image: _File, frames: Sequence[Image]) -> int | None:
@@ -547,5 +502,5 @@ def _phase_of(mask: _File, image: _File, frames: Sequence[Image]) -> int | None:
     phase_by_moment = {frame.moment: frame.frame % phases for frame in frames if frame.moment}
     if mask.name.moment in phase_by_moment:
         return phase_by_moment[mask.name.moment]
-    first = image.role is not None and image.role.first_is_ed and not mask.name.moment
-    return 0 if first else None
+    is_first = image.role is not None and image.role.rule.first_phase == "ED" and not mask.name.moment
+    return 0 if is_first else None

@@ -1,19 +1,44 @@
-"""Where the heart of a study lies: display, order and blood of its stacks, phases that selectors use."""
+"""Where the heart of a study lies: display, order, size and phases of its stacks, by place and pictures."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cardiolens.curation.ingest.classify import Proposal, heart_frame, propose
-from cardiolens.curation.ingest.frame_records import Image, Point, Stack
-from cardiolens.curation.ingest.pixels import Frame, stacked
+from cardiolens.base.errors import InputError
+from cardiolens.curation.ingest.classify import Proposal, propose
+from cardiolens.curation.ingest.frame_records import Frame, Point, RejectedError, Stack, Witness
+from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, heart_frame
+from cardiolens.curation.ingest.pixels import (
+    PixelReader,
+    Pixels,
+    drawn_phases,
+    key_of,
+    masks_of,
+    stacked,
+    stacked_masks,
+)
 from cardiolens.curation.ingest.reasons import Flag
-from cardiolens.study.anatomy import heart
-from cardiolens.study.blood_pool import BloodAreas, Cine, moving_pixel, slice_areas
-from cardiolens.study.heart_frame import Display, HeartFrame, best_display
+from cardiolens.curation.masks.labels import CAVITY, WALL, Tissue, Tissues, label_map
+from cardiolens.curation.masks.mask_stack import Stack as MaskStack
+from cardiolens.curation.masks.ring import impossible_in
+from cardiolens.study.anatomy import SHORT_AXIS, heart
+from cardiolens.study.blood_pool import BloodAreas, Cine, has_heart_size, moving_pixel, slice_areas
+from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame, best_display
 from cardiolens.study.times import first_pass
 from cardiolens.study.volume_manifest import DisplayTransform
+
+Step = tuple[float, float]  # rows and columns
+_MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85
+_RIGHT_AND_FRONT = np.array([-1.0, -1.0, 0.0]) / np.sqrt(2)  # DICOM's axes point left and back
+_RIGHTWARD = 0.2  # cosine of the largest angle between that and the direction of a right ventricle
+_SIDEWAYS = 0.5  # cosine of the largest angle between the direction of the right ventricle and image left
+_FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
+_SLOPE = 0.5  # least correlation of area and slice number
+_FEWEST_PIXELS = 20  # of a ventricle in a slice, for its centre to tell a side
+_FEWEST_FOR_LENGTH = 4
+_CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
 
 
 def display(stack: Stack, view: str, frame: HeartFrame) -> Display:
@@ -22,18 +47,20 @@ def display(stack: Stack, view: str, frame: HeartFrame) -> Display:
     return best_display(columns, rows, heart().views[view], frame)
 
 
-def base_first(stack: Stack, frame: HeartFrame) -> bool:
-    """Return whether the first slice is nearer to the base than the last; True for a single slice."""
-    if stack.n_slices == 1:
-        return True
-    return float((stack.corner(0) - stack.corner(stack.n_slices - 1)) @ frame.base) > 0
+def in_order(stack: Stack, view: str, frame: HeartFrame) -> Stack:
+    """Order a short axis from the base, and long-axis layers along the view's normal, as the phantom does."""
+    forward = -frame.base if view == SHORT_AXIS else frame.toward(PROTOTYPE_RIGHT[view] + 90)
+    along = float((stack.corner(-1) - stack.corner(0)) @ forward)
+    return (
+        stack if along > 0 or stack.n_slices == 1 or (along == 0 and view != SHORT_AXIS) else stack.reversed()
+    )
 
 
 def affine(stack: Stack) -> Point:
     """Return the affine from voxel (column, row, slice) to scanner RAS+, mm."""
     image = stack.first
     if stack.n_slices > 1:
-        step = (stack.corner(stack.n_slices - 1) - stack.corner(0)) / (stack.n_slices - 1)
+        step = (stack.corner(-1) - stack.corner(0)) / (stack.n_slices - 1)
     else:
         step = stack.normal * stack.step
     matrix = np.eye(4)
@@ -44,83 +71,64 @@ def affine(stack: Stack) -> Point:
     return np.diag([-1.0, -1.0, 1.0, 1.0]) @ matrix
 
 
-_FEWEST_CINE_SLICES = 3
-
-
-def locate_heart(stacks: Sequence[Stack], pixels: dict[Image, Frame]) -> tuple[HeartFrame, BloodAreas | None]:
+def locate_heart(stacks: Sequence[Stack], pixels: Pixels) -> tuple[HeartFrame, BloodAreas | None]:
     """Return the heart's frame, with the axis where planes cross or the cine moves, and its blood areas."""
     frame = heart_frame(stacks)
     candidates = [
         proposal.stack
         for proposal in propose(stacks, frame)
-        if proposal.volume_id == "cine_sax" and proposal.stack.n_slices >= _FEWEST_CINE_SLICES
+        if proposal.volume_id == "cine_sax" and proposal.stack.n_slices >= FEWEST_SLICES
     ]
     if not candidates:
         return frame, None
     cine = max(candidates, key=lambda stack: (stack.n_slices, stack.n_phases, stack.later))
-    cine = cine if base_first(cine, frame) else cine.reversed()
+    cine = in_order(cine, SHORT_AXIS, frame)
     values, _, _ = stacked(cine, pixels)
-    seeds = [seed for seed in (frame.axis, _seed_by_motion(values, cine)) if seed is not None]
+    moving = moving_pixel(values)
+    seeds = [frame.axis] if frame.axis is not None else []
+    seeds += [cine.point(cine.n_slices // 2, moving[1], moving[0])] if moving is not None else []
     for seed in seeds:
-        areas = _blood_areas(values, cine, seed, frame)
+        areas = blood_areas(values, cine, [on_axis(cine, k, seed, frame) for k in range(cine.n_slices)])
         if areas.found():
             return (frame if frame.axis is not None else replace(frame, axis=seed)), areas
     return frame, None
 
 
-def _seed_by_motion(cine: Cine, stack: Stack) -> Point | None:
-    """Locate the largest motion of the middle slices, in patient coordinates; None without motion."""
-    place = moving_pixel(cine)
-    return None if place is None else stack.point(stack.n_slices // 2, place[1], place[0])
-
-
-def _blood_areas(cine: Cine, stack: Stack, axis: Point, frame: HeartFrame) -> BloodAreas:
-    """Measure the blood area by slice and phase around the heart's long axis."""
-    areas = np.zeros(cine.shape[:2])
+def blood_areas(cine: Cine, stack: Stack, centres: Sequence[Point]) -> BloodAreas:
+    """Measure the blood by slice and phase around a point in each slice, mm²."""
     row_mm, column_mm = stack.first.spacing
-    for index in range(len(cine)):
-        image, offset = stack.grid[index][0], axis_offset(stack, index, axis, frame)
-        row = float(offset @ np.array(image.column_direction)) / image.spacing[0]
-        column = float(offset @ np.array(image.row_direction)) / image.spacing[1]
-        rows, columns = np.indices(cine.shape[2:])
-        away = np.hypot((rows - row) * row_mm, (columns - column) * column_mm)
-        areas[index] = slice_areas(cine[index].astype(np.float64), away) * row_mm * column_mm
-    return BloodAreas(areas)
+    areas = [
+        slice_areas(line.astype(np.float64), stack.away_mm(index, centre))
+        for index, (line, centre) in enumerate(zip(cine, centres, strict=True))
+    ]
+    return BloodAreas(np.array(areas) * row_mm * column_mm)
 
 
-def axis_offset(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> Point:
-    """Vector from the first pixel of a slice to the point where the long axis meets the slice."""
+def on_axis(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> Point:
+    """Return the point where the long axis meets a slice."""
     reach = float(stack.normal @ (stack.corner(index) - axis)) / float(stack.normal @ frame.base)
-    offset: Point = axis + reach * frame.base - stack.corner(index)
-    return offset
-
-
-_CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
+    point: Point = axis + reach * frame.base
+    return point
 
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A proposal with all data of its volume."""
+    """A proposal with its voxels, its display and its phases of interest."""
 
     proposal: Proposal
     values: Frame  # (slice, phase, row, column), base first for a short axis
     slope: float
     intercept: float
     transform: DisplayTransform
-    ed_phase: int | None = None
-    es_phase: int | None = None
-    t_on: int | None = None
-    t_peak: int | None = None
-    masks: Frame | None = None  # (slice, phase, row, column)
-    ordered: bool = True  # whether a short axis is known to run from base to apex
+    times: Mapping[str, int] = field(default_factory=dict)  # ed_phase, es_phase; t_on, t_peak
 
     @property
     def stack(self) -> Stack:
         return self.proposal.stack
 
-    def flagged(self, flag: Flag) -> "Volume":
-        """Return a copy whose proposal has a further flag."""
-        return replace(self, proposal=self.proposal.flagged(flag))
+    def timed(self, *flags: Flag, **times: int) -> "Volume":
+        """Return a copy with these times, whose proposal has further flags."""
+        return replace(self, times={**self.times, **times}, proposal=self.proposal.flagged(*flags))
 
 
 def with_times(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
@@ -132,54 +140,216 @@ def with_times(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> V
 
 def _cycle_phases(volume: Volume, areas: BloodAreas | None) -> Volume:
     """Set the declared end-diastole and end-systole, else by the blood at the same share of the cycle."""
+    proposal, n_phases = volume.proposal, volume.stack.n_phases
     lines = volume.stack.grid
     moments = {image.moment: phase for line in lines for phase, image in enumerate(line) if image.moment}
-    if volume.ed_phase is not None and volume.es_phase is not None:
-        return volume
+    if proposal.drawn_phases is not None:
+        return volume.timed(ed_phase=proposal.drawn_phases[0], es_phase=proposal.drawn_phases[1])
     if {"ED", "ES"} <= moments.keys():
-        return replace(volume, ed_phase=moments["ED"], es_phase=moments["ES"])
-    if volume.stack.n_phases == 1:
+        return volume.timed(ed_phase=moments["ED"], es_phase=moments["ES"])
+    if n_phases == 1:
         return volume
-    measured_here = volume.stack.placed or volume.proposal.displayable
-    if areas is None or not areas.found() or not measured_here:
-        return volume.flagged(Flag.TIMES)
-    measured, n_phases = areas.by_slice_and_phase.shape[1], volume.stack.n_phases
-    ed, es = (phase * n_phases // measured for phase in (areas.end_diastole, areas.end_systole))
-    ed, es = moments.get("ED", ed), moments.get("ES", es)
+    is_measured = volume.stack.placed or proposal.display is not None
+    if areas is None or not areas.found() or not is_measured:
+        return volume.timed(Flag.TIMES)
+    measured = areas.by_slice_and_phase.shape[1]
+    ed = moments.get("ED", areas.end_diastole * n_phases // measured)
+    es = moments.get("ES", areas.end_systole * n_phases // measured)
     if ed == es:
-        return volume.flagged(Flag.TIMES)
-    volume = volume.flagged(Flag.TIMES) if areas.tied else volume
-    return replace(volume, ed_phase=ed, es_phase=es)
+        return volume.timed(Flag.TIMES)
+    return volume.timed(*[Flag.TIMES] * bool(areas.tied), ed_phase=ed, es_phase=es)
 
 
 def _first_pass_times(volume: Volume, frame: HeartFrame) -> Volume:
-    """Set the times of the first pass if the heart's position is known; else flag the volume.
+    """Set the times of the first pass by the mean intensity around the long axis; else flag the volume.
 
     Without these times `prepare` looks at the middle of the frame.
     """
-    if frame.axis is None or not volume.stack.placed:
-        return volume.flagged(Flag.TIMES)
-    curve = _curve(volume, frame.axis, frame)
-    if curve is None:
-        return volume.flagged(Flag.TIMES)
-    curve_peak = first_pass(curve)
-    if not curve_peak.bolus_found:
-        return volume.flagged(Flag.TIMES)
-    return replace(volume, t_on=curve_peak.t_on, t_peak=curve_peak.t_peak)
-
-
-def _curve(volume: Volume, axis: Point, frame: HeartFrame) -> list[float] | None:
-    """Return the mean intensity around the long axis by phase; None if the axis misses the frames."""
     stack, curves = volume.stack, []
     for index in range(stack.n_slices):
-        image = stack.grid[index][0]
-        offset = axis_offset(stack, index, axis, frame)
-        rows, columns = np.indices((image.rows, image.columns))
-        away = np.hypot(
-            columns * image.spacing[1] - offset @ np.array(image.row_direction),
-            rows * image.spacing[0] - offset @ np.array(image.column_direction),
-        )
-        if not (away < _CAVITY_MM).any():
-            return None
-        curves.append(volume.values[index][:, away < _CAVITY_MM].mean(axis=1) * volume.slope)
-    return [float(value) for value in np.mean(curves, axis=0)]
+        if frame.axis is None or not stack.placed:
+            return volume.timed(Flag.TIMES)
+        inside = stack.away_mm(index, on_axis(stack, index, frame.axis, frame)) < _CAVITY_MM
+        if not inside.any():
+            return volume.timed(Flag.TIMES)
+        curves.append(volume.values[index][:, inside].mean(axis=1) * volume.slope)
+    passage = first_pass([float(value) for value in np.mean(curves, axis=0)])
+    if not passage.bolus_found:
+        return volume.timed(Flag.TIMES)
+    return volume.timed(t_on=passage.t_on, t_peak=passage.t_peak)
+
+
+# What a layout leaves to the pictures: order, display and size by masks and by blood
+
+
+@dataclass(frozen=True, slots=True)
+class MaskEvidence:
+    """What the mask of a short axis tells."""
+
+    larger_end: int  # 1: the base is at the last slice, -1: at the first, 0: undecided
+    right_ventricle: Step | None  # from the left ventricle, as stored
+    has_size: bool  # whether it is as large as a heart
+    possible: bool  # whether its tissues lie as in a heart
+    cavities: NDArray[np.int64]  # pixels by phase
+
+
+def settled(proposal: Proposal, reader: PixelReader, pixels: Pixels) -> Proposal:
+    """Order a stack that a layout names from base to apex, and flag what masks or blood contradict."""
+    stack, is_short = proposal.stack, proposal.view == SHORT_AXIS
+    is_drawn = any(image.mask is not None for image in stack.images())
+    if stack.first.declared is None and not (is_drawn and is_short):
+        return proposal
+    try:
+        masks = masks_of(stack, reader)
+    except RejectedError:
+        proposal, masks = proposal.flagged(Flag.UNMASKED), {}
+    if not any(mask.any() for mask in masks.values()):
+        masks = {}  # those of parts of a set that are not drawn
+    proposal = replace(proposal, masks=masks)
+    try:
+        tissues = _tissues(proposal)
+    except InputError:
+        proposal, tissues = proposal.flagged(Flag.MASK), None
+    if not is_short:
+        return proposal
+    by_mask = None if tissues is None else mask_evidence(tissues, (*stack.first.spacing, stack.step))
+    areas = None if by_mask is not None or stack.placed else _blood(stack, proposal.sequence, pixels)
+    proposal = _checked(proposal, by_mask, areas)
+    if any(image.mask is not None and image.mask.outlines for image in stack.images()) and masks:
+        phases = drawn_phases(stacked_masks(stack, masks))
+        proposal = replace(proposal, drawn_phases=phases).flagged(*[Flag.TIMES] * (phases is None))
+    if stack.placed:
+        return _with_position(replace(proposal, ordered=True), by_mask)
+    return _unplaced(proposal, by_mask, areas, pixels)
+
+
+def _tissues(proposal: Proposal) -> Tissues | None:
+    """Return the tissues of a stack's masks; None without a mask, InputError for unknown labels."""
+    if not proposal.masks:
+        return None
+    labels = next(image.mask.labels for image in proposal.stack.images() if image.mask is not None)
+    return label_map(labels).tissues(stacked_masks(proposal.stack, proposal.masks), proposal.sequence)
+
+
+def mask_evidence(tissues: Tissues, spacing: tuple[float, float, float]) -> MaskEvidence | None:
+    """Return the evidence of tissues (slice, phase, row, column); None without a cavity.
+
+    `spacing`: mm between rows, columns, slices.
+    """
+    cavity, wall = (np.isin(tissues, [int(kind) for kind in kinds]) for kinds in (CAVITY, WALL))
+    by_phase = cavity.sum(axis=(0, 2, 3))
+    if not by_phase.any():
+        return None
+    widest = int(by_phase.argmax())
+    inside, right = cavity[:, widest], tissues[:, widest] == int(Tissue.RV_BLOOD)
+    pixel_mm2 = spacing[0] * spacing[1]
+    areas = inside.sum(axis=(1, 2)) * pixel_mm2
+    labelled = np.flatnonzero(areas)
+    length = (labelled[-1] - labelled[0]) * spacing[2] if len(labelled) >= _FEWEST_FOR_LENGTH else None
+    walled = int(np.where(wall.any(axis=(0, 2, 3)), by_phase, -1).argmax())
+    return MaskEvidence(
+        _larger_end(areas + right.sum(axis=(1, 2)) * pixel_mm2),
+        _right_of(inside, right),
+        has_heart_size(float(2 * np.sqrt(areas.max() / np.pi)), length),
+        impossible_in(MaskStack(tissues[:, walled], *spacing)) is None,
+        by_phase,
+    )
+
+
+def _larger_end(areas: NDArray[np.float64]) -> int:
+    inside = np.flatnonzero(areas)
+    if len(inside) < _FEWEST_SLICES or areas[inside].std() == 0:
+        return 0
+    slope = float(np.corrcoef(inside, areas[inside])[0, 1])
+    return int(np.sign(slope)) if abs(slope) > _SLOPE else 0
+
+
+def _right_of(lv: NDArray[np.bool_], rv: NDArray[np.bool_]) -> Step | None:
+    steps = [
+        np.argwhere(chamber).mean(axis=0) - np.argwhere(cavity).mean(axis=0)
+        for cavity, chamber in zip(lv, rv, strict=True)
+        if min(np.count_nonzero(cavity), np.count_nonzero(chamber)) >= _FEWEST_PIXELS
+    ]
+    if not steps:
+        return None
+    row, column = np.mean(steps, axis=0)
+    return float(row), float(column)
+
+
+def _blood(stack: Stack, sequence: str, pixels: Pixels) -> BloodAreas | None:
+    """Measure the blood of a cine without a position, around the point of most motion."""
+    if stack.n_phases == 1 or sequence != "cine":
+        return None
+    values, _, _ = stacked(stack, pixels)
+    seed = moving_pixel(values)
+    if seed is None:
+        return None
+    return blood_areas(values, stack, [stack.point(k, seed[1], seed[0]) for k in range(stack.n_slices)])
+
+
+def _checked(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
+    """Flag what no heart has: its size, its ring of muscle, an end-systole larger than its end-diastole."""
+    if by_mask is None:
+        is_odd = areas is not None and areas.found()
+        widest = 2 * np.sqrt(areas.by_slice_and_phase.max() / np.pi) if areas is not None and is_odd else None
+        return proposal if has_heart_size(widest) else proposal.flagged(Flag.SPACING)
+    moments = {
+        image.moment: int(by_mask.cavities[phase])
+        for line in proposal.stack.grid
+        for phase, image in enumerate(line)
+        if image.moment and key_of(image) in proposal.masks
+    }
+    is_swapped = proposal.stack.n_phases > 1 and 0 < moments.get("ED", 0) <= moments.get("ES", 0)
+    flags = [Flag.MASK] * (not by_mask.possible) + [Flag.SPACING] * (not by_mask.has_size)
+    return proposal.flagged(*flags, *[Flag.PHASES] * is_swapped)
+
+
+def _with_position(proposal: Proposal, by_mask: MaskEvidence | None) -> Proposal:
+    """Check the order that coordinates give against the mask; the stack already runs from the base."""
+    if by_mask is None:
+        return proposal
+    step, first = by_mask.right_ventricle, proposal.stack.first
+    is_right = True
+    if step is not None:
+        down = step[0] * first.spacing[0] * np.array(first.column_direction)
+        away = down + step[1] * first.spacing[1] * np.array(first.row_direction)
+        is_right = bool(away @ _RIGHT_AND_FRONT > _RIGHTWARD * max(float(np.linalg.norm(away)), 1e-9))
+    flags = [Flag.ORDER] * (by_mask.larger_end > 0) + [Flag.DISPLAY] * (not is_right)
+    return proposal.flagged(*flags)
+
+
+def _unplaced(
+    proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None, pixels: Pixels
+) -> Proposal:
+    """Order a stack whose header tells no position, and check its display, by mask or blood."""
+    if by_mask is not None and by_mask.right_ventricle is not None:
+        flags = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
+        is_left = is_shown_left(by_mask.right_ventricle, proposal.display or DisplayTransform(transpose=True))
+        proposal = replace(proposal, flags=flags).flagged(*[Flag.DISPLAY] * (not is_left))
+        evidence = "the mask's right ventricle lies left of the left ventricle as shown"
+        proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, evidence))
+    by, end, reliability = "mask", by_mask.larger_end if by_mask is not None else 0, _MASK_WITNESS
+    if not end and areas is not None and areas.found():
+        by, end, reliability = "blood", areas.larger_end(), _BLOOD_WITNESS
+    if not end:
+        return replace(proposal.flagged(Flag.ORDER_BY_DEFAULT), areas=areas)
+    says = "base at the last slice" if end > 0 else "base at the first slice"
+    evidence = f"by the area of the ventricle's {by}"
+    proposal = proposal.witnessed("order", Witness("pixels", says, reliability, evidence))
+    proposal = proposal.flagged(*[Flag.ORDER_BY_DEFAULT] * (by == "blood"))
+    if end > 0:
+        proposal = replace(proposal, stack=proposal.stack.reversed())
+    moments = {image.moment for image in proposal.stack.images()}
+    if not {"ED", "ES"} <= moments:
+        areas = _blood(proposal.stack, proposal.sequence, pixels)
+    return replace(proposal, ordered=True, areas=areas)
+
+
+def is_shown_left(step: Step, transform: DisplayTransform) -> bool:
+    """Return whether a display shows the right ventricle on the image's left; `step`: its (row, column).
+
+    Stored frames of NIfTI are (column, row), so `transpose` shows rows as rows.
+    """
+    row, column = step if transform.transpose else (step[1], step[0])
+    across = -column if transform.flip_cols else column
+    return bool(-across / max(float(np.hypot(row, column)), 1e-9) > _SIDEWAYS)

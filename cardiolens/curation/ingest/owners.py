@@ -1,49 +1,53 @@
-"""Decide whose each NIfTI file is: by a stated ID, else by its folders; nobody's where names contradict them.
+"""What the name of a NIfTI file tells, and whose the file is; the names themselves are never written.
 
-A first-level folder is a patient. Names never divide a folder; where they may be those of several people, the
-files are held until a person states `subject`.
+A patient ID in a sidecar decides, or a person's `subject`; else the first folder that does not hold every
+file is the patient. Names of files never divide a folder: those that may be of several people are held.
 """
 
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import TypeVar
 
-from cardiolens.curation.ingest.names import is_mask_word, moment_of, stem
 from cardiolens.curation.ingest.words import are_vocabulary, words_of
 
 NAMES_DIFFER = "names of files in its folder may be those of several patients"
-SAME_VIEW = "its folder holds a view again under another name, of another patient or a repeat"
-FOLDERS_NEST = "folders lie within folders, and nothing tells which are patients"
+NO_PATIENT = "its folder names a view, a visit or a date, and no patient"
 NUMBER_SHARED = "its folder begins with the same number as another"
 NAMED_AFTER_OTHER = "its name is that of another patient's folder"
-VIEW_BESIDE_OTHERS = "its folder names a view, others beside it do not"
 IDS_DIFFER = "files of its folder have several patient IDs, and it has none"
-NO_SESSION = "other files of its patient name several examinations, and it names none"
 NO_SUBJECT = "subject= matches nothing in its path"
 
-_ENTITY = re.compile(r"(?<=_)(?!ses-)([a-z]+)-([^_]*)(?:_|$)")  # of BIDS, below subject and session
-_SESSION = re.compile(
-    r"(session|visit|v|timepoint|exam(ination)?|follow[-_ ]?up)[-_ ]?\d{0,3}|baseline", re.IGNORECASE
+_SUFFIX = re.compile(r"\.(nii|nii\.gz|hdr|img|hdr\.gz|img\.gz|json|gz)$", re.IGNORECASE)
+_ENTITY = re.compile(r"(?:^|(?<=_))(?:sub|ses|task)-[^_]*_?")  # of BIDS: people, visits
+_MASKS = re.compile(
+    r"(gt|seg|segs|segm|segmentation|segmentations|mask|masks|label|labels|dseg|probseg|manual|contours?|annot\w*"
+    r"|roi|groundtruth|labelmap)\d*"
 )
-_SESSION_IN_NAME = re.compile(r"(?:^|(?<=_))(ses-[^_]+)(?:_|$)")
-_SITE = re.compile(
-    r"(site|cent(er|re)|hospital|clinic)[-_ ]?\w{0,3}|siemens|philips|ge|canon|train(ing)?|test(ing)?"
-    r"|val(idation)?",
-    re.IGNORECASE,
+_MOMENTS = {"ed": "ED", "es": "ES", "diastole": "ED", "systole": "ES"}
+_MOMENTS |= {"enddiastole": "ED", "endsystole": "ES"}
+_PHASE = re.compile(r"(frame|phase|fr|cardphase|timeframe|time|tp)(\d*)")
+_PART = re.compile(r"(?:frame|phase|fr|cardphase|timeframe|time|tp|slice|slc|sl|z|run|echo)(\d*)|[234]d")
+_VISIT = re.compile(
+    r"(ses(sion)?|visit|v|timepoint|exam(ination)?|follow[-_ ]?up)[-_ ]?\w{0,3}|baseline", re.I
 )
 _DATE = re.compile(r"(19|20)\d\d([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])(\d{6})?")
-_PART = re.compile(r"(frame|phase|fr|cardphase|timeframe|time|tp|slice|slc|sl|z|run|echo)(\d*)|[234](d)")
-_DATATYPES = ("anat", "func", "perf", "dwi", "fmap")  # folders of BIDS
-_LONGEST_TERM = 3  # words, as in "late gadolinium enhancement"
 _LONG_NUMBER = re.compile(r"\d{5,}(?!\d)")
+_LONGEST_TERM = 8  # words, as in "late gadolinium enhancement of the short axis"
 
-Kind = tuple[object, ...]
-_Item = TypeVar("_Item")
-_Key = TypeVar("_Key")
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """Parts of a file's name."""
+
+    folder: str
+    words: str  # all words but BIDS entities
+    base: str  # without phase and moment: files that share a base are phases of one volume
+    is_mask: bool
+    phase: int | None
+    moment: str  # ED, ES or empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,67 +59,61 @@ class Owner:
     unclear: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A path taken apart: folders that may be a patient's, what varies by view, and the words left over."""
-
-    path: str
-    wrapper: tuple[str, ...]  # folders that hold every file, without those that name views
-    places: tuple[str, ...]  # folders that name neither a view nor an examination
-    session: str
-    kind: Kind | None  # None: it tells no view and no sequence, or several sequences
-    before: str  # words in front of those that tell the view
-    rest: str  # all words that tell neither view nor part
-    text: str  # all words but parts
-    silent: bool  # its own name tells no view
-
-    @property
-    def key(self) -> str:
-        return "/".join((*self.wrapper, *self.places))
+def natural(path: str) -> tuple[tuple[int, int, str], ...]:
+    """Return a sort key that orders numbers by value: run-2 before run-10."""
+    parts = re.split(r"(\d+)", path)
+    return tuple((0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """How the folders of an export begin."""
-
-    shared: int  # leading folders that hold every image
-    views: bool  # the first folders that differ name views
-    sites: bool  # they name sites, or parts of a data set
-    sessions: bool  # they are visits or dates, and hold patients
+def stem(path: str) -> str:
+    """Return a file's name without folder and suffix."""
+    return unicodedata.normalize("NFC", _SUFFIX.sub("", PurePosixPath(path).name))
 
 
-def owners(
-    paths: Sequence[str],
-    *,
-    masks: Collection[str] = (),
-    ids: Mapping[str, tuple[str, str]] | None = None,
-    subject: str | None = None,
-) -> dict[str, Owner]:
-    """Map each path below the source to its patient and study.
-
-    `ids`: patient ID and study UID that a sidecar states; `subject`: a person's regular expression of a
-    patient's name in paths. Files of `masks` are no evidence.
-    """
-    images = {path: _folders(path) for path in paths if path not in masks}
-    level = _level(list(images.values()) or [_folders(path) for path in paths])
-    files = [_file(path, level) for path in paths]
-    owner_of = _by_place(files, images, level) if subject is None else _by_expression(paths, subject)
-    return _by_session(files, _by_id(owner_of, ids or {}))
+def name_of(path: str) -> Name:
+    """Parse the name of a file, given its path below the source."""
+    tokens = _tokens(_ENTITY.sub("", stem(path)))
+    base: list[str] = []
+    phase: int | None = None
+    moment, is_mask, skip = "", False, False
+    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
+        lower = token.lower()
+        if skip:
+            skip = False
+        elif _MASKS.fullmatch(lower):
+            is_mask = True
+        elif lower in _MOMENTS:
+            moment = _MOMENTS[lower]
+        elif (match := _PHASE.fullmatch(lower)) and (match[2] or following.isdigit()):
+            phase, skip = int(match[2] or following), not match[2]
+        else:
+            base.append(token)
+    folder = str(PurePosixPath(path).parent)
+    return Name(folder, " ".join(tokens), "_".join(base), is_mask, phase, moment)
 
 
 def tells_view(folder: str) -> bool:
     """Return whether a folder's name has a word of a view or sequence that is no initials."""
-    tokens = _words(folder)
-    view_words, _ = _view_and_part_words(tokens)
-    long = [tokens[at] for at in view_words if len(tokens[at]) > 2 or re.search(r"\d", tokens[at])]
-    meaning = words_of(" ".join(long))
+    view_words, _ = _split(folder)
+    meaning = words_of(" ".join(word for word in view_words if len(word) > 2 or re.search(r"\d", word)))
     return bool(meaning.sequences or meaning.views)
+
+
+def owners(
+    paths: Sequence[str], ids: Mapping[str, tuple[str, str]] | None = None, subject: str | None = None
+) -> dict[str, Owner]:
+    """Map each path of an image below the source to its patient and study.
+
+    `ids`: patient ID and study UID that a sidecar states; `subject`: a person's regular expression of a
+    patient's name in paths. If it has a group, this is the patient, and the whole match the examination.
+    """
+    return _by_id(_by_folder(paths) if subject is None else _by_expression(paths, subject), ids or {})
 
 
 def _by_expression(paths: Sequence[str], subject: str) -> dict[str, Owner]:
     matches = {path: re.search(subject, path) for path in paths}
     return {
-        path: Owner("", "", NO_SUBJECT) if match is None else Owner(match[0], match[0])
+        path: Owner("", "", NO_SUBJECT) if match is None else Owner(match[match.re.groups and 1], match[0])
         for path, match in matches.items()
     }
 
@@ -138,222 +136,88 @@ def _by_id(owner_of: Mapping[str, Owner], ids: Mapping[str, tuple[str, str]]) ->
     return decided
 
 
-def _by_session(files: Sequence[_File], owner_of: Mapping[str, Owner]) -> dict[str, Owner]:
-    """Give each examination of a patient a study of its own."""
-    sessions: dict[str, set[str]] = defaultdict(set)
-    for file in files:
-        sessions[owner_of[file.path].patient].add(file.session)
-    decided = {}
-    for file in files:
-        owner = owner_of[file.path]
-        if not owner.unclear and len(sessions[owner.patient] - {""}) > 1:
-            study = f"{owner.study}/{file.session}"
-            owner = replace(owner, study=study, unclear="" if file.session else NO_SESSION)
-        decided[file.path] = owner
-    return decided
-
-
-def _by_place(files: Sequence[_File], images: Collection[str], level: _Level) -> dict[str, Owner]:
-    """Let folders decide, and hold what the names in them contradict."""
-    named = _with_names_as_kinds([file for file in files if file.path in images])
-    units = _grouped(named, lambda file: file.places)
-    depth = 2 if level.sites else 1
-    tops = _grouped(units, lambda places: places[:depth])
-    doubts = _doubts(tops, units, level)
-    n_units = Counter(word for members in units.values() for word in {file.before for file in members})
-    top_of = {_folded(top[-1]): top for top in tops if top}
-    owner_of = {file.path: Owner(file.key, file.key) for file in files}
-    for places, members in units.items():
-        is_alone = len(units) == 1 or (level.sites and len(places) == 1)
-        elsewhere = {word for word in n_units if n_units[word] > 1 and not level.sites}
-        unclear = _unclear(members, elsewhere, alone=is_alone)
-        for file in members:
-            doubt = doubts.get(places, "") or unclear.get(file.path, "")
-            if len(tops) > 1 and not level.views and _only_view(places[:1]) and file.silent:
-                doubt = VIEW_BESIDE_OTHERS
-            if top_of.get(_folded(file.before), places[:depth]) != places[:depth]:
-                doubt = NAMED_AFTER_OTHER
-            owner_of[file.path] = Owner(file.key, file.key, doubt)
+def _by_folder(paths: Sequence[str]) -> dict[str, Owner]:
+    """Let the first folder that differs decide, and hold what its own name or the names in it contradict."""
+    folders = {path: PurePosixPath(unicodedata.normalize("NFC", path)).parent.parts for path in paths}
+    levels = [len(set(level)) for level in zip(*folders.values(), strict=False)]
+    shared = next((at for at, names in enumerate(levels) if names > 1), len(levels))
+    tops: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for path, parts in folders.items():
+        tops[parts[: shared + 1]].append(path)
+    first = {top: top[shared] for top in tops if len(top) > shared}
+    numbers = Counter(match[0] for name in first.values() if (match := _LONG_NUMBER.match(name)))
+    owner_of: dict[str, Owner] = {}
+    for top, members in tops.items():
+        name, key = first.get(top, ""), "/".join(top)
+        number = _LONG_NUMBER.match(name)
+        other_tops = {_folded(folder) for folder in first.values()} - {_folded(name)}
+        inner = {path: folders[path][len(top) :] for path in members}
+        rests = {_left_over(path) for path in members if _is_named(path)}
+        evidence = {path: inner[path] for path in members if inner[path] or _left_over(path) in rests}
+        why = NAMES_DIFFER if _may_be_several(evidence or inner, alone=len(tops) == 1) else ""
+        if name and (not _split(name)[1] or _VISIT.fullmatch(name) or _DATE.fullmatch(name)):
+            why = NO_PATIENT
+        elif number and 1 < numbers[number[0]] < len(first):
+            why = NUMBER_SHARED
+        elif any(
+            _folded(word) in other_tops for path in members for word in (*inner[path], _left_over(path))
+        ):
+            why = NAMED_AFTER_OTHER
+        for path in members:
+            is_nameless = bool(evidence) and path not in evidence
+            owner_of[path] = Owner(key, key, why or (NAMES_DIFFER if is_nameless else ""))
     return owner_of
 
 
-def _doubts(
-    tops: Mapping[tuple[str, ...], Sequence[tuple[str, ...]]],
-    units: Mapping[tuple[str, ...], Sequence[_File]],
-    level: _Level,
-) -> dict[tuple[str, ...], str]:
-    """Return the folders of which nothing tells whether they are patients."""
-    doubts: dict[tuple[str, ...], str] = {}
-    for members in tops.values():
-        if len(members) > 1:
-            doubts |= dict.fromkeys(members, FOLDERS_NEST)
-    first = [places[-1] for places in tops if places]
-    numbers = Counter(
-        match[0] for name in first if (match := _LONG_NUMBER.match(name)) and not _is_date(name)
-    )
-    for places in units:
-        match = _LONG_NUMBER.match(places[-1]) if places else None
-        if match and 1 < numbers[match[0]] < len(first):
-            doubts[places] = NUMBER_SHARED
-    subs = Counter(places[-1] for places in units if places and places[-1].startswith("sub-"))
-    doubts |= {places: FOLDERS_NEST for places in units if len(places) > 1 and subs[places[-1]] > 1}
-    is_wrapped = any(file.wrapper for members in units.values() for file in members)
-    if is_wrapped and len(first) > 1 and all(map(_is_session, first)):
-        doubts |= dict.fromkeys(units, FOLDERS_NEST)
-    return doubts
+def _may_be_several(inner: Mapping[str, Sequence[str]], *, alone: bool) -> bool:
+    """Return whether what names tell besides views, phases and slices may be several people or visits.
 
-
-def _unclear(files: Sequence[_File], elsewhere: Collection[str], *, alone: bool) -> dict[str, str]:
-    """Return which files of a folder may be of several people, and why.
-
-    `elsewhere`: words in front of views in several folders; `alone`: no other folder tells patients apart.
+    `inner`: the folders of each path below its patient's. Beside other patients, numbers in names may be
+    those of series, unless a view is there twice.
     """
-    nameless = [file for file in files if not file.kind]
-    if nameless and len(nameless) < len(files) and (alone or _collide(nameless)):
-        named = [file for file in files if file.kind]
-        return dict.fromkeys((file.path for file in nameless), NAMES_DIFFER) | _unclear(
-            named, elsewhere, alone=alone
-        )
-    why = ""
-    if len({file.text for file in files}) > 1:
-        lettered = {file.before for file in files if re.search(r"[^\W\d_]", file.before)}
-        alike = len({file.rest for file in files}) == 1 and not nameless
-        several = not alike if alone else len(lettered.difference(elsewhere)) > 1
-        why = SAME_VIEW if _collide(files) else NAMES_DIFFER if several else ""
-    return dict.fromkeys((file.path for file in files), why) if why else {}
+    rests, texts = set(), set()
+    for path, folders in inner.items():
+        view_words, rest = _split(stem(path))
+        meaning = words_of(" ".join(view_words))
+        rest = (*view_words, *rest) if len(meaning.sequences) > 1 else rest
+        rest_beside = tuple(word for folder in folders for word in _split(folder)[1])
+        rests.add((rest_beside, rest if alone else tuple(word for word in rest if not word.isdigit())))
+        described = tuple(word for folder in folders for word in _split(folder)[0])
+        texts.add(((described, meaning), (view_words, rest)))
+    return len(rests) > 1 or len(texts) > len({view for view, _ in texts})
 
 
-def _collide(files: Iterable[_File]) -> bool:
-    """Return whether two files tell the same view and yet have other words."""
-    texts = _grouped(files, lambda file: file.kind)
-    return any(len({file.text for file in each}) > 1 for each in texts.values())
+def _split(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the words of a name that tell views or sequences, and those that tell no part either."""
+    tokens, at = _tokens(name), 0
+    view_words: list[str] = []
+    rest: list[str] = []
+    while at < len(tokens):
+        terms = (tokens[at : at + width] for width in range(_LONGEST_TERM, 0, -1))
+        term = next((term for term in terms if are_vocabulary(" ".join(term))), [])
+        lower = tokens[at].lower()
+        if term:
+            view_words += term
+        elif part := _PART.fullmatch(lower):
+            at += part[1] == "" and at + 1 < len(tokens) and tokens[at + 1].isdigit()
+        elif lower not in _MOMENTS and not _MASKS.fullmatch(lower):
+            rest.append(tokens[at])
+        at += len(term) or 1
+    return tuple(word.lower() for word in view_words), tuple(rest)
 
 
-def _with_names_as_kinds(files: Sequence[_File]) -> list[_File]:
-    """Take names in unknown words without numbers for views where several folders have them."""
-    places: dict[str, set[tuple[str, ...]]] = defaultdict(set)
-    for file in files:
-        places[file.text].add(file.places)
-    return [
-        replace(file, kind=("name", file.text))
-        if file.kind is None and len(places[file.text]) > 1 and not re.search(r"\d", file.text)
-        else file
-        for file in files
-    ]
+def _is_named(path: str) -> bool:
+    name = name_of(path)
+    return bool(_split(stem(path))[0]) or bool(name.moment) or name.phase is not None
 
 
-def _level(folders: Sequence[Sequence[str]]) -> _Level:
-    shared = 0
-    while len({tuple(each[: shared + 1]) for each in folders}) == 1 and len(folders[0]) > shared:
-        shared += 1
-    first = {each[shared] if len(each) > shared else "" for each in folders}
-    deeper = [[name for name in each[shared + 1 :] if not tells_view(name)] for each in folders]
-    return _Level(
-        shared,
-        views=all(_only_view((name,)) for name in first),
-        sites=all(_SITE.fullmatch(name) for name in first),
-        sessions=all(map(_is_session, first)) and all(deeper),
-    )
-
-
-def _file(path: str, level: _Level) -> _File:
-    folders = _folders(path)
-    wrapper, inner = folders[: level.shared], folders[level.shared :]
-    described = [name for name in wrapper if tells_view(name)]
-    places: list[str] = []
-    sessions: list[str] = []
-    below_views = False
-    for name in inner:
-        if name.startswith("ses-") or (_is_session(name) and (places or level.sessions)):
-            sessions.append(name)
-        elif tells_view(name) if places or below_views else (level.views and _only_view((name,))):
-            described.append(name)
-            below_views = True
-        elif name.lower() not in _DATATYPES and not any(place.startswith("sub-") for place in places):
-            places.append(name)
-    name = unicodedata.normalize("NFC", stem(path))
-    sessions += _SESSION_IN_NAME.findall(name)
-    name = _SESSION_IN_NAME.sub("", name)
-    entities = _ENTITY.findall(name) if name.startswith("sub-") else []
-    name = _ENTITY.sub("", name) if entities else name
-    start, tokens = len(_words(" ".join(described))), _words(" ".join((*described, name)))
-    view_words, parts = _view_and_part_words(tokens)
-    view_words -= {start} if name.startswith("sub-") else set()  # "sub" is short for subtracted, too
-    of_view = {*view_words, *parts}
-    dates = [at for at, token in enumerate(tokens) if _is_date(token)] if places else []
-    sessions += [] if sessions else [tokens[at][:8] for at in dates]
-    first_view = min((at for at in of_view if at >= start), default=len(tokens))
-    return _File(
-        path,
-        tuple(name for name in wrapper if not _only_view((name,))),
-        tuple(places),
-        "/".join(dict.fromkeys(sessions)),
-        _kind([tokens[at] for at in sorted(view_words)], [tokens[at] for at in sorted(parts)], entities),
-        " ".join(tokens[at] for at in range(start, first_view) if at not in dates),
-        " ".join(token for at, token in enumerate(tokens) if at not in {*of_view, *dates}),
-        " ".join(token for at, token in enumerate(tokens) if at not in {*parts, *dates}),
-        silent=not any(at >= start for at in view_words) and not (below_views and places),
-    )
-
-
-def _view_and_part_words(tokens: Sequence[str]) -> tuple[set[int], set[int]]:
-    """Return which words tell a view, sequence or mask, and which a part such as a phase or slice."""
-    view_words: set[int] = set()
-    parts: set[int] = set()
-    for at, token in enumerate(tokens):
-        lower = token.lower()
-        if moment_of(lower):
-            parts.add(at)
-        elif match := _PART.fullmatch(lower):
-            is_followed = at + 1 < len(tokens) and tokens[at + 1].isdigit()
-            parts |= {at} if match[2] or match[3] else {at, at + 1} if is_followed else set()
-        for width in range(1, _LONGEST_TERM + 1):
-            if at + width <= len(tokens) and are_vocabulary(" ".join(tokens[at : at + width])):
-                view_words |= set(range(at, at + width))
-        if is_mask_word(lower):
-            view_words.add(at)
-    return view_words - parts, parts
-
-
-def _kind(
-    view_words: Sequence[str], parts: Sequence[str], entities: Sequence[tuple[str, str]]
-) -> Kind | None:
-    words = words_of(" ".join((*view_words, *(value for _, value in entities))))
-    if not (words.kind or words.sequences or words.views) or len(words.sequences) > 1:
-        return None
-    return (words, *parts, *entities)
-
-
-def _only_view(folders: Sequence[str]) -> bool:
-    """Return whether a folder's name has only words of views or sequences."""
-    return all(
-        tells_view(folder) and len(_view_and_part_words(_words(folder))[0]) == len(_words(folder))
-        for folder in folders
-    )
-
-
-def _folders(path: str) -> tuple[str, ...]:
-    return PurePosixPath(unicodedata.normalize("NFC", path)).parent.parts
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text)
+def _left_over(path: str) -> str:
+    return " ".join(_split(stem(path))[1])
 
 
 def _folded(text: str) -> str:
-    return " ".join(_words(text)).casefold()
+    return " ".join(_tokens(text)).casefold()
 
 
-def _is_session(folder: str) -> bool:
-    return _SESSION.fullmatch(folder) is not None or _is_date(folder)
-
-
-def _is_date(text: str) -> bool:
-    return _DATE.fullmatch(text) is not None
-
-
-def _grouped(items: Iterable[_Item], key: Callable[[_Item], _Key]) -> dict[_Key, list[_Item]]:
-    groups: dict[_Key, list[_Item]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return groups
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text)

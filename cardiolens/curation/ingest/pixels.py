@@ -1,21 +1,30 @@
-"""Decode the stored values of frames, without any bits outside the image."""
+"""Decode the stored values of frames, without any bits outside the image, and stack them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
+from cardiolens.base.untrusted.bounded_files import decode, read_bytes
 from cardiolens.curation.ingest.dicom import inverted_about, read_dataset
-from cardiolens.curation.ingest.frame_records import Image, MaskFrame, RejectedError, Stack
+from cardiolens.curation.ingest.frame_records import Frame, Image, MaskFrame, RejectedError, Stack
 from cardiolens.curation.ingest.nifti_file import frames_at
-from cardiolens.curation.ingest.outlines import mask_of
 from cardiolens.curation.ingest.reasons import Reason
 
-Frame = NDArray[Any]
+CAVITY, MUSCLE = 1, 2  # values of the label map `scd`
+_MOST_OUTLINE = 1 << 20
+_FEWEST_POINTS = 3
+Points = NDArray[np.float64]
+Mask = NDArray[np.int32]
+Pixels = dict[Hashable, Frame]  # by `key_of` a frame
+
+
+def key_of(image: Image) -> Hashable:
+    """Return the key of a frame's pixels."""
+    return image.place, image.frame
 
 
 class PixelReader:
@@ -25,140 +34,101 @@ class PixelReader:
         self._place: Path | None = None
         self._frames: Frame = np.empty((0, 0, 0))
 
+    def _read(self, place: Path, *, nifti: bool) -> Frame:
+        if place != self._place:
+            self._place, self._frames = None, np.empty((0, 0, 0))  # free the last file before the next
+            self._frames = decoded(place, nifti=nifti)
+            self._place = place
+        return self._frames
+
     def frame(self, image: Image) -> Frame:
         """Read a frame's stored values (row, column); RejectedError if they cannot be read."""
-        if image.place != self._place:
-            self._frames = np.empty((0, 0, 0))  # free the last file before the next is decoded
-            self._frames = decoded(image.place, nifti=image.rule is not None)
-            self._place = image.place
-        return self._checked(image)
+        frames = self._read(image.place, nifti=image.nifti)
+        if image.frame >= len(frames) or frames[image.frame].shape != (image.rows, image.columns):
+            raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
+        frame: Frame = frames[image.frame]
+        return frame
 
     def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
         """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
-        if mask.rule is None:
-            return mask_of(mask.place, mask.outer, shape)
-        if mask.place != self._place:
-            self._frames = np.empty((0, 0, 0))
-            self._frames = _labels(decoded(mask.place, nifti=True))
-            self._place = mask.place
-        if mask.frame >= len(self._frames) or self._frames[mask.frame].shape != shape:
+        if mask.outlines:
+            return _mask_of_outlines(mask.place, mask.outer, shape)
+        frames = self._read(mask.place, nifti=True)
+        if mask.frame >= len(frames) or frames[mask.frame].shape != shape:
             raise RejectedError(Reason.MASK, "has other frames than its header says")
-        labels: Frame = self._frames[mask.frame]
-        return labels
-
-    def _checked(self, image: Image) -> Frame:
-        if image.frame >= len(self._frames):
-            raise RejectedError(Reason.BROKEN_FILE, "fewer frames than the header says")
-        frame: Frame = self._frames[image.frame]
-        if frame.shape != (image.rows, image.columns):
-            raise RejectedError(Reason.BROKEN_FILE, "another matrix than the header says")
-        return frame
-
-
-def _labels(frames: Frame) -> Frame:
-    if not np.array_equal(frames, np.round(frames)) or frames.min() < 0 or frames.max() >= 1 << 15:
-        raise RejectedError(Reason.MASK, "holds values that are no labels")
-    return frames.astype(np.int32)
+        labels = frames[mask.frame]
+        if not np.array_equal(labels, np.round(labels)) or labels.min() < 0 or labels.max() >= 1 << 15:
+            raise RejectedError(Reason.MASK, "holds values that are no labels")
+        checked: Frame = labels.astype(np.int32)
+        return checked
 
 
 def decoded(place: Path, *, nifti: bool = False) -> Frame:
     """Decode all frames of a file of DICOM or NIfTI; RejectedError if it cannot be decoded."""
     try:
-        return frames_at(place) if nifti else _decoded(place)
+        return frames_at(place) if nifti else _decoded(read_dataset(place, pixels=True))
+    except RejectedError:
+        raise
     except MemoryError:
         raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
-
-
-def _decoded(place: Path) -> Frame:
-    dataset = read_dataset(place, pixels=True)
-    if "PixelData" not in dataset:
-        raise RejectedError(Reason.NO_IMAGE, "no pixels")
-    try:
-        _check_length(dataset)
-        values = dicom_file.frames_of(dataset)
-    except (RejectedError, MemoryError):
-        raise
-    except (RuntimeError, NotImplementedError, ImportError) as error:
-        compressed = (
-            dataset.file_meta.TransferSyntaxUID.is_compressed if "file_meta" in dir(dataset) else False
-        )
-        missing = compressed and (
+    except Exception as error:  # noqa: BLE001 - decoders raise kinds of their own for damaged streams
+        lacks = isinstance(error, RuntimeError | NotImplementedError | ImportError) and (
             "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
         )
-        raise RejectedError(
-            Reason.NO_DECODER if missing else Reason.BROKEN_FILE, type(error).__name__
-        ) from None
-    except Exception as error:  # noqa: BLE001 - decoders raise kinds of their own for damaged streams
-        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
-    frames = values[None] if values.ndim == 2 else values
-    frames = _own_bits(frames, dataset)
+        reason = Reason.NO_DECODER if lacks else Reason.BROKEN_FILE
+        raise RejectedError(reason, type(error).__name__) from None
+
+
+def _decoded(dataset: Dataset) -> Frame:
+    if "PixelData" not in dataset:
+        raise RejectedError(Reason.NO_IMAGE, "no pixels")
+    count = int(dataset.get("NumberOfFrames") or 1)
+    n_bytes = count * int(dataset.Rows) * int(dataset.Columns) * int(dataset.BitsAllocated) // 8
+    if not dataset.file_meta.TransferSyntaxUID.is_compressed and len(dataset.PixelData) < n_bytes:
+        raise RejectedError(Reason.BROKEN_FILE, "fewer bytes than the header says")  # which would be padded
+    frames = dicom_file.frames_of(dataset)
+    frames = frames[None] if frames.ndim == 2 else frames
+    unused = frames.dtype.itemsize * 8 - int(dataset.BitsStored)
+    if frames.dtype.kind in "iu" and unused > 0:  # old overlays there may contain text
+        frames = np.right_shift(np.left_shift(frames, unused), unused)
     ends = inverted_about(dataset)
     return frames if ends is None else (ends - frames.astype(np.int64)).astype(frames.dtype)
 
 
-def _check_length(dataset: Dataset) -> None:
-    """Refuse uncompressed pixel data shorter than the header says; pydicom would repeat or pad it."""
-    if dataset.file_meta.TransferSyntaxUID.is_compressed:
-        return
-    frames = int(dataset.get("NumberOfFrames") or 1)
-    expected = frames * int(dataset.Rows) * int(dataset.Columns) * int(dataset.BitsAllocated) // 8
-    if len(dataset.PixelData) < expected:
-        raise RejectedError(Reason.BROKEN_FILE, "fewer bytes than the header says")
-
-
-def _own_bits(frames: Frame, dataset: Dataset) -> Frame:
-    """Keep only the stored bits: the bits above may hold retired overlays, which may contain text."""
-    stored, allocated = int(dataset.BitsStored), int(dataset.BitsAllocated)
-    if stored == allocated or frames.dtype.kind not in "iu":
-        return frames
-    unused = frames.dtype.itemsize * 8 - stored
-    if unused <= 0:
-        return frames
-    shifted: Frame = np.right_shift(np.left_shift(frames, unused), unused)
-    return shifted
-
-
-def masks_of(stack: Stack, reader: PixelReader) -> dict[Image, Frame]:
+def masks_of(stack: Stack, reader: PixelReader) -> Pixels:
     """Read the masks of a stack's frames (row, column); RejectedError if one cannot be read."""
-    images = [image for image in stack.images() if image.mask is not None]
-    masks: dict[Image, Frame] = {}
-    for image in sorted(images, key=lambda image: image.mask.place if image.mask else image.place):
-        assert image.mask is not None
-        masks[image] = reader.mask(image.mask, (image.rows, image.columns))
-    return masks
+    masked = [(image.mask, image) for image in stack.images() if image.mask is not None]
+    masked.sort(key=lambda pair: pair[0].place)
+    return {key_of(image): reader.mask(mask, (image.rows, image.columns)) for mask, image in masked}
 
 
-def stacked_masks(stack: Stack, masks: Mapping[Image, Frame]) -> Frame:
+def stacked_masks(stack: Stack, masks: Mapping[Hashable, Frame]) -> Frame:
     """Stack masks as (slice, phase, row, column), 0 in frames without one."""
-    shape = stack.n_slices, stack.n_phases, stack.first.rows, stack.first.columns
-    values = np.zeros(shape, dtype=np.int16)
-    for number, line in enumerate(stack.grid):
-        for phase, image in enumerate(line):
-            if image in masks:
-                values[number, phase] = masks[image]
-    return values
+    blank = np.zeros((stack.first.rows, stack.first.columns), dtype=np.int16)
+    return np.array([[masks.get(key_of(image), blank) for image in line] for line in stack.grid], np.int16)
 
 
-def stacked(stack: Stack, frames: Mapping[Image, Frame]) -> tuple[Frame, float, float]:
+def stacked(stack: Stack, pixels: Mapping[Hashable, Frame]) -> tuple[Frame, float, float]:
     """Stack frames as (slice, phase, row, column), and return one slope and intercept for all.
 
     Integers stay as stored if all frames share slope and intercept; otherwise intensities are computed in a
     float type that represents every stored value.
     """
     images = list(stack.images())
-    scales = common_scale(images)
-    shape = stack.n_slices, stack.n_phases, *frames[images[0]].shape
+    frames = [pixels[key_of(image)] for image in images]
+    scales = _scales(images)
+    shape = stack.n_slices, stack.n_phases, *frames[0].shape
     if len(set(scales)) == 1:
-        return _common(np.array([frames[image] for image in images]).reshape(shape)), *scales[0]
-    kind = np.result_type(np.float32, *{frames[image].dtype for image in images})
+        return _common(np.array(frames).reshape(shape)), *scales[0]
+    kind = np.result_type(np.float32, *{frame.dtype for frame in frames})
     values = [
-        (frames[image] * slope + intercept).astype(kind)
-        for image, (slope, intercept) in zip(images, scales, strict=True)
+        (frame * slope + intercept).astype(kind)
+        for frame, (slope, intercept) in zip(frames, scales, strict=True)
     ]
     return np.array(values).reshape(shape), 1.0, 0.0
 
 
-def common_scale(images: Sequence[Image]) -> list[tuple[float, float]]:
+def _scales(images: Sequence[Image]) -> list[tuple[float, float]]:
     """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ.
 
     Of frames that were inverted, equal values stay equal under scales that differ.
@@ -188,3 +158,63 @@ def _common(values: Frame) -> Frame:
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
             return values.astype(kind)
     return values.astype(np.float64)
+
+
+# Outlines of the left ventricle as text, a point a line, become masks: cavity 1, muscle 2
+
+
+def _mask_of_outlines(inner: Path, outer: Path | None, shape: tuple[int, ...]) -> Mask:
+    """Draw the outlines of one frame (row, column); RejectedError if one is none, or leaves the picture."""
+    mask = np.zeros(shape, dtype=np.int32)
+    if outer is not None:
+        mask[_inside(_points(outer, shape), shape)] = MUSCLE
+    mask[_inside(_points(inner, shape), shape)] = CAVITY
+    return mask
+
+
+def _points(place: Path, shape: tuple[int, ...]) -> Points:
+    """Read the points (column, row) of an outline."""
+    try:
+        lines = decode(read_bytes(place, _MOST_OUTLINE)).split("\n")
+        rows = [[float(value) for value in line.replace(",", " ").split()] for line in lines if line.strip()]
+        points = np.array(rows, dtype=np.float64)
+    except (OSError, ValueError) as error:
+        raise RejectedError(Reason.MASK, f"is no outline ({type(error).__name__})") from None
+    if points.ndim != 2 or points.shape[1] != 2 or len(points) < _FEWEST_POINTS:
+        raise RejectedError(Reason.MASK, "is no outline of columns and rows")
+    if not np.isfinite(points).all() or points.min() < 0 or (points.max(axis=0) > (shape[1], shape[0])).any():
+        raise RejectedError(Reason.MASK, "is an outline that leaves the picture")
+    return points
+
+
+def _inside(points: Points, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return the pixels whose centres lie within a closed line, by the even-odd rule."""
+    low, high = np.floor(points.min(axis=0)).astype(int), np.ceil(points.max(axis=0)).astype(int) + 1
+    columns, rows = np.arange(low[0], min(high[0], shape[1])), np.arange(low[1], min(high[1], shape[0]))
+    (x, y), (x_next, y_next) = points.T[:, None], np.roll(points, -1, axis=0).T[:, None]
+    at = rows[:, None]
+    crosses = (y > at) != (y_next > at)  # (row, edge)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossings = np.where(crosses, x + (at - y) * (x_next - x) / (y_next - y), -np.inf)
+    odd = (crossings[:, None] > columns[None, :, None]).sum(axis=2) % 2 == 1
+    inside = np.zeros(shape, dtype=bool)
+    inside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = odd
+    return inside
+
+
+def drawn_phases(masks: NDArray[np.int32]) -> tuple[int, int] | None:
+    """Return the two phases that are drawn (slice, phase, row, column), the larger cavity as end-diastole.
+
+    None if not two phases alone are drawn in most slices: then nothing tells which are which.
+    """
+    areas = (masks == CAVITY).sum(axis=(2, 3))
+    n_drawn = (areas > 0).sum(axis=0)
+    often = np.flatnonzero(2 * n_drawn > n_drawn.max()) if n_drawn.any() else np.array([], dtype=int)
+    if len(often) != 2:
+        return None
+    both = (areas[:, often] > 0).all(axis=1)
+    first, second = areas[both][:, often].sum(axis=0)
+    if not both.any() or first == second:
+        return None
+    larger, smaller = often if first > second else often[::-1]
+    return int(larger), int(smaller)

@@ -1,13 +1,13 @@
 """Sequence of a series: witnesses from tags, words and structure; kinds that studies exclude."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 import numpy as np
 
-from cardiolens.curation.ingest.frame_records import Image, Witness
+from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Witness
 from cardiolens.curation.ingest.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")
@@ -92,47 +92,24 @@ def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) ->
 
 
 def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
-    times, what = _cycle(images), f"{per_place} frames a place"
-    if per_place > 1 and times is not None and times >= min(per_place, 8):
-        return [
-            Witness(
-                "structure", "cine", 0.98, f"{per_place} trigger times within one heartbeat at each place"
-            )
-        ]
+    """Return what the times of the frames at one position tell: phases of a heartbeat, or beats."""
+    places: dict[tuple[float, ...], list[Image]] = defaultdict(list)
+    for image in images:
+        places[image.position].append(image)
+    triggers = [image.trigger for image in images if image.trigger is not None]
+    is_cycle = len(triggers) == len(images) and max(triggers) - min(triggers) < _LONGEST_CYCLE
+    times = max(len({image.trigger for image in place}) for place in places.values()) if is_cycle else 1
+    if per_place > 1 and times >= min(per_place, WHOLE_CYCLE):
+        evidence = f"{per_place} trigger times within one heartbeat at each place"
+        return [Witness("structure", "cine", 0.98, evidence)]
     if per_place < 15:
         return []
-    seconds = _seconds(images, per_place)
-    if seconds is not None and seconds > 0.35:
+    clocks = [[image.clock for image in place if image.clock is not None] for place in places.values()]
+    spans = [(max(each) - min(each)) / (per_place - 1) for each in clocks if len(each) == per_place]
+    what, seconds = f"{per_place} frames a place", median(spans) if spans else 0.0
+    if seconds > 0.35:
         return [Witness("structure", "perfusion", 0.98, f"{what}, one every {seconds:.1f} s")]
-    return [Witness("structure", "perfusion" if times is None else "cine", 0.7, what)]
-
-
-def _cycle(images: Sequence[Image]) -> int | None:
-    """Return the number of trigger times of a place if all lie within one heartbeat, else None.
-
-    Slices of a first pass differ in trigger time, but the beats of one slice do not.
-    """
-    triggers = [image.trigger for image in images if image.trigger is not None]
-    if len(triggers) < len(images) or not triggers or max(triggers) - min(triggers) >= _LONGEST_CYCLE:
-        return None
-    places: dict[tuple[float, ...], set[float]] = {}
-    for image, trigger in zip(images, triggers, strict=True):
-        places.setdefault(image.position, set()).add(trigger)
-    most = max(map(len, places.values()))
-    return most if most > 1 else None
-
-
-def _seconds(images: Sequence[Image], per_place: int) -> float | None:
-    """Return the median seconds between frames at one position, by acquisition time."""
-    spans = []
-    places: dict[tuple[float, ...], list[float]] = {}
-    for image in images:
-        if image.clock is not None:
-            places.setdefault(image.position, []).append(image.clock)
-    for clocks in places.values():
-        if len(clocks) == per_place and per_place > 1:
-            spans.append((max(clocks) - min(clocks)) / (per_place - 1))
-    return median(spans) if spans else None
+    return [Witness("structure", "perfusion" if times == 1 else "cine", 0.7, what)]
 
 
 def _tags(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
@@ -161,13 +138,9 @@ def _weighting(image: Image, words: Words) -> Witness:
     if image.echo is not None and image.echo > _T2_ECHO_MS:
         return Witness("tags", "t2", 0.98, f"echo time {image.echo:.0f} ms")
     is_named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.sequence_name.lower()))
-    if image.echo is None:
-        is_t2, evidence = is_named, "a spin echo without an echo time"
-    else:
-        is_t2, evidence = (
-            is_named and image.echo >= _SHORT_ECHO_MS,
-            f"a spin echo, echo time {image.echo:.0f} ms",
-        )
+    is_t2 = is_named and (image.echo is None or image.echo >= _SHORT_ECHO_MS)
+    timing = "without an echo time" if image.echo is None else f"with an echo time of {image.echo:.0f} ms"
+    evidence = f"a spin echo {timing}"
     if is_t2:
         return Witness("tags", "t2", 0.9, f"{evidence}, named T2-weighted")
     return Witness("tags", "other", _WORDS if is_named else 0.98, f"{evidence}: not T2-weighted by that")

@@ -5,39 +5,33 @@ because RR intervals differ between breath-holds. Several series of one slice ea
 repeated slice only the latest acquisition is kept. Gaps in what counts the frames show what a stack lacks.
 """
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
-from cardiolens.curation.ingest.frame_records import Image, Stack, Witness, normal, vector
+from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Stack, Witness, normal
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.sequence import component_of, kind_by_tags, sequence_of, sequence_witnesses
 from cardiolens.curation.ingest.words import Words, words_of
 
 SAME_PLACE_MM = 0.5
 _SAME_DIRECTION = np.cos(np.radians(1.0))
-_OVERRULED = ("map", "ti_scout")  # kinds by name that a cine stack of five slices refutes
 _WEIGHED = ("localizer", "scout", "other_part")  # kinds by name that are one witness among others
 _REPEATED = 0.25  # share of the phases of a slice that are there twice, from which they are no repeats
 _MANY = 5  # images of one phase at one position that are no repeats
-_STOPPED = 2  # last beats, at most, that a stopped first pass lacks in some slices
-_WIDEST_GAP_MM, _WIDEST_GAP = (
-    20.0,
-    2.2,
-)  # between slices of two series, or times the median: one slice is lost
-_WIDE = 1.6  # gap / usual step between two phases
+_WIDEST_GAP_MM, _WIDEST_GAP = 20.0, 2.2  # between slices of two series, or times the median: one is lost
+_WIDE = 1.6  # gap / usual step between two phases or slices
 _UNCOVERED = 0.8  # phases that a heartbeat would hold beyond those that are there
 _LATE, _LATE_BEAT = 0.6, 0.9  # first phase of a slice behind that of the others / step; of a first pass
 _IRREGULAR = 0.2  # share of wide gaps, or of absent numbers, from which they do not count the frames
-_FEWEST = 8  # phases or images that tell a usual step
 _FRAMES = 100_000  # instance numbers of frames per file
 
 LeftOut = list[tuple[Image, Reason, str]]
 Line = Sequence[Image]  # the phases of a slice
-_Slot = tuple[float, "Pile", list[Image]]  # position along the normal, pile, frames
+_Item = TypeVar("_Item")
 _KEYS: dict[str, Callable[[Image], float | None]] = {
     "trigger": lambda image: image.trigger,
     "temporal": lambda image: image.temporal,
@@ -47,6 +41,8 @@ _KEYS: dict[str, Callable[[Image], float | None]] = {
 _REPEAT_KEYS: dict[str, Callable[[Image], Hashable]] = {  # frames of a slice with the same are one phase
     "cine": lambda image: image.trigger,
     "perfusion": lambda image: (image.temporal, image.clock, image.trigger),
+    "lge": lambda image: "",
+    "t2": lambda image: "",
 }
 
 
@@ -65,10 +61,13 @@ class Pile:
         return [image for place in self.places for image in place]
 
 
+_Slot = tuple[float, Pile, list[Image]]  # position along the normal, pile, frames
+
+
 def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     """Group a study's frames into stacks; return the other frames with their reasons."""
     left_out: LeftOut = []
-    by_series: dict[tuple[str, int], list[Image]] = defaultdict(list)
+    by_series: dict[Hashable, list[Image]] = defaultdict(list)
     for image in images:
         by_series[_series_of(image)].append(image)
     stacks: list[Stack] = []
@@ -78,16 +77,24 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
             stacks += _of_layout(series, left_out)
         else:
             piles += _piles(series, left_out)
-    stacks += [
-        stack for group in _alike(_without_flow(piles, left_out)) for stack in _joined(group, left_out)
-    ]
+    for group in _grouped(_without_flow(piles, left_out), _may_join):
+        stacks += _joined(group, left_out)
     flagged = [_with_losses(stack, by_series) for stack in stacks]
     return sorted(flagged, key=lambda stack: (stack.series, stack.later)), left_out
 
 
-def _series_of(image: Image) -> tuple[str, int]:
+def _series_of(image: Image) -> Hashable:
     """Return the key of a series: of DICOM by number too, as some anonymisers leave a study one UID."""
-    return image.identity.series, image.series_number if image.rule is None else 0
+    return image.identity.series, 0 if image.nifti else image.series_number
+
+
+def _grouped(items: Iterable[_Item], fits: Callable[[Sequence[_Item], _Item], bool]) -> list[list[_Item]]:
+    """Put each item into the first group that it fits, else into one of its own."""
+    groups: list[list[_Item]] = []
+    for item in items:
+        group = next((group for group in groups if fits(group, item)), None)
+        groups.append([item]) if group is None else group.append(item)
+    return groups
 
 
 def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
@@ -97,25 +104,19 @@ def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
     ordered = _ordered(places, series[0].declared.sequence) if len({*map(len, places)}) == 1 else None
     if ordered is None:
         left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in series]
-        return
-    yield Stack(ordered[0], (words_of(series[0].description, series[0].protocol),), ())
+    else:
+        yield Stack(ordered[0], (words_of(series[0].description, series[0].protocol),), ())
 
 
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     """Yield the piles of a series: one for each orientation, matrix, spacing, component and echo."""
     words = words_of(series[0].description, series[0].protocol)
-    kind = kind_by_tags(series, words)
-    buckets: list[list[Image]] = []
-    for image in series:
-        bucket = next((bucket for bucket in buckets if _is_one_bucket(bucket[0], image)), None)
-        if bucket is None:
-            buckets.append([image])
-        else:
-            bucket.append(image)
-    for bucket in buckets:
+    kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
+    kind = kind_by_tags(series, words) or kind_by_name
+    for bucket in _grouped(series, lambda group, image: _is_one_bucket(group[0], image)):
         pile = _pile_of(bucket, words, left_out)
-        if reason := kind or _named_kind(pile, words):
-            left_out += [(image, Reason.OTHER_IMAGE, reason) for image in pile.images]
+        if kind:
+            left_out += [(image, Reason.OTHER_IMAGE, kind) for image in pile.images]
         else:
             yield pile
 
@@ -135,34 +136,28 @@ def _same_grid(first: Image, second: Image) -> bool:
     )
 
 
+def _same_pulse(first: Image, second: Image) -> bool:
+    """Return whether two frames share a pulse sequence; breath-holds may change its times a little."""
+    return (
+        (first.scanning, first.variant) == (second.scanning, second.variant)
+        and abs((first.flip or 0) - (second.flip or 0)) <= 15
+        and abs((first.echo or 0) - (second.echo or 0)) <= 0.3 * max(first.echo or 0, second.echo or 0)
+    )
+
+
 def _pile_of(bucket: Sequence[Image], words: Words, left_out: LeftOut) -> Pile:
     """Make the pile of a bucket: its frames by position, and what sequence they are of."""
     places = _places_of(bucket)
     per_place = Counter(map(len, places)).most_common(1)[0][0]
     witnesses = sequence_witnesses(bucket, per_place, words)
-    sequence = sequence_of(witnesses)
-    flags: list[Flag] = []
-    places = [_once(place, sequence, left_out, flags) for place in places]
-    if len(places) == 1 and sequence != "other" and _are_many(bucket, places[0]):
-        flags.append(Flag.PLACES)
-    return Pile(words, places, witnesses, sequence, flags)
-
-
-def _are_many(bucket: Sequence[Image], latest: Sequence[Image]) -> bool:
-    """Return whether one position has so many images that they may be slices which lost their positions."""
+    pile = Pile(words, places, witnesses, sequence_of(witnesses))
+    pile.places = [_once(place, pile, left_out) for place in places]
     declared = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
-    return len(bucket) >= _MANY * len(latest) or 1 < declared <= len(latest) / 2
-
-
-def _named_kind(pile: Pile, words: Words) -> str:
-    """Return the kind of image by its name that studies do not hold, unless the frames refute the name."""
-    if words.kind is None or words.kind in _WEIGHED:
-        return ""
-    refuted = pile.sequence == "cine" and len(pile.places) >= 5 and len(pile.places[0]) >= 8
-    if refuted and words.kind in _OVERRULED:
-        pile.flags.append(Flag.WITNESSES)
-        return ""
-    return words.kind.replace("_", " ")
+    latest = len(pile.places[0])
+    are_many = len(bucket) >= _MANY * latest or 1 < declared <= latest / 2
+    if len(places) == 1 and pile.sequence != "other" and are_many:
+        pile.flags.append(Flag.PLACES)  # they may be slices that lost their positions
+    return pile
 
 
 def _places_of(bucket: Sequence[Image]) -> list[list[Image]]:
@@ -183,23 +178,21 @@ def _height(image: Image, along: np.ndarray) -> float:
     return float(np.dot(image.position, along))
 
 
-def _once(place: list[Image], sequence: str, left_out: LeftOut, flags: list[Flag]) -> list[Image]:
+def _once(place: list[Image], pile: Pile, left_out: LeftOut) -> list[Image]:
     """Keep the last acquisition of a slice, or of a phase, that one series holds several times."""
     groups: dict[Hashable, list[Image]] = defaultdict(list)
-    if sequence in _REPEAT_KEYS:
-        for image in place:
-            groups[_REPEAT_KEYS[sequence](image)].append(image)
-        again = len(place) - len(groups)
-        if len(groups) < 2 or not again or not {None, (None, None, None)}.isdisjoint(groups):
+    for image in place if pile.sequence in _REPEAT_KEYS else ():
+        groups[_REPEAT_KEYS[pile.sequence](image)].append(image)
+    again = len(place) - len(groups)
+    if not groups or not again:
+        return place
+    if pile.sequence in ("cine", "perfusion"):
+        if len(groups) < 2 or not {None, (None, None, None)}.isdisjoint(groups):
             return place
-        if sequence == "perfusion" or min(map(len, groups.values())) < 2:  # not the whole slice
+        if pile.sequence == "perfusion" or min(map(len, groups.values())) < 2:  # not the whole slice
             if again > _REPEATED * len(groups):
                 return place
-            flags.append(Flag.REPEATS)
-    elif sequence in ("lge", "t2") and len(place) > 1:
-        groups[None] = place
-    else:
-        return place
+            pile.flags.append(Flag.REPEATS)
     latest = []
     for copies in groups.values():
         copies.sort(key=lambda image: (image.acquisition, image.clock or 0.0, image.instance_number))
@@ -214,49 +207,26 @@ def _without_flow(piles: Sequence[Pile], left_out: LeftOut) -> list[Pile]:
     remaining = []
     for pile in piles:
         first = pile.images[0]
-        if any(_same_grid(first, flow) and _same_pulse(first, flow) and _near(first, flow) for flow in flows):
+        near = [flow for flow in flows if np.allclose(first.position, flow.position, atol=SAME_PLACE_MM / 2)]
+        if any(_same_grid(first, flow) and _same_pulse(first, flow) for flow in near):
             left_out += [(image, Reason.OTHER_IMAGE, "phase contrast") for image in pile.images]
         else:
             remaining.append(pile)
     return remaining
 
 
-def _near(first: Image, second: Image) -> bool:
-    return bool(np.linalg.norm(np.subtract(first.position, second.position)) < SAME_PLACE_MM)
-
-
-def _alike(piles: Sequence[Pile]) -> list[list[Pile]]:
-    """Group piles that may be slices of one stack: same sequence, component, grid and pulse sequence."""
-    groups: list[list[Pile]] = []
-    for pile in piles:
-        for group in groups:
-            if _are_one_stack(group[0], pile) and not any(_interleaved(rival, pile) for rival in group):
-                group.append(pile)
-                break
-        else:
-            groups.append([pile])
-    return groups
-
-
-def _are_one_stack(pile: Pile, rival: Pile) -> bool:
-    first, second = pile.images[0], rival.images[0]
+def _may_join(group: Sequence[Pile], pile: Pile) -> bool:
+    """Return whether a pile may be slices of the stack of a group: same sequence, grid and pulse sequence."""
+    first, second = group[0].images[0], pile.images[0]
+    components = {component_of(first, group[0].words), component_of(second, pile.words)}
     return (
         first.placed
         and second.placed
-        and pile.sequence == rival.sequence
-        and pile.words.state == rival.words.state
-        and (pile.sequence != "lge" or component_of(first, pile.words) == component_of(second, rival.words))
+        and (group[0].sequence, group[0].words.state) == (pile.sequence, pile.words.state)
+        and (pile.sequence != "lge" or len(components) == 1)
         and _same_grid(first, second)
         and _same_pulse(first, second)
-    )
-
-
-def _same_pulse(first: Image, second: Image) -> bool:
-    """Return whether two frames share a pulse sequence; breath-holds may change its times a little."""
-    return (
-        (first.scanning, first.variant) == (second.scanning, second.variant)
-        and abs((first.flip or 0) - (second.flip or 0)) <= 15
-        and abs((first.echo or 0) - (second.echo or 0)) <= 0.3 * max(first.echo or 0, second.echo or 0)
+        and not any(_interleaved(rival, pile) for rival in group)
     )
 
 
@@ -274,33 +244,20 @@ def _joined(group: Sequence[Pile], left_out: LeftOut) -> Iterator[Stack]:
     """Yield one stack per number of phases; leave out a number with at most half the largest's slices."""
     by_count: dict[int, list[tuple[Pile, list[Image]]]] = defaultdict(list)
     for pile in group:
-        for place in _cut_off(pile, left_out):
+        for place in pile.places:
             by_count[len(place)].append((pile, place))
     most = max(by_count, key=lambda count: (len(by_count[count]) * count, count))
-    few = {
-        count for count, each in by_count.items() if count != most and 2 * len(each) <= len(by_count[most])
-    }
+    few = {count for count in by_count if count != most and 2 * len(by_count[count]) <= len(by_count[most])}
     for count, places in by_count.items():
         if count in few:
             left_out += [(image, Reason.INCOMPLETE, "") for _, place in places for image in place]
         else:
-            yield from _stack(places, [Flag.INCOMPLETE] if few and count == most else [], left_out)
+            yield from _stacks_of_one_length(
+                places, [Flag.INCOMPLETE] * bool(few and count == most), left_out
+            )
 
 
-def _cut_off(pile: Pile, left_out: LeftOut) -> list[list[Image]]:
-    """Return the slices of a first pass with equally many beats: a stopped series lacks the last of some."""
-    fewest, most = min(map(len, pile.places)), max(map(len, pile.places))
-    ordered = _ordered(pile.places, pile.sequence)
-    if pile.sequence != "perfusion" or most - fewest not in range(1, _STOPPED + 1) or ordered is None:
-        return pile.places
-    if any(_gaps(ordered[0], pile.sequence)):
-        return pile.places
-    left_out += [(image, Reason.INCOMPLETE, "") for line in ordered[0] for image in line[fewest:]]
-    pile.flags.append(Flag.INCOMPLETE)
-    return [list(line[:fewest]) for line in ordered[0]]
-
-
-def _stack(
+def _stacks_of_one_length(
     places: Sequence[tuple[Pile, list[Image]]], flags: list[Flag], left_out: LeftOut
 ) -> Iterator[Stack]:
     """Yield the stacks of slices with equally many phases; of slices at one position the latest counts."""
@@ -321,7 +278,8 @@ def _stack(
         if gap > widest and slot[1] is not parts[-1][-1][1]:  # beyond such a gap lies a separate plane
             parts.append([])
         parts[-1].append(slot)
-    if len(parts) > 1 and _are_multiples(gaps, float(np.median(gaps))):
+    shares = gaps / np.median(gaps) if len(parts) > 1 else np.array([0.5])
+    if bool(np.all(np.abs(shares - np.round(shares)) <= 0.1)):  # slices between are lost
         flags.append(Flag.INCOMPLETE)
     for part in parts:
         yield from _ordered_stack(part, flags, left_out)
@@ -334,22 +292,23 @@ def _later(place: Line) -> tuple[int, float, int]:
 def _ordered_stack(slots: Sequence[_Slot], flags: Sequence[Flag], left_out: LeftOut) -> Iterator[Stack]:
     """Yield the stack of sorted slices with sorted phases; nothing if no key sorts the phases."""
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
-    ordered = _ordered([place for _, _, place in slots], piles[0].sequence)
+    places = [place for _, _, place in slots]
+    ordered = _ordered(places, piles[0].sequence)
     if ordered is None:
-        unordered = [image for _, _, place in slots for image in place]
+        unordered = [image for place in places for image in place]
         left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in unordered]
         return
     grid, by = ordered
     every = [*flags, *(flag for pile in piles for flag in pile.flags)]
     every += [Flag.ORDER_BY_DEFAULT] if by == "number" else []
     gaps = np.diff([here for here, _, _ in slots])
-    thickness = slots[0][2][0].thickness
+    thickness = places[0][0].thickness
     if len(gaps) > 1 and np.max(np.abs(gaps - np.median(gaps))) > max(0.1 * float(np.median(gaps)), 0.3):
         every.append(Flag.INCOMPLETE)  # a slice is missing or foreign
     if thickness is not None and len(gaps) and len(grid[0]) > 1 and float(np.min(gaps)) < 0.5 * thickness:
         every.append(Flag.PLACES)  # some phases of these slices may lie elsewhere
     witnesses = max((pile.witnesses for pile in piles), key=len)
-    yield Stack(grid, tuple(pile.words for pile in piles), tuple(witnesses), tuple(dict.fromkeys(every)))
+    yield Stack(grid, tuple(pile.words for pile in piles), tuple(witnesses), tuple(every))
 
 
 def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, ...], ...], str] | None:
@@ -365,91 +324,72 @@ def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, 
     return None
 
 
-def _with_losses(stack: Stack, by_series: Mapping[tuple[str, int], Sequence[Image]]) -> Stack:
+# Losses
+
+
+def _with_losses(stack: Stack, by_series: Mapping[Hashable, Sequence[Image]]) -> Stack:
     """Return the stack flagged with what its frames and their headers say, and with what it lacks."""
     declared = stack.first.declared
     sequence = sequence_of(stack.witnesses) if declared is None else declared.sequence
     series = [by_series[key] for key in {_series_of(image) for image in stack.images()}]
     flags = [*stack.flags, *(flag for image in stack.images() for flag in image.flags)]
+    counted = [image.phases_declared or 0 for image in stack.images() if sequence == "cine"]
+    counted += [image.temporals_declared or 0 for image in stack.images()]
+    apart, thickness = abs(stack.first.apart or 0.0), stack.first.thickness or 0.0
     gaps = _gaps(stack.grid, sequence)
     if any(in_slice != gaps[0] for in_slice in gaps):
         flags.append(Flag.PHASES)  # each slice lacks others: the volume would mix phases
-    elif gaps[0] or _lacks_phases(stack, sequence) or _lacks_slices(stack) or any(map(_is_short, series)):
+    elif (
+        gaps[0]
+        or (stack.n_phases > 1 and max(counted) > stack.n_phases)
+        or (sequence == "cine" and _ends_before_the_beat(stack))
+        or (stack.n_slices > 1 and apart >= max(0.9 * thickness, 1.0) and stack.step > _WIDE * apart)
+        or any(map(_is_short, series))
+    ):
         flags.append(Flag.INCOMPLETE)
     return replace(stack, flags=tuple(dict.fromkeys(flags)))
 
 
-def _gaps(lines: Sequence[Line], sequence: str) -> list[dict[int, int]]:
-    """Return how many phases each slice lacks, by the rank before which they are missing.
+def _ends_before_the_beat(stack: Stack) -> bool:
+    """Return whether the phases of most slices end before the heartbeat that the headers tell of."""
+    uncovered = []
+    for line, triggers in zip(stack.grid, _rising(stack.grid, _KEYS["trigger"]), strict=False):
+        beats = [image.beat for image in line if image.beat]
+        step = float(np.median(np.diff(triggers))) if len(line) >= WHOLE_CYCLE else 0.0
+        uncovered.append(float(np.median(beats)) / step - len(line) if beats and step else 0.0)
+    return bool(uncovered) and float(np.median(uncovered)) > _UNCOVERED
+
+
+def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:
+    """Return the ranks before which each slice lacks phases, by times and positions, else by numbers.
 
     Phases of a cine are even in time, so times count them. Beats are not: their clock shows what is lost.
     """
-    gaps: list[dict[int, int]] = [{} for _ in lines]
-    if min(map(len, lines)) < _FEWEST:
+    gaps: list[set[int]] = [set() for _ in lines]
+    if min(map(len, lines)) < WHOLE_CYCLE:
         return gaps
     trigger, temporal, clock, number = (_rising(lines, key) for key in _KEYS.values())
     is_fine = any(value != int(value) for line in clock for value in line)  # not of whole seconds
     times = clock if sequence != "cine" and is_fine else trigger
-    counts = [values for values in (times, temporal) if values]
-    for values in counts or ([number] if number else []):
-        first = min(line[0] for line in values) if counts else None
+    latest = _LATE if sequence == "cine" else _LATE_BEAT
+    for values in [each for each in (times, temporal) if each] or ([number] if number else []):
         for in_slice, line in zip(gaps, values, strict=True):
-            for rank, count in _gaps_of(line, first, _LATE if sequence == "cine" else _LATE_BEAT).items():
-                in_slice[rank] = max(count, in_slice.get(rank, 0))
+            steps = np.diff(line) / np.median(np.diff(line))
+            wide = np.flatnonzero(steps > _WIDE) + 1
+            in_slice.update(wide.tolist() if wide.size <= max(1, _IRREGULAR * len(line)) else [])
+            late = (line[0] - min(each[0] for each in values)) / float(np.median(np.diff(line)))
+            in_slice.update({0} if values is not number and late > latest else set())
     return gaps
-
-
-def _gaps_of(line: Sequence[float], first: float | None, latest: float) -> dict[int, int]:
-    """Return the gaps of one slice; `first`: where the first of all slices begins."""
-    usual = float(np.median(np.diff(line)))
-    steps = np.diff(line) / usual
-    wide = np.flatnonzero(steps > _WIDE)
-    few = wide.size <= max(1, _IRREGULAR * len(line))
-    within = {int(rank) + 1: round(float(steps[rank])) - 1 for rank in wide} if few else {}
-    late = 0.0 if first is None else (line[0] - first) / usual
-    return within | ({0: max(round(late), 1)} if late > latest else {})
 
 
 def _rising(lines: Sequence[Line], key: Callable[[Image], float | None]) -> list[list[float]]:
     """Return values by slice and phase; none unless every phase has a larger one than that before."""
-    values: list[list[float]] = []
-    for line in lines:
-        numbers = [float(value) for image in line if (value := key(image)) is not None]
-        if len(numbers) != len(line) or np.any(np.diff(numbers) <= 0):
-            return []
-        values.append(numbers)
-    return values
-
-
-def _lacks_phases(stack: Stack, sequence: str) -> bool:
-    """Return whether headers count more phases, or the phases of most slices end before the heartbeat."""
-    if stack.n_phases == 1:
-        return False
-    is_cine = sequence == "cine"
-    for image in stack.images():
-        if max((image.phases_declared or 0) * is_cine, image.temporals_declared or 0) > stack.n_phases:
-            return True
-    uncovered: list[float] = []
-    for line, triggers in zip(stack.grid, _rising(stack.grid, _KEYS["trigger"]), strict=False):
-        beats = [image.beat for image in line if image.beat]
-        is_told = bool(beats) and len(line) >= _FEWEST
-        step = float(np.median(np.diff(triggers)))
-        uncovered.append(float(np.median(beats)) / step - len(line) if is_told else 0.0)
-    return is_cine and bool(uncovered) and float(np.median(uncovered)) > _UNCOVERED
-
-
-def _lacks_slices(stack: Stack) -> bool:
-    """Return whether slices lie a multiple of the distance apart that the header declares."""
-    apart = abs(stack.first.apart or 0.0)
-    if stack.n_slices < 2 or apart < max(0.9 * (stack.first.thickness or 0.0), 1.0):
-        return False
-    return stack.step > _WIDE * apart and _are_multiples(np.array([stack.step]), apart)
-
-
-def _are_multiples(distances: np.ndarray, unit: float) -> bool:
-    """Return whether distances of slices are whole numbers of a unit, as where slices between are lost."""
-    shares = distances / unit
-    return bool(np.all(np.abs(shares - np.round(shares)) <= 0.1) and np.all(shares > 1 / 2))
+    values = [[float(value) for image in line if (value := key(image)) is not None] for line in lines]
+    is_rising = all(
+        len(numbers) == len(line) and np.all(np.diff(numbers) > 0)
+        for numbers, line in zip(values, lines, strict=True)
+    )
+    return values if is_rising else []
 
 
 def _is_short(series: Sequence[Image]) -> bool:
@@ -459,34 +399,8 @@ def _is_short(series: Sequence[Image]) -> bool:
     declared = max(image.images_declared or 0 for image in series)
     if 0 < declared - len(series) <= max(1, len(series) // 2):  # else it counts something else
         return True
-    if len(numbers) < _FEWEST:
+    if len(numbers) < WHOLE_CYCLE:
         return False
     first = min(numbers)
     absent = max(numbers) - (min(first, 1) if first <= most + 1 else first) + 1 - len(numbers)
     return 0 < absent <= most
-
-
-def placed_by_location(images: Sequence[Image]) -> list[Image]:
-    """Return the frames, flagged and moved by SliceLocation where it tells more slices than positions do.
-
-    Its sign is each maker's own, so the slices' direction is not known.
-    """
-    groups: dict[Hashable, list[Image]] = defaultdict(list)
-    for image in images:
-        if image.rule is None and image.location is not None:
-            name = re.sub(r"\d+", "", image.description) or image.identity.series  # some number their series
-            directions = np.round((*image.row_direction, *image.column_direction), 2) + 0.0
-            groups[name, image.rows, image.columns, tuple(directions)].append(image)
-    moved: dict[Image, Image] = {}
-    for group in groups.values():
-        along = normal(group[0])
-        locations = [image.location or 0.0 for image in group]
-        if _n_places(locations) > _n_places([_height(image, along) for image in group]):
-            for image, location in zip(group, locations, strict=True):
-                position = vector(np.array(group[0].position) + (location - locations[0]) * along)
-                moved[image] = replace(image, position=position, flags=(*image.flags, Flag.PLACES))
-    return [moved.get(image, image) for image in images]
-
-
-def _n_places(values: Sequence[float]) -> int:
-    return 1 + int(np.sum(np.diff(sorted(values)) >= SAME_PLACE_MM))

@@ -7,7 +7,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.classify import Proposal
 from cardiolens.curation.ingest.decisions import Choices
-from cardiolens.curation.ingest.frame_records import Image, Stack
+from cardiolens.curation.ingest.frame_records import Frame, Image, Stack
 from cardiolens.curation.ingest.ids import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
 from cardiolens.curation.ingest.orient import Volume, affine
+from cardiolens.curation.ingest.pixels import stacked_masks
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.study import Imported
 from cardiolens.study.anatomy import SHORT_AXIS
@@ -35,6 +36,9 @@ BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME = "build.json", "proposals.json", "reje
 SHEET_NAME = "sheet.png"
 _SHEET_PHASES = 8
 _SHEAR = 1e-3  # cosine of two axes from which they are not at right angles
+_PREFIX = {"waits": "waits", "left_out": "seen"}  # of files for a person, by status
+
+Entry = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +61,40 @@ def write_study(
     imported: Imported,
     *,
     names: Pseudonyms,
-    provenance: dict[str, Any],
-    rejects: Sequence[dict[str, Any]],
+    provenance: Entry,
+    rejects: Sequence[Entry],
     choices: Choices,
-) -> dict[str, Any]:
+) -> Entry:
     """Write all files of one study, and return the content of its `build.json`."""
     places = Places.of(out, study_id)
     disk.remove_tree(places.drafts)
     study, notes = places.drafts / "study", places.drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
-    accepted, waiting = (
-        [volume for volume in imported.volumes if volume.proposal.status == status]
-        for status in ("taken", "waits")
-    )
-    entries = {
-        id(volume.stack): _write_volume(study, volume, volume.proposal.volume_id) for volume in accepted
-    }
-    for prefix, volumes in (("waits", waiting), ("seen", imported.left_out_volumes)):
-        for volume in volumes:
-            name = f"{prefix}_{_label(imported, volume.proposal)}"
-            entries[id(volume.stack)] = _write_volume(notes, volume, name)
+    volumes: dict[str, list[str]] = {name: [] for name in ("taken", "waits", "left_out")}
+    entries: dict[str, Entry] = {}
+    for number, volume in enumerate(imported.volumes, start=1):
+        proposal = volume.proposal
+        volumes[proposal.status].append(proposal.volume_id)
+        is_taken = proposal.status == "taken"
+        name = proposal.volume_id if is_taken else f"{_PREFIX[proposal.status]}_{number:03d}"
+        entries[proposal.stack_id] = _write_volume(study if is_taken else notes, volume, name)
     refused = ""
-    if accepted:
-        manifest = _manifest(
-            study_id, images[0], [entries[id(volume.stack)] for volume in accepted], names, provenance
-        )
+    if volumes["taken"]:
+        accepted = [
+            entries[each.proposal.stack_id] for each in imported.volumes if each.proposal.status == "taken"
+        ]
+        manifest = _manifest(study_id, images[0], accepted, names, provenance)
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
-    disk.write_draft(notes / PROPOSALS_NAME, _json(_proposals(study_id, imported, entries)).encode())
+    listed = [
+        _proposal(f"{study_id}-{number:03d}", volume.proposal, entries[volume.proposal.stack_id])
+        for number, volume in enumerate(imported.volumes, start=1)
+    ]
+    tree = {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
+    disk.write_draft(notes / PROPOSALS_NAME, _json(tree).encode())
+    fit = sum(volume.proposal.stack_id in choices for volume in imported.volumes)
     build = {
         "schema": "build-1",
         "stage": "intake",
@@ -95,9 +103,9 @@ def write_study(
         "study_id": study_id,
         "patient_id": names.patient(images[0].identity),
         "frames": len(images),
-        "volumes": sorted(volume.proposal.volume_id for volume in accepted),
-        "waiting": sorted(volume.proposal.volume_id for volume in waiting),
-        "decisions": _decisions(imported, choices),
+        "volumes": sorted(volumes["taken"]),
+        "waiting": sorted(volumes["waits"]),
+        "decisions": {"fit": fit, "applied": fit - len(imported.refused), "refused": imported.refused},
         "flags": _open_flags(imported),
         "prepare_refuses": refused or None,
         "left_out": dict(sorted(Counter(str(reason) for _, reason, _ in imported.left_out).items())),
@@ -107,16 +115,18 @@ def write_study(
     }
     disk.write_draft(notes / REJECTS_NAME, json_lines(rejects).encode("utf-8", "surrogatepass"))
     disk.write_draft(notes / BUILD_NAME, _json(build).encode())
-    _publish(places, has_study=bool(accepted))
+    _publish(places, has_study=bool(volumes["taken"]))
     return build
 
 
 def _open_flags(imported: Imported) -> list[str]:
-    """Return the flags of a study that no confirmation answers."""
+    """Return the flags of a study that no confirmation answers: of a first pass, its times."""
     flags: set[Flag] = set()
-    for proposal in (volume.proposal for volume in imported.volumes):
-        answered = proposal.confirmed and proposal.sequence != "perfusion"
-        flags |= set() if answered else {*proposal.flags} & ({Flag.TIMES} if proposal.confirmed else {*Flag})
+    for proposal in (each.proposal for each in imported.volumes if each.proposal.status != "left_out"):
+        if not proposal.confirmed:
+            flags |= set(proposal.flags)
+        elif proposal.sequence == "perfusion":
+            flags |= {Flag.TIMES} & set(proposal.flags)
     return sorted(flags)
 
 
@@ -142,30 +152,18 @@ def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
     refused = refused_volumes(read_study(Places.of(out, study_id).studies), Windows())
     for number, volume in enumerate(imported.volumes):
         why = refused.get(volume.proposal.volume_id) if volume.proposal.status == "taken" else None
-        if why is None:
-            continue
-        waiting = volume.proposal.left_out(Reason.CONTRADICTED, why, waits=True)
-        imported.volumes[number] = replace(volume, proposal=waiting)
-        imported.proposals = [waiting if each.stack is volume.stack else each for each in imported.proposals]
-        imported.left_out += [(image, Reason.CONTRADICTED, why) for image in volume.stack.images()]
+        if why is not None:
+            waiting = volume.proposal.left_out(Reason.CONTRADICTED, why, waits=True)
+            imported.volumes[number] = replace(volume, proposal=waiting)
+            imported.left_out += [(image, Reason.CONTRADICTED, why) for image in volume.stack.images()]
     return bool(refused)
 
 
-def _decisions(imported: Imported, choices: Choices) -> dict[str, Any]:
-    """Count the choices that fit a stack and those applied; list refused choices with their reasons."""
-    fit = sum(proposal.stack_id in choices for proposal in imported.proposals)
-    return {"fit": fit, "applied": fit - len(imported.refused), "refused": imported.refused}
-
-
-def is_whole(folder: Path, build: dict[str, Any]) -> bool:
+def is_whole(folder: Path, build: Entry) -> bool:
     """Return whether all files that a `build.json` lists exist."""
     study = folder.parents[1] / "studies" / folder.name
-    needed = [folder / REJECTS_NAME, folder / PROPOSALS_NAME]
-    needed += (
-        [study / MANIFEST_NAME, *(study / f"{name}.nii" for name in build["volumes"])]
-        if build["volumes"]
-        else []
-    )
+    files = [study / MANIFEST_NAME, *(study / f"{name}.nii" for name in build["volumes"])]
+    needed = [folder / REJECTS_NAME, folder / PROPOSALS_NAME, *(files if build["volumes"] else [])]
     return all(path.is_file() for path in needed)
 
 
@@ -179,84 +177,66 @@ def _publish(places: Places, *, has_study: bool) -> None:
     disk.remove_tree(places.drafts)
 
 
-def _write_volume(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
+def _write_volume(folder: Path, volume: Volume, name: str) -> Entry:
     """Write a volume as (column, row, slice, phase), and return its entry for study.json."""
     stack, proposal = volume.stack, volume.proposal
     path = folder / f"{name}.nii"
-    voxels = _write_nifti(path, stack, volume.values, volume.slope, volume.intercept)
-    gap, spacing = stack.step, stack.first.spacing
-    entry: dict[str, Any] = {
+    shape = _write_nifti(path, stack, volume.values, volume.slope, volume.intercept)
+    lengths = (stack.first.spacing[1], stack.first.spacing[0], stack.step)
+    entry: Entry = {
         "volume_id": proposal.volume_id,
         "sequence": proposal.sequence,
         "view": proposal.view,
         "path": path.name,
-        "shape": list(voxels.shape),
-        "spacing_mm": [round(float(length), 6) for length in (spacing[1], spacing[0], gap)],
+        "shape": shape,
+        "spacing_mm": [round(float(length), 6) for length in lengths],
         "layout": {
             "order": "slice_major" if stack.n_phases > 1 else "static",
             "n_slices": stack.n_slices,
             "n_phases": stack.n_phases,
         },
-        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and volume.ordered else "unknown",
+        "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and proposal.ordered else "unknown",
         "key_layers": None,
-        "ed_phase": volume.ed_phase,
-        "es_phase": volume.es_phase,
+        "ed_phase": None,
+        "es_phase": None,
         "layout_source": "declared",
         "display_transform": volume.transform.model_dump(),
         "sha256": sha256_of(path),
+        **volume.times,
     }
-    if volume.masks is not None:
-        entry["mask"] = _write_mask(folder, volume, name)
-    if proposal.confirmed:
-        entry["confirmed"] = ["display"]
-    if volume.t_on is not None:
-        entry |= {"t_on": volume.t_on, "t_peak": volume.t_peak}
-    return entry
+    if proposal.masks:
+        labels = next(image.mask.labels for image in stack.images() if image.mask is not None)
+        mask_path = folder / "masks" / f"{name}.nii"
+        mask_path.parent.mkdir(exist_ok=True)
+        _write_nifti(mask_path, stack, stacked_masks(stack, proposal.masks), 1.0, 0.0)
+        entry["mask"] = {"path": f"masks/{mask_path.name}", "sha256": sha256_of(mask_path), "labels": labels}
+    return entry | ({"confirmed": ["display"]} if proposal.confirmed else {})
 
 
-def _write_mask(folder: Path, volume: Volume, name: str) -> dict[str, Any]:
-    """Write the mask of a volume on the same grid, and return its entry."""
-    assert volume.masks is not None
-    path = folder / "masks" / f"{name}.nii"
-    path.parent.mkdir(exist_ok=True)
-    _write_nifti(path, volume.stack, volume.masks, 1.0, 0.0)
-    labels = next(image.mask.labels for image in volume.stack.images() if image.mask is not None)
-    return {"path": f"masks/{path.name}", "sha256": sha256_of(path), "labels": labels}
-
-
-def _write_nifti(path: Path, stack: Stack, values: Any, slope: float, intercept: float) -> Any:
-    """Write values (slice, phase, row, column) as (column, row, slice, phase), and return them so."""
+def _write_nifti(path: Path, stack: Stack, values: Frame, slope: float, intercept: float) -> list[int]:
+    """Write values (slice, phase, row, column) as (column, row, slice, phase); return that shape."""
     voxels = values.transpose(3, 2, 0, 1)
     voxels = voxels[..., 0] if stack.n_phases == 1 else voxels
-    image = nib.Nifti1Image(np.asfortranarray(voxels), affine(stack), dtype=voxels.dtype)
+    matrix = affine(stack)
+    image = nib.Nifti1Image(np.asfortranarray(voxels), matrix, dtype=voxels.dtype)
     image.header.set_xyzt_units("mm")
     code = "scanner" if stack.placed else "unknown"
-    image.set_sform(affine(stack), code=code)
-    if _is_sheared(affine(stack)):
+    image.set_sform(matrix, code=code)
+    if _is_sheared(matrix):
         image.set_qform(None, code=0)
     else:
-        image.set_qform(affine(stack), code=code)
+        image.set_qform(matrix, code=code)
     image.header.set_slope_inter(slope, intercept)
-    disk.write_draft(path, _nifti_bytes(image, voxels))
-    return voxels
+    header = image.header.copy()
+    header["vox_offset"], header["magic"] = 352, b"n+1"  # nibabel's writer would rescale the voxels
+    disk.write_draft(path, bytes(header.binaryblock) + b"\0" * 4 + bytes(voxels.tobytes(order="F")))
+    return list(voxels.shape)
 
 
 def _is_sheared(matrix: Any) -> bool:
     """Return whether slices are shifted against each other, which a qform cannot say."""
     directions = matrix[:3, :3] / np.linalg.norm(matrix[:3, :3], axis=0)
     return bool(np.abs(directions[:, 2] @ directions[:, :2]).max() > _SHEAR)
-
-
-def _nifti_bytes(image: nib.Nifti1Image, voxels: Any) -> bytes:
-    """Serialise header and voxels as stored; nibabel's writer would rescale them."""
-    header = image.header.copy()
-    header["vox_offset"] = 352
-    header["magic"] = b"n+1"
-    return bytes(header.binaryblock) + b"\0" * 4 + bytes(voxels.tobytes(order="F"))
-
-
-def _label(imported: Imported, proposal: Proposal) -> str:
-    return f"{[id(each.stack) for each in imported.proposals].index(id(proposal.stack)) + 1:03d}"
 
 
 def _manifest(
@@ -285,37 +265,35 @@ def _manifest(
     )
 
 
-def _proposals(study_id: str, imported: Imported, entries: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    volumes = {id(volume.stack): volume for volume in imported.volumes}
-    listed = []
-    for proposal in imported.proposals:
-        volume = volumes.get(id(proposal.stack))
-        decided, stack = proposal if volume is None else volume.proposal, proposal.stack
-        listed.append(
-            {
-                "stack": proposal.stack_id,
-                "proposal": f"{study_id}-{_label(imported, proposal)}",
-                "status": decided.status,
-                "reason": None if decided.reason is None else str(decided.reason),
-                "sequence": decided.sequence,
-                "declared": None if stack.first.declared is None else stack.first.declared.sequence,
-                "view": decided.view,
-                "volume_id": decided.volume_id or None,
-                "confidence": round(decided.confidence, 4),
-                "flags": list(decided.flags),
-                "witnesses": [{"about": about, **witness.record()} for about, witness in decided.witnesses],
-                "alternatives": {name: round(p, 4) for name, p in sorted(decided.alternatives.items())},
-                "component": decided.component or None,
-                "series": stack.series,
-                "slices": stack.n_slices,
-                "phases": stack.n_phases,
-                "along_normal": stack.along_normal,
-                "places_mm": {name: list(mm) for name, mm in stack.first.places_mm.items()},
-                "masked": any(image.mask is not None for image in stack.images()),
-                "entry": entries.get(id(proposal.stack)),
-            }
-        )
-    return {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
+def _proposal(name: str, proposal: Proposal, entry: Entry) -> Entry:
+    """Return the entry of a proposal for proposals.json."""
+    stack = proposal.stack
+    witnesses = [
+        {"about": subject, **asdict(witness), "reliability": round(witness.reliability, 3)}
+        for subject, witness in proposal.witnesses
+    ]
+    return {
+        "stack": proposal.stack_id,
+        "proposal": name,
+        "status": proposal.status,
+        "reason": None if proposal.reason is None else str(proposal.reason),
+        "sequence": proposal.sequence,
+        "declared": None if stack.first.declared is None else stack.first.declared.sequence,
+        "view": proposal.view,
+        "volume_id": proposal.volume_id or None,
+        "confidence": round(proposal.confidence, 4),
+        "flags": list(proposal.flags),
+        "witnesses": witnesses,
+        "alternatives": {name: round(p, 4) for name, p in sorted(proposal.alternatives.items())},
+        "component": proposal.component or None,
+        "series": stack.series,
+        "slices": stack.n_slices,
+        "phases": stack.n_phases,
+        "along_normal": stack.along_normal,
+        "places_mm": {name: list(mm) for name, mm in stack.first.places_mm.items()},
+        "masked": any(image.mask is not None for image in stack.images()),
+        "entry": entry,
+    }
 
 
 def json_lines(lines: Sequence[dict[str, Any]]) -> str:

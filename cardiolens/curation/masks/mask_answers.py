@@ -8,7 +8,7 @@ import numpy as np
 from scipy import ndimage
 
 from cardiolens.curation.masks.grades import Sex, quantities
-from cardiolens.curation.masks.labels import LabelMap, LesionKind, Tissue
+from cardiolens.curation.masks.labels import CAVITY, LabelMap, LesionKind, Tissue
 from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Mask, Masked, Stack
 from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
@@ -28,8 +28,12 @@ _LAYERS = (  # ranges of inner and outer depth: protocol 10.3, widened by the pi
     ("subepicardial", (0.35, 1.0), (0.88, 2.0)),
 )
 _PLACES = ("segments", "walls", "layers")
+_THICKNESS = ("lv_wall", "lv_wall_levels", "lv_wall_regions", "lv_wall_distribution", "wall_thickness")
+_CHAMBERS = (("lv", CAVITY), ("rv", (Tissue.RV_BLOOD,)))
+_MUSCLE = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA)
 _TOUCHING = np.ones((3, 3, 3), dtype=bool)
 Segments = frozenset[int]
+Rule = Callable[[Collection[int]], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +53,38 @@ class Measures:
     numbers: dict[str, float] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
 
+    def add(self, answers: Mapping[str, Answer], volume_id: str) -> None:
+        """Add answers that a volume gives."""
+        self.answers |= {name: replace(answer, volume_id=volume_id) for name, answer in answers.items()}
+
 
 def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> None:
     """Measure volumes, ejection fractions, mass and wall thickness of a cine."""
     ed, es = masked.ed, masked.es
-    for side, inside in (("lv", ed.cavity), ("rv", ed.of([Tissue.RV_BLOOD]))):
-        edv = ed.volume_ml(inside)
-        after = None if es is None else (es.cavity if side == "lv" else es.of([Tissue.RV_BLOOD]))
-        esv = None if es is None or after is None else es.volume_ml(after)
-        _chamber(side, edv, esv, into)
-        _size(side, sex, bsa, masked.volume_id, into)
-        _ejection(side, sex, masked.volume_id, into)
+    for side, tissues in _CHAMBERS:
+        edv = ed.volume_ml(ed.of(tissues))
+        esv = 0.0 if es is None else es.volume_ml(es.of(tissues))
+        if edv:
+            into.numbers[f"{side}_edv_ml"] = edv
+        if edv and esv:
+            into.numbers[f"{side}_esv_ml"] = esv
+            into.numbers[f"{side}_sv_ml"] = edv - esv
+            into.numbers[f"{side}_ef_percent"] = 100 * (edv - esv) / edv
+        if edv and bsa is not None:
+            into.numbers[f"{side}_edv_index"] = edv / bsa
+        answers = {
+            f"cine.{side}_size": _size(side, into.numbers, sex, bsa),
+            f"cine.{side}_systolic": _ejection(side, into.numbers, sex),
+        }
+        into.add(answers, masked.volume_id)
     ed_phase, es_phase = masked.moments
     if es_phase is not None:
         into.numbers |= {"ed_phase": ed_phase + 1.0, "es_phase": es_phase + 1.0}  # as captions number them
+    into.numbers["lv_mass_g"] = MUSCLE_G_PER_ML * ed.volume_ml(ed.of(_MUSCLE))
     wall = wall_of(ed)
-    mass = MUSCLE_G_PER_ML * ed.volume_ml(ed.of([Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA]))
-    into.numbers["lv_mass_g"] = mass
-    into.answers |= _thickness(masked, wall, sex, into.numbers)
+    thickness = wall.thickness() if _has_segments(masked, wall) else {}
+    into.numbers |= {f"thickness_mm_{segment}": value for segment, value in thickness.items()}
+    into.add(_thickness(thickness, sex), masked.volume_id)
 
 
 def lesions(masked: Masked, kind: LesionKind, labels: LabelMap, into: Measures) -> None:
@@ -77,62 +95,43 @@ def lesions(masked: Masked, kind: LesionKind, labels: LabelMap, into: Measures) 
     into.numbers[f"{kind}_ml"] = stack.volume_ml(inside)
     wall = wall_of(stack)
     share = wall.share(inside) if _has_segments(masked, wall) else None
-    for segment, part in (share or {}).items():
-        into.numbers[f"{kind}_share_{segment}"] = part
+    into.numbers |= {f"{kind}_share_{segment}": part for segment, part in (share or {}).items()}
     more = [("papillary", Tissue.PAPILLARY_LESION), ("rv_free_wall", Tissue.RV_WALL_LESION)]
     elsewhere = {name for name, tissue in more if labels.whole_heart and stack.of([tissue]).any()}
-    lesion_measures = _Lesion(masked, kind, labels, inside, wall, share, elsewhere)
-    answers = lesion_measures.scar() if kind == "scar" else lesion_measures.oedema()
-    into.answers |= {name: _at(answer, masked.volume_id) for name, answer in answers.items()}
+    lesion = _Lesion(masked, kind, labels, inside, wall, share, elsewhere)
+    into.add(lesion.scar() if kind == "scar" else lesion.oedema(), masked.volume_id)
 
 
-def _chamber(side: str, edv: float, esv: float | None, into: Measures) -> None:
-    if not edv:
-        return
-    into.numbers[f"{side}_edv_ml"] = edv
-    if esv:
-        into.numbers[f"{side}_esv_ml"] = esv
-        into.numbers[f"{side}_sv_ml"] = edv - esv
-        into.numbers[f"{side}_ef_percent"] = 100 * (edv - esv) / edv
-
-
-def _size(side: str, sex: Sex | None, bsa: float | None, volume_id: str, into: Measures) -> None:
-    edv = into.numbers.get(f"{side}_edv_ml")
-    name = f"cine.{side}_size"
+def _size(side: str, numbers: Mapping[str, float], sex: Sex | None, bsa: float | None) -> Answer:
+    edv = numbers.get(f"{side}_edv_ml")
     if edv is None:
-        into.answers[name] = Answer(reason=Reason.NOT_LABELLED, volume_id=volume_id)
-    elif bsa is None:
-        into.answers[name] = Answer(reason=Reason.NO_BODY_SIZE, volume_id=volume_id)
-    else:
-        into.numbers[f"{side}_edv_index"] = edv / bsa
-        words = f"{side.upper()}EDV {edv:.1f} mL / {bsa:.2f} m2 = {edv / bsa:.1f} mL/m2"
-        into.answers[name] = _graded(f"{side}_edv_index", edv / bsa, sex, words, volume_id)
+        return Answer(reason=Reason.NOT_LABELLED)
+    if bsa is None:
+        return Answer(reason=Reason.NO_BODY_SIZE)
+    words = f"{side.upper()}EDV {edv:.1f} mL / {bsa:.2f} m2 = {edv / bsa:.1f} mL/m2"
+    return _graded(f"{side}_edv_index", edv / bsa, sex, words)
 
 
-def _ejection(side: str, sex: Sex | None, volume_id: str, into: Measures) -> None:
-    ef = into.numbers.get(f"{side}_ef_percent")
-    name = f"cine.{side}_systolic"
+def _ejection(side: str, numbers: Mapping[str, float], sex: Sex | None) -> Answer:
+    edv, ef = (numbers.get(f"{side}_{name}") for name in ("edv_ml", "ef_percent"))
     if ef is None:
-        reason = Reason.ONE_MOMENT if f"{side}_edv_ml" in into.numbers else Reason.NOT_LABELLED
-        into.answers[name] = Answer(reason=reason, volume_id=volume_id)
-        return
-    edv, esv = into.numbers[f"{side}_edv_ml"], into.numbers[f"{side}_esv_ml"]
+        return Answer(reason=Reason.NOT_LABELLED if edv is None else Reason.ONE_MOMENT)
+    esv = numbers[f"{side}_esv_ml"]
     words = f"{side.upper()}EF ({edv:.1f} - {esv:.1f}) / {edv:.1f} mL = {ef:.1f} %"
     if ef <= 0:
-        into.answers[name] = Answer(reason=Reason.NOT_PLAUSIBLE, words=words, volume_id=volume_id)
-    else:
-        answer = _graded(f"{side}_ejection", ef, sex, words, volume_id)
-        lower = quantities()[f"{side}_ejection"].grade(ef - _BASE_POINTS, sex)
-        if lower is not None and lower not in answer.values:
-            answer = Answer(reason=Reason.BETWEEN_GRADES, words=words, volume_id=volume_id)
-        into.answers[name] = answer
+        return Answer(reason=Reason.NOT_PLAUSIBLE, words=words)
+    answer = _graded(f"{side}_ejection", ef, sex, words)
+    lower = quantities()[f"{side}_ejection"].grade(ef - _BASE_POINTS, sex)
+    if lower is not None and lower not in answer.values:
+        return Answer(reason=Reason.BETWEEN_GRADES, words=words)
+    return answer
 
 
-def _graded(quantity: str, number: float, sex: Sex | None, words: str, volume_id: str) -> Answer:
+def _graded(quantity: str, number: float, sex: Sex | None, words: str) -> Answer:
     value = quantities()[quantity].grade(number, sex)
-    if value is None:
-        return Answer(reason=Reason.BETWEEN_GRADES, words=words, volume_id=volume_id)
-    return Answer((value,), words=words, volume_id=volume_id)
+    return (
+        Answer(reason=Reason.BETWEEN_GRADES, words=words) if value is None else Answer((value,), words=words)
+    )
 
 
 def _has_segments(masked: Masked, wall: Wall) -> bool:
@@ -141,60 +140,57 @@ def _has_segments(masked: Masked, wall: Wall) -> bool:
     return has_segments and wall.n_slices >= LEAST_SLICES
 
 
-def _thickness(masked: Masked, wall: Wall, sex: Sex | None, numbers: dict[str, float]) -> dict[str, Answer]:
-    names = ("lv_wall", "lv_wall_levels", "lv_wall_regions", "lv_wall_distribution", "wall_thickness")
-    thickness = wall.thickness() if _has_segments(masked, wall) else {}
-    numbers |= {f"thickness_mm_{segment}": value for segment, value in thickness.items()}
+def _thickness(thickness: Mapping[int, float], sex: Sex | None) -> dict[str, Answer]:
+    """Return what the thickness of segments says of the wall; nothing for sure where some are unknown."""
     words = ", ".join(f"{segment}: {value:.1f} mm" for segment, value in thickness.items())
 
-    def all_unanswered(reason: Reason) -> dict[str, Answer]:
-        return {f"cine.{name}": Answer((), reason, words, masked.volume_id) for name in names}
+    def unanswered(reason: Reason) -> dict[str, Answer]:
+        return {f"cine.{name}": Answer((), reason, words) for name in _THICKNESS}
 
     if set(thickness) != set(WALL_SEGMENTS):
-        return all_unanswered(Reason.NO_SEGMENTS)
-    grades = {segment: quantities()["thickness"].grade(value, sex) for segment, value in thickness.items()}
-    if min(thickness.values()) < quantities()["thickness"].male["normal"][0]:
-        return all_unanswered(Reason.BULGING)
+        return unanswered(Reason.NO_SEGMENTS)
+    quantity = quantities()["thickness"]
+    grades = {segment: quantity.grade(value, sex) for segment, value in thickness.items()}
+    if min(thickness.values()) < quantity.male["normal"][0]:
+        return unanswered(Reason.BULGING)
     surely: Segments = frozenset(segment for segment, grade in grades.items() if grade == "thickened")
     perhaps: Segments = frozenset(segment for segment, grade in grades.items() if grade is None)
     if perhaps and not surely:
-        return all_unanswered(Reason.BETWEEN_GRADES)
-    cap = bool((surely | perhaps) & _APICAL)  # the cap's thickness is not measured
+        return unanswered(Reason.BETWEEN_GRADES)
     kind = ("thickened",) if surely else ()
-    answers = {"cine.lv_wall": Answer(kind or ("normal",), words=words)}
+    wall = even = Answer(kind or ("normal",), words=words)
     ratio, several = max(thickness.values()) / min(thickness.values()), len({*grades.values()} - {None}) > 1
     if several or ratio >= _UNEVEN:
-        answers["cine.wall_thickness"] = Answer(("heterogeneous", *kind), words=words)
+        even = Answer(("heterogeneous", *kind), words=words)
     elif perhaps or ratio > _EVEN:
-        answers["cine.wall_thickness"] = Answer(reason=Reason.BETWEEN_GRADES, words=words)
-    else:
-        answers["cine.wall_thickness"] = answers["cine.lv_wall"]
-    answers |= {
-        "cine.lv_wall_levels": _robust(
-            surely, perhaps, lambda segments: touched(segments, LEVELS), words, cap_in_doubt=cap
-        ),
-        "cine.lv_wall_regions": _robust(
-            surely, perhaps, lambda segments: touched(segments, WALLS), words, cap_in_doubt=cap
-        ),
-        "cine.lv_wall_distribution": _robust(
-            surely,
-            perhaps,
-            lambda segments: (wall_distribution(segments),) if segments else (),
-            words,
-            cap_in_doubt=cap,
-        ),
+        even = Answer(reason=Reason.BETWEEN_GRADES, words=words)
+    cap = bool((surely | perhaps) & _APICAL)  # the cap's thickness is not measured
+
+    def places(rule: Rule) -> Answer:
+        return _robust(surely, perhaps, rule, words, cap_in_doubt=cap)
+
+    return {
+        "cine.lv_wall": wall,
+        "cine.wall_thickness": even,
+        "cine.lv_wall_levels": places(_levels),
+        "cine.lv_wall_regions": places(_regions),
+        "cine.lv_wall_distribution": places(lambda some: (wall_distribution(some),) if some else ()),
     }
-    return {name: _at(answer, masked.volume_id) for name, answer in answers.items()}
 
 
-def _robust(
-    surely: Segments,
-    perhaps: Segments,
-    rule: Callable[[Collection[int]], tuple[str, ...]],
-    words: str,
-    *,
-    cap_in_doubt: bool,
-) -> Answer:
+def _levels(segments: Collection[int]) -> tuple[str, ...]:
+    return touched(segments, LEVELS)
+
+
+def _regions(segments: Collection[int]) -> tuple[str, ...]:
+    return touched(segments, WALLS)
+
+
+def _six_walls(segments: Collection[int]) -> tuple[str, ...]:
+    return touched(segments, SIX_WALLS)
+
+
+def _robust(surely: Segments, perhaps: Segments, rule: Rule, words: str, *, cap_in_doubt: bool) -> Answer:
     """Return a rule's answer if neither uncertain segments nor an invisible apical cap can change it."""
     cap = frozenset({17} if cap_in_doubt else ())
     plain = {rule(surely | subset) for subset in _subsets_to_test(perhaps)}
@@ -232,30 +228,29 @@ class _Lesion:
         return f"{self.kind} {volume:.1f} mL" + (f"; of segment {', '.join(parts)}" if parts else "")
 
     def scar(self) -> dict[str, Answer]:
-        present = bool(self.inside.any() or self.elsewhere)
-        answers = {"lge.enhancement": Answer(("present" if present else "absent",), words=self.words)}
-        answers["lge.enhancement_status"] = Answer(("abnormal" if present else "normal",), words=self.words)
-        empty = {f"lge.{name}": Answer() for name in ("levels", "regions", "distribution", "layers")}
-        if not present:
+        if not self.inside.any() and not self.elsewhere:
             places = [f"{signal}_{place}" for signal in ("high", "low") for place in _PLACES]
-            return answers | empty | {f"lge.{name}": Answer() for name in ("signal_kind", *places)}
-        answers |= empty | {
-            "lge.levels": self._with("papillary", self._of(lambda segments: touched(segments, LEVELS))),
-            "lge.regions": self._with("rv_free_wall", self._of(lambda segments: touched(segments, WALLS))),
-        }
-        layers = self._layers()
-        answers["lge.layers"] = layers
-        answers["lge.distribution"] = self._of(lambda segments: self._pattern(segments, layers.values))
-        answers |= {
-            "lge.high_segments": answers["lge.levels"],
-            "lge.high_walls": self._of(lambda segments: touched(segments, SIX_WALLS)),
+            nothing = ("levels", "regions", "distribution", "layers", "signal_kind", *places)
+            status = {"enhancement": "absent", "enhancement_status": "normal"}
+            answers = {f"lge.{name}": Answer((value,), words=self.words) for name, value in status.items()}
+            return answers | {f"lge.{name}": Answer() for name in nothing}
+        layers, levels = self._layers(), self._with("papillary", self._of(_levels))
+        distribution = self._of(lambda segments: self._pattern(segments, layers.values))
+        if self.elsewhere:
+            distribution = Answer(reason=Reason.SEGMENT_IN_DOUBT, words=self.words)
+        answers = {
+            "lge.enhancement": Answer(("present",), words=self.words),
+            "lge.enhancement_status": Answer(("abnormal",), words=self.words),
+            "lge.levels": levels,
+            "lge.regions": self._with("rv_free_wall", self._of(_regions)),
+            "lge.layers": layers,
+            "lge.distribution": distribution,
+            "lge.high_segments": levels,
+            "lge.high_walls": self._of(_six_walls),
             "lge.high_layers": self._with("papillary", layers),
         }
-        if Tissue.OBSTRUCTION in self.labels.tissue_of(self.masked.sequence).values():
-            answers |= self._cores()
-        if self.elsewhere:
-            answers["lge.distribution"] = Answer(reason=Reason.SEGMENT_IN_DOUBT, words=self.words)
-        return answers
+        has_cores = Tissue.OBSTRUCTION in self.labels.tissue_of(self.masked.sequence).values()
+        return answers | (self._cores() if has_cores else {})
 
     def _cores(self) -> dict[str, Answer]:
         """Return the answers about dark cores in the wall; those of papillary muscles are not labelled."""
@@ -270,8 +265,8 @@ class _Lesion:
             return {"lge.signal_kind": kind} | {f"lge.low_{place}": nothing for place in _PLACES}
         return {
             "lge.signal_kind": Answer(("mixed",), words=core.words),
-            "lge.low_segments": unknown if papillary else core._of(lambda some: touched(some, LEVELS)),
-            "lge.low_walls": core._of(lambda some: touched(some, SIX_WALLS)),
+            "lge.low_segments": unknown if papillary else core._of(_levels),
+            "lge.low_walls": core._of(_six_walls),
             "lge.low_layers": unknown if papillary else core._layers(),
         }
 
@@ -285,14 +280,12 @@ class _Lesion:
             return answers | {f"t2.{name}": hidden for name in names}
         if not present:
             return {"t2.signal": signal} | {f"t2.{name}": Answer() for name in names}
-        return {
-            "t2.signal": signal,
-            "t2.levels": self._of(lambda segments: touched(segments, LEVELS)),
-            "t2.regions": self._of(lambda segments: touched(segments, WALLS)),
-            "t2.distribution": self._of(self._spread),
+        rules = (_levels, _regions, self._spread)
+        return {"t2.signal": signal} | {
+            f"t2.{name}": self._of(rule) for name, rule in zip(names, rules, strict=True)
         }
 
-    def _of(self, rule: Callable[[Collection[int]], tuple[str, ...]]) -> Answer:
+    def _of(self, rule: Rule) -> Answer:
         if self.share is None:
             return Answer(reason=Reason.NO_SEGMENTS, words=self.words)
         surely = frozenset(segment for segment, part in self.share.items() if part >= _AFFECTED)
@@ -358,7 +351,3 @@ def _islands(stack: Stack, inside: Mask) -> Mask:
     voxel = stack.row_mm * stack.column_mm * stack.step_mm / 1000
     large = [number for number, size in enumerate(sizes, start=1) if size * voxel >= _LEAST_ML]
     return np.isin(numbered_parts, large)
-
-
-def _at(answer: Answer, volume_id: str) -> Answer:
-    return Answer(answer.values, answer.reason, answer.words, volume_id)

@@ -12,7 +12,7 @@ from scipy import ndimage
 
 from cardiolens.curation.masks.labels import WALL, Tissue
 from cardiolens.curation.masks.mask_stack import Mask, Stack
-from cardiolens.protocol.tasks.segments import SEGMENTS
+from cardiolens.protocol.tasks.segments import SEGMENTS, segments_at
 
 Floats = NDArray[np.float64]
 
@@ -22,7 +22,6 @@ MOST_TURN = 45.0  # largest rotation of the display in degrees
 _FINE = 4  # sub-pixels per pixel side
 _BINS = 36
 _WIDTH = 2 * np.pi / _BINS
-_BASAL_SECTORS = (6, 1, 2, 3, 4, 5)  # sectors of 60 degrees, counted from 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ def _slice(stack: Stack, number: int, level: str, turn: float) -> Slice:
     area = stack.row_mm * stack.column_mm / _FINE**2
     empty = np.bincount(bins[cavity], minlength=_BINS) * area
     full = empty + np.bincount(bins[wall], minlength=_BINS) * area
-    segments = np.where(wall, _segments(np.rad2deg(angle), level), 0)
+    segments = np.where(wall, segments_at(np.rad2deg(angle), level), 0)
     return Slice(number, box, segments, bins, radius, np.sqrt(2 * empty / _WIDTH), np.sqrt(2 * full / _WIDTH))
 
 
@@ -138,17 +137,6 @@ def _plane(stack: Stack, around: Mask) -> tuple[Floats, Floats]:
     y = (rows[around].mean() - rows) * stack.row_mm / _FINE
     x = (columns - columns[around].mean()) * stack.column_mm / _FINE
     return x, y
-
-
-def _segments(degrees: Floats, level: str) -> NDArray[np.int64]:
-    if level == "apex":
-        return np.full(degrees.shape, 17)
-    if level == "apical":
-        quarter = ((degrees + 45) % 360 // 90).astype(np.int64)
-        return np.array([16, 13, 14, 15])[quarter]
-    sector = np.array(_BASAL_SECTORS)[np.minimum(degrees // 60, 5).astype(np.int64)]
-    segments: NDArray[np.int64] = sector + (6 if level == "mid" else 0)
-    return segments
 
 
 def _turn(stack: Stack) -> float | None:

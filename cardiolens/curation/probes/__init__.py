@@ -1,1 +1,1 @@
-"""Probes of leakage: what models answer of drafts without images, and from memory."""
+"""Probes of leakage: what models answer of drafts without images."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,8 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.curation_specs import QuestionsSpec
-from cardiolens.curation.asking.ask_texts import asking_spec, execute_plan, plan_texts, replies_of
-from cardiolens.curation.probes.completion_probe import completion_scores, half_texts
-from cardiolens.curation.probes.probe_prompts import SETTINGS, distinct, probes_of
+from cardiolens.curation.asking.ask_texts import ask, asking_spec
+from cardiolens.curation.probes.probe_prompts import SETTINGS, probes_of
 from cardiolens.curation.probes.probe_scores import Replies, SubtaskProbe, answered_blind, probe_scores
 from cardiolens.curation.questions.counts import with_probes
 from cardiolens.curation.questions.draft_reasons import Reason
@@ -32,9 +32,11 @@ def probe(spec: QuestionsSpec, words: Sequence[str]) -> int:
     if spec.draft is None:
         raise AssertionError("checked by the configuration")
     names = _models(words)
-    models = {
-        name: _asker(spec, name, [word for word in words if not word.startswith("model=")]) for name in names
-    }
+    others = [word for word in words if not word.startswith("model=")]
+    models: dict[str, Ask] = {}
+    for name in names:
+        place = spec.draft / "probes" / name
+        models[name] = partial(ask, asking_spec(spec.draft, place, spec.protocol, [f"model={name}", *others]))
     return probe_drafts(spec.draft, load_catalogue(spec.protocol), models)
 
 
@@ -46,24 +48,18 @@ def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) 
         raise InputError(f"draft={folder}: questions.jsonl holds no question with options; draft some first")
     questions = [row.question for row in rows]
     probes = [probe for question in questions for probe in probes_of(question.qa_id, question)]
-    texts = half_texts(questions, catalogue)
     replies: dict[str, dict[str, list[Any]]] = {}
-    completions = {}
-    for name, ask in models.items():
-        requests = [probe.request() for probe in probes]
-        requests += [request for text in texts for request in text.requests()]
-        answers = _answers(ask, requests)
-        choices = [probe.answer(reply) for probe, reply in zip(probes, answers, strict=False)]
+    requests = [probe.request() for probe in probes]
+    for name, ask_model in models.items():
+        choices = [probe.answer(reply) for probe, reply in zip(probes, ask_model(requests), strict=True)]
         replies[name] = {setting: choices[at :: len(SETTINGS)] for at, setting in enumerate(SETTINGS)}
-        rest = answers[len(probes) :]
-        completions[name] = completion_scores(texts, list(zip(rest[::2], rest[1::2], strict=True)))
     _check_read(replies)
     scores = probe_scores(questions, replies)
     out = {
         (questions[at].study_id, questions[at].subtask) for at in answered_blind(questions, replies, scores)
     }
-    _write(folder, scores, completions, out, replies=replies, questions=questions)
-    _say(scores, completions, len(out))
+    _write(folder, scores, out, replies=replies, questions=questions)
+    _say(scores, len(out))
     return 0
 
 
@@ -83,20 +79,9 @@ def _check_read(replies: Replies) -> None:
         say(f"{model}: none of its replies holds an answer; it probes nothing")
 
 
-def _answers(ask: Ask, requests: Sequence[TextRequest]) -> list[str | None]:
-    """Return the reply to each request; those in the same words are asked once."""
-    once = distinct(requests)
-    replies = {
-        (request.system, request.prompt, request.schema): reply
-        for request, reply in zip(once, ask(once), strict=True)
-    }
-    return [replies[request.system, request.prompt, request.schema] for request in requests]
-
-
 def _write(
     folder: Path,
     scores: Mapping[str, SubtaskProbe],
-    completions: Mapping[str, Any],
     out: set[tuple[str, str]],
     *,
     replies: Replies,
@@ -140,7 +125,6 @@ def _write(
     record = {
         "models": sorted(replies),
         "subtasks": {name: score.record() for name, score in scores.items()},
-        "completion": completions,
         "out": len(out),
     }
     disk.write_text(folder / PROBES, json.dumps(record, indent=1) + "\n")
@@ -168,25 +152,12 @@ def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> 
     return {**line, "verification": verification}
 
 
-def _say(scores: Mapping[str, SubtaskProbe], completions: Mapping[str, Any], n_out: int) -> None:
+def _say(scores: Mapping[str, SubtaskProbe], n_out: int) -> None:
     leaking = {name: score for name, score in scores.items() if score.leaks}
     for name, score in leaking.items():
         why = "; ".join(score.given_away_by) or "no single word or length tells why"
         say(
             f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
-        )
-    for model, score in completions.items():
-        if not score["read"]:
-            say(f"{model}: no continuation of a text was read, so nothing is known of its memory")
-            continue
-        verdict = (
-            "goes on with our words: they were in its training"
-            if score["memorised"]
-            else "shows no memory of them"
-        )
-        say(
-            f"{model}: {score['ours']:.0%} of second halves, null {score['null']:.0%} (p {score['p']:.2g}): "
-            f"{verdict}"
         )
     say(
         f"probed: {sum(score.questions for score in scores.values())} questions of {len(scores)} subtasks; "
@@ -204,16 +175,3 @@ def _models(words: Sequence[str]) -> list[str]:
             "taken for a leak; give e.g. model=[qwen3_vl_8b,internvl3_8b]"
         )
     return list(dict.fromkeys(names))
-
-
-def _asker(spec: QuestionsSpec, name: str, words: Sequence[str]) -> Ask:
-    if spec.draft is None:
-        raise AssertionError("checked by the configuration")
-    sweep = asking_spec(spec.draft, spec.draft / "probes" / name, spec.protocol, [f"model={name}", *words])
-
-    def ask(requests: Sequence[TextRequest]) -> list[str | None]:
-        planned = plan_texts(sweep, [[request] for request in requests])
-        execute_plan(planned)
-        return list(replies_of(planned, requests))
-
-    return ask

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cardiolens.base.untrusted.bounded_files import parse_json
@@ -104,8 +104,3 @@ def _value(reply: str | None) -> object:
 
 def _folded(text: str) -> str:
     return " ".join(re.findall(r"\w+", text.casefold()))
-
-
-def distinct(requests: Sequence[TextRequest]) -> list[TextRequest]:
-    """Return each request once: drafts of one subtask are often asked in the same words."""
-    return list({(request.system, request.prompt, request.schema): request for request in requests}.values())

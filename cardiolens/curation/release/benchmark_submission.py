@@ -5,8 +5,7 @@ The first line names release and arms; each other line is a reply as it was.
 
 import json
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import product
@@ -15,7 +14,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from cardiolens import __version__
 from cardiolens.base import disk
@@ -27,7 +26,7 @@ from cardiolens.base.untrusted.bounded_files import open_binary, parse_json
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.conf_names import INDEX, read_index
 from cardiolens.config.sweep import StatisticsSpec
-from cardiolens.curation.release.withheld_cohort import Answers, Digest, ReleaseName, read_answers
+from cardiolens.curation.release.withheld_cohort import Answers, Digest, ReleaseName, Strict, read_answers
 from cardiolens.protocol.dialogue.chain import SAMPLED, samples_of
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
@@ -35,7 +34,7 @@ from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.stored_replies import check_stored
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import schemas
@@ -73,11 +72,7 @@ class Score(Spec):
     protocol: str | None = None  # the release's own folder of a protocol, where it has one
 
 
-class _Strict(Spec):
-    model_config = ConfigDict(strict=True)
-
-
-class Arm(_Strict):
+class Arm(Strict):
     """An arm as its run declared it; only the id is used."""
 
     arm_id: Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
@@ -89,7 +84,7 @@ class Arm(_Strict):
     wording: int | str = 0
 
 
-class _Head(_Strict):
+class _Head(Strict):
     schema_: Literal["submission-1"] = Field(alias="schema")
     release: ReleaseName
     catalogue_sha256: Digest
@@ -97,7 +92,7 @@ class _Head(_Strict):
     arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS)]
 
 
-class Reply(_Strict):
+class Reply(Strict):
     """A reply to one question under one arm, as the store had it."""
 
     arm_id: str
@@ -115,7 +110,6 @@ NO_REPLY = Reply(arm_id="", qa_id="", option_keys=[], status="refused", finish_r
 class Submission:
     """The content of a submission: `replies` are by arm and question."""
 
-    release: ReleaseName
     catalogue_sha256: str
     arms: tuple[str, ...]
     replies: Mapping[tuple[str, str], Reply]
@@ -193,20 +187,19 @@ def _replies(run: Run, model: str, completions: Path, qa_ids: pa.Array) -> Itera
     steps = walk(read_chains(requests), completions)
     keys = pa.array(sorted({step.request_key for step in steps}), pa.string())
     for block, replies in align_completions(requests, completions, keys).blocks():
-        final = finals(replies)
-        is_planned = pc.equal(block["status"], schemas.PLANNED)
-        rows = block.filter(pc.and_(is_planned, pc.is_in(block["qa_id"], value_set=qa_ids)))
-        place = pc.index_in(rows["request_key"], value_set=final["request_key"].combine_chunks())
-        replied = pc.is_valid(place)
-        rows = rows.filter(replied).select(["arm_id", "qa_id", "option_keys"])
-        texts = final.select(_REPLY).take(place.filter(replied))
-        for name in _REPLY:
-            rows = rows.append_column(name, texts[name])
+        is_asked = pc.and_(
+            pc.equal(block["status"], schemas.PLANNED), pc.is_in(block["qa_id"], value_set=qa_ids)
+        )
+        rows = block.filter(is_asked).select(["request_key", "arm_id", "qa_id", "option_keys"])
+        replied = {row["request_key"]: row for row in finals(replies).to_pylist()}
         for row in rows.to_pylist():
-            yield row | {"text": row["text"] or "", "option_keys": row["option_keys"] or []}
+            reply = replied.get(row.pop("request_key"))
+            if reply is not None:
+                fields = {name: reply[name] for name in _REPLY}
+                yield row | fields | {"text": fields["text"] or "", "option_keys": row["option_keys"] or []}
 
 
-_Line = TypeVar("_Line", bound=_Strict)
+_Line = TypeVar("_Line", bound=Strict)
 
 
 def read_submission(path: Path, release: ReleaseName, questions: Mapping[str, Question]) -> Submission:
@@ -214,55 +207,48 @@ def read_submission(path: Path, release: ReleaseName, questions: Mapping[str, Qu
 
     Every arm and question has one reply at most; one without any is no error here.
     """
-    with closing(_lines(path)) as lines:
-        number, first = next(lines, (1, b""))
-        head = _read(_Head, first, f"{path}:{number}")
-        if head.release != release:
-            theirs, ours = (
-                f"{name.name} {name.number} ({name.sha256[:12]})" for name in (head.release, release)
-            )
+    lines = _lines(path)
+    head = _read(_Head, next(lines, b""), f"{path}:1")
+    if head.release != release:
+        theirs, ours = (f"{name.name} {name.number} ({name.sha256[:12]})" for name in (head.release, release))
+        raise InputError(
+            f"{path}: is of release {one_line(theirs, _WORD)}, and the answers are of {ours}; score it "
+            "with the answers of its own release"
+        )
+    arms = tuple(arm.arm_id for arm in head.arms)
+    if len(set(arms)) < len(arms):
+        raise InputError(f"{path}:1: an arm stands twice; {_MADE_BY}")
+    replies: dict[tuple[str, str], Reply] = {}
+    for number, line in enumerate(lines, start=2):
+        reply = _read(Reply, line, f"{path}:{number}")
+        if why := _fault(reply, arms, questions):
+            raise InputError(f"{path}:{number}: {why}")
+        if (reply.arm_id, reply.qa_id) in replies:
             raise InputError(
-                f"{path}: is of release {one_line(theirs, _WORD)}, and the answers are of {ours}; score it "
-                "with the answers of its own release"
+                f"{path}:{number}: {reply.qa_id} has a second reply of {reply.arm_id}; leave one out"
             )
-        arms = tuple(arm.arm_id for arm in head.arms)
-        if len(set(arms)) < len(arms):
-            raise InputError(f"{path}:{number}: an arm stands twice; {_MADE_BY}")
-        replies: dict[tuple[str, str], Reply] = {}
-        for number, line in lines:
-            reply = _read(Reply, line, f"{path}:{number}")
-            if why := _fault(reply, arms, questions, replies):
-                raise InputError(f"{path}:{number}: {why}")
-            replies[reply.arm_id, reply.qa_id] = reply
-    return Submission(head.release, head.catalogue_sha256, arms, replies)
+        replies[reply.arm_id, reply.qa_id] = reply
+    return Submission(head.catalogue_sha256, arms, replies)
 
 
-def _fault(
-    reply: Reply,
-    arms: tuple[str, ...],
-    questions: Mapping[str, Question],
-    replies: Mapping[tuple[str, str], Reply],
-) -> str:
-    """Return what is wrong with a reply: unknown arm or question, other options, a second one; or nothing."""
-    arm, qa_id = one_line(reply.arm_id, _WORD), one_line(reply.qa_id, _WORD)
+def _fault(reply: Reply, arms: tuple[str, ...], questions: Mapping[str, Question]) -> str:
+    """Return what is wrong with a reply: its length, arm, question or options; or nothing."""
     question = questions.get(reply.qa_id)
     if reply.arm_id not in arms:
-        return f"arm {arm} is not in the first line; {_MADE_BY}"
+        return f"arm {one_line(reply.arm_id, _WORD)} is not in the first line; {_MADE_BY}"
     if question is None:
-        return f"{qa_id} is no question with a withheld answer; {_MADE_BY}"
+        return f"{one_line(reply.qa_id, _WORD)} is no question with a withheld answer; {_MADE_BY}"
     if _is_too_long(reply.text, reply.finish_reason):
         return f"text has a reply of more than {MOST_REPLY:,} characters; shorten it"
     keys = sorted(option.key for option in question.options)
     if reply.option_keys and sorted(reply.option_keys) != keys:
-        legal = ", ".join(keys) or "none"
-        return f"{qa_id} was shown options that it does not have; expected each of {legal} once; {_MADE_BY}"
-    if (reply.arm_id, reply.qa_id) in replies:
-        return f"{qa_id} has a second reply of {arm}; leave one out"
+        legal = f"each of {', '.join(keys) or 'none'} once"
+        return f"{reply.qa_id} was shown options that it does not have; expected {legal}; {_MADE_BY}"
     return ""
 
 
-def _lines(path: Path) -> Generator[tuple[int, bytes], None, None]:
-    """Yield numbered lines; InputError for a file or a line that is too long."""
+def _lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file; InputError for a file or a line that is too long."""
     try:
         with open_binary(path) as file:
             size = 0
@@ -271,7 +257,7 @@ def _lines(path: Path) -> Generator[tuple[int, bytes], None, None]:
                 if len(line) > MOST_LINE or size > MOST_BYTES:
                     what, most = ("line", MOST_LINE) if len(line) > MOST_LINE else ("file", MOST_BYTES)
                     raise InputError(f"{path}:{number}: the {what} has more than {most:,} bytes; shorten it")
-                yield number, line
+                yield line
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); give the file") from None
 
@@ -331,4 +317,6 @@ def verdicts_of(submission: Submission, answers: Answers) -> pa.Table:
 
 def scores_of(verdicts: pa.Table, catalogue: Catalogue) -> pa.Table:
     """Score verdicts with the options that a sweep has by default: single arms, as in table `scores`."""
-    return score(verdicts, **StatisticsSpec().sampling, forms=report_forms(catalogue))
+    chosen = StatisticsSpec()
+    settings = Settings(chosen.min_n, chosen.resamples, chosen.seed, report_forms(catalogue))
+    return score(verdicts, (), settings).scores.whole()

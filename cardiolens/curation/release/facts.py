@@ -13,7 +13,7 @@ from cardiolens.config.conf_names import SCHEMA
 from cardiolens.curation.release.release_words import Release
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
-from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.manifest import Study, read_studies
 
 Record = dict[str, Any]
 QUESTIONS = "questions.jsonl"
@@ -40,8 +40,7 @@ def read_contents(release: Path, catalogue: Catalogue) -> Contents:
     InputError if one cannot be used, if a study of a question is not there, or if the name of a cohort, which
     becomes the name of a folder, is none that a release gives.
     """
-    paths = sorted(release.glob(f"studies/*/{MANIFEST_NAME}"))
-    studies = {study.study_id: study for study in (read_study(path.parent) for path in paths)}
+    studies = read_studies(release / "studies", "studies")
     cohorts: dict[str, list[Question]] = defaultdict(list)
     for name in sorted({name for study in studies.values() for name in study.manifest.cohort}):
         if not _COHORT.fullmatch(name):
@@ -80,7 +79,9 @@ def counted(contents: Contents) -> Record:
         kept = ["withheld"] if question.withheld else question.answer or ["report"]
         answers[question.subtask].update([*kept, "questions"])
     return {
-        "cohorts": {name: _sizes(contents, name) for name in contents.cohorts},
+        "cohorts": {
+            name: _sizes(contents.studies_of(name), asked) for name, asked in contents.cohorts.items()
+        },
         "subtasks": {name: dict(sorted(counts.items())) for name, counts in sorted(answers.items())},
         "origins": dict(Counter(question.origin for question in questions)),
         "verified": sum(question.verified for question in questions),
@@ -92,19 +93,14 @@ def counted(contents: Contents) -> Record:
         },
         "agreement": _agreement(questions),
         "small_batches": sum(one.verification.get("batch_decision") == "small" for one in questions),
-        "duplicates": _duplicates(contents),
         "probes": _probed(questions),
         "gates": _gates(questions),
     }
 
 
-def _sizes(contents: Contents, cohort: str) -> Record:
-    studies = contents.studies_of(cohort)
-    return {
-        "patients": len({study.manifest.patient_id for study in studies}),
-        "studies": len(studies),
-        "questions": len(contents.cohorts[cohort]),
-    }
+def _sizes(studies: Sequence[Study], asked: Sequence[Question]) -> Record:
+    patients = {study.manifest.patient_id for study in studies}
+    return {"patients": len(patients), "studies": len(studies), "questions": len(asked)}
 
 
 def _subgroups(studies: Sequence[Study]) -> Record:
@@ -125,11 +121,9 @@ def _agreement(questions: Iterable[Question]) -> list[Record]:
 
 def _gates(questions: Iterable[Question]) -> list[Record]:
     """Return the blind tests of the models that drafted questions alone, each with how many it drafted."""
-    counts: Counter[tuple[tuple[str, Any], ...]] = Counter()
-    for question in questions:
-        gate = question.verification.get("gate")
-        if isinstance(gate, dict) and {"model", "reports", "drafts", "wrong"} <= gate.keys():
-            counts[tuple((name, gate[name]) for name in ("model", "reports", "drafts", "wrong"))] += 1
+    names = ("model", "reports", "drafts", "wrong")
+    gates = (question.verification.get("gate") for question in questions)
+    counts = Counter(tuple((name, gate[name]) for name in names) for gate in gates if isinstance(gate, dict))
     return [{**dict(gate), "questions": count} for gate, count in sorted(counts.items(), key=str)]
 
 
@@ -146,21 +140,4 @@ def _probed(questions: Iterable[Question]) -> Record:
         "questions": len(models),
         "models": min(models, default=0),
         "excess": dict(sorted(excess.items())),
-    }
-
-
-def _duplicates(contents: Contents) -> Record:
-    """Count the volumes whose file is, byte for byte, also a volume of another study."""
-    holders: dict[str, set[str]] = defaultdict(set)
-    for study in contents.studies.values():
-        for volume in study.manifest.volumes:
-            if volume.sha256 is not None:
-                holders[volume.sha256].add(study.study_id)
-    shared = [
-        [contents.studies[name].manifest for name in names] for names in holders.values() if len(names) > 1
-    ]
-    return {
-        "volumes": len(shared),
-        "across_patients": sum(len({study.patient_id for study in studies}) > 1 for studies in shared),
-        "across_cohorts": sum(len({study.cohort for study in studies}) > 1 for studies in shared),
     }

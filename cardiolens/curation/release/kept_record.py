@@ -52,22 +52,12 @@ class _Verification(Spec):
 def kept_question(row: GivenQuestion, file: str) -> Record:
     """Return a question's record without its evidence, parent and verifiers' names.
 
-    InputError names the line and the entry of a verification that the review does not write.
+    InputError names the line and the entry of a verification that the review does not write; a value is not
+    quoted, for it may name somebody.
     """
     record = {name: value for name, value in row.record.items() if name not in _LEFT_OUT}
-    if "verification" in record:
-        record["verification"] = _verification(row, f"{file} line {row.number}")
-    return record
-
-
-def kept_manifest(study: Study) -> Record:
-    """Return the content of study.json without the ids of patient, report and cohorts."""
-    manifest: Record = read_json(study.folder / MANIFEST_NAME)
-    return {name: value for name, value in manifest.items() if name not in _OLD_IDS}
-
-
-def _verification(row: GivenQuestion, where: str) -> Record:
-    """Return the kept entries; a value is not quoted in an error, for it may name somebody."""
+    if "verification" not in record:
+        return record
     legal = _Verification.model_fields
     entries = {name: value for name, value in row.question.verification.items() if name in legal}
     try:
@@ -75,8 +65,14 @@ def _verification(row: GivenQuestion, where: str) -> Record:
     except ValidationError as error:
         fault = error.errors()[0]
         raise InputError(
-            f"{where}: verification.{fault['loc'][0]} is of another form than review writes "
+            f"{file} line {row.number}: verification.{fault['loc'][0]} is of another form than review writes "
             f"({fault['type']}); correct it or leave it out"
         ) from None
-    values = ((name, kept[name]) for name in entries)
-    return {name: round(value, 4) if isinstance(value, float) else value for name, value in values}
+    values = {name: round(kept[name], 4) if isinstance(kept[name], float) else kept[name] for name in entries}
+    return record | {"verification": values}
+
+
+def kept_manifest(study: Study) -> Record:
+    """Return the content of study.json without the ids of patient, report and cohorts."""
+    manifest: Record = read_json(study.folder / MANIFEST_NAME)
+    return {name: value for name, value in manifest.items() if name not in _OLD_IDS}

@@ -4,6 +4,7 @@ import json
 import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,16 @@ from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.question_table import write_tables
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.shown_frames import SHOWN
-from cardiolens.curation.release.withheld_cohort import check_answers_word, without_answers, write_answers
+from cardiolens.curation.release.verify import index_of
+from cardiolens.curation.release.withheld_cohort import (
+    ReleaseName,
+    check_answers_word,
+    without_answers,
+    write_answers,
+)
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
-from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.manifest import MANIFEST_NAME, Study, read_studies
 
 Record = dict[str, Any]
 
@@ -61,35 +68,57 @@ def release(words: Sequence[str]) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class _NewIds:
+    """New ids of studies, of their patients and the cohorts of these, by the old id of the study."""
+
+    studies: Mapping[str, str]  # in the order of the new ids
+    patients: Mapping[str, str]
+    cohorts: Mapping[str, str]
+
+    @staticmethod
+    def draw(spec: Release, studies: Mapping[str, Study]) -> "_NewIds":
+        """Draw ids whose order tells nothing of the old ones; the secret behind it is kept nowhere."""
+        secret = secrets.token_hex(16)
+        patient_of = {name: study.manifest.patient_id for name, study in studies.items()}
+        cohort_of, patients = _cohorts(spec.cohorts, set(patient_of.values()), secret)
+        if empty := sorted(spec.cohorts.keys() - set(cohort_of.values())):
+            raise InputError(
+                f"cohorts: {empty[0]} would hold none of the {len(patients)} patients; give it a larger share"
+            )
+        ordered = sorted(studies, key=lambda study_id: _digest(secret, study_id))
+        return _NewIds(
+            {name: f"{spec.name}-{number:04d}" for number, name in enumerate(ordered, start=1)},
+            {name: patients[patient] for name, patient in patient_of.items()},
+            {name: cohort_of[patient] for name, patient in patient_of.items()},
+        )
+
+    def line(self, question: GivenQuestion) -> Record:
+        """Return a question under new ids, without its evidence and verifiers' names."""
+        old, record = question.question.study_id, kept_question(question, "questions")
+        new = self.studies[old]
+        if "study" in record:
+            return record | {"study": new}
+        qa_id = f"{new}:{question.question.subtask}"
+        return record | {"qa_id": qa_id, "study_id": new, "patient_id": self.patients[old]}
+
+
 def _write(
     spec: Release,
     out: Path,
     catalogue: Catalogue,
-    questions: Sequence[GivenQuestion],
+    rows: Sequence[GivenQuestion],
     studies: Mapping[str, Study],
     *,
     perceptual: Record,
 ) -> Record:
     """Write all files of a release to a folder, the index last, and return its facts."""
-    secret = secrets.token_hex(16)  # withheld_ids nowhere: the order of new ids tells nothing of the old ones
-    patient_ids = {study.manifest.patient_id for study in studies.values()}
-    cohort_of, patients = _cohorts(spec.cohorts, patient_ids, secret)
-    if empty := sorted(spec.cohorts.keys() - set(cohort_of.values())):
-        raise InputError(
-            f"cohorts: {empty[0]} would hold none of the {len(patients)} patients; give it a larger share"
-        )
-    ordered = sorted(studies, key=lambda study_id: _digest(secret, study_id))
-    renamed = {study_id: f"{spec.name}-{number:04d}" for number, study_id in enumerate(ordered, start=1)}
-    withheld_ids = {
-        name for name, study in studies.items() if cohort_of[study.manifest.patient_id] in spec.withheld
-    }
-    for study_id, study in studies.items():
-        patient = study.manifest.patient_id
-        folder = out / "studies" / renamed[study_id]
-        _write_study(study, folder, patients[patient], cohort_of[patient], masks=study_id not in withheld_ids)
-    answered, questions = questions, without_answers(questions, withheld_ids)
+    ids = _NewIds.draw(spec, studies)
+    withheld = {name for name, cohort in ids.cohorts.items() if cohort in spec.withheld}
+    for name, study in studies.items():
+        _write_study(study, out / "studies" / ids.studies[name], ids, masks=name not in withheld)
     facts = described(spec, catalogue, str(uuid.uuid4()))
-    lines = [_line(row, renamed, studies, patients) | {"canary": facts["canary"]} for row in questions]
+    lines = [ids.line(row) | {"canary": facts["canary"]} for row in without_answers(rows, withheld)]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
     write_lines(out / "questions.jsonl", lines)
     if Path(spec.protocol).is_dir():
@@ -99,27 +128,34 @@ def _write(
     facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
     write_tables(out, contents, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
-    if spec.links is not None:
-        write_lines(spec.links, [_link(studies[name], renamed[name], patients) for name in ordered])
-    index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
-    disk.write_text(out / INDEX, json.dumps({**facts, "files": index}, indent=1) + "\n")
+    if spec.links is not None:  # which study and patient a new id stands for
+        links = [
+            {
+                "id": new,
+                "study": old,
+                "patient": studies[old].manifest.patient_id,
+                "patient_id": ids.patients[old],
+            }
+            for old, new in ids.studies.items()
+        ]
+        write_lines(spec.links, links)
+    disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     if spec.answers is not None:
-        release_name = {"name": spec.name, "number": spec.number, "sha256": sha256_of(out / INDEX)}
-        rows = (row for row in answered if row.question.study_id in withheld_ids)
-        lines = [_line(row, renamed, studies, patients) for row in rows]
-        of_study = {
-            renamed[name]: patients[studies[name].manifest.patient_id] for name in sorted(withheld_ids)
-        }
-        write_answers(spec.answers, release_name, catalogue, of_study, lines)
+        release_name = ReleaseName(name=spec.name, number=spec.number, sha256=sha256_of(out / INDEX))
+        lines = [ids.line(row) for row in rows if row.question.study_id in withheld]
+        patients = {ids.studies[old]: ids.patients[old] for old in sorted(withheld)}
+        write_answers(spec.answers, release_name, catalogue, patients, lines)
     return facts
 
 
-def _write_study(study: Study, folder: Path, patient: str, cohort: str, *, masks: bool) -> None:
+def _write_study(study: Study, folder: Path, ids: _NewIds, *, masks: bool) -> None:
     """Write a study under new ids: its manifest without report id, and files without free text.
 
     Masks tell answers, so they are left out where answers are withheld.
     """
-    manifest = kept_manifest(study) | {"study_id": folder.name, "patient_id": patient, "cohort": [cohort]}
+    old = study.study_id
+    new = {"study_id": folder.name, "patient_id": ids.patients[old], "cohort": [ids.cohorts[old]]}
+    manifest = kept_manifest(study) | new
     for entry, volume in zip(manifest["volumes"], study.manifest.volumes, strict=True):
         entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
         if not masks:
@@ -135,13 +171,6 @@ def _copy(source: Path, folder: Path, name: str) -> tuple[str, str]:
     path = folder / f"{name}{'.nii.gz' if source.name.endswith('.gz') else '.nii'}"
     disk.write_draft(path, copy_of(source))
     return path.name, sha256_of(path)
-
-
-def digests(folder: Path) -> Iterable[tuple[str, int, str]]:
-    """Yield name, size and SHA-256 of every file of a release except its index, sorted by name."""
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.relative_to(folder).as_posix() != INDEX:
-            yield path.relative_to(folder).as_posix(), path.stat().st_size, sha256_of(path)
 
 
 def _released_questions(spec: Release, catalogue: Catalogue) -> list[GivenQuestion]:
@@ -170,21 +199,16 @@ def _released_questions(spec: Release, catalogue: Catalogue) -> list[GivenQuesti
     return chosen
 
 
-def _studies(spec: Release, study_ids: Iterable[str]) -> dict[str, Study]:
+def _studies(spec: Release, study_ids: set[str]) -> dict[str, Study]:
     """Return the studies of the questions, by id; other studies are left out."""
-    chosen: dict[str, Study] = {}
-    for path in sorted(spec.studies.glob(f"*/{MANIFEST_NAME}")):
-        study = read_study(path.parent)
-        if study.study_id in chosen:
-            raise InputError(f"{path.parent.name}: study_id {study.study_id} stands twice; rename one study")
-        chosen[study.study_id] = study
-    if missing := sorted(set(study_ids) - chosen.keys()):
+    studies = read_studies(spec.studies, "studies")
+    if missing := sorted(study_ids - studies.keys()):
         raise InputError(
             f"studies={spec.studies}: {len(missing)} studies of questions are not there, e.g. {missing[0]}"
         )
-    if n_missing := len(chosen) - len(set(study_ids)):
-        say(f"{n_missing} studies without a question are left out")
-    return {name: chosen[name] for name in sorted(set(study_ids))}
+    if n_others := len(studies) - len(study_ids):
+        say(f"{n_others} studies without a question are left out")
+    return {name: studies[name] for name in sorted(study_ids)}
 
 
 def _cohorts(
@@ -205,25 +229,3 @@ def _cohorts(
 
 def _digest(secret: str, name: str) -> str:
     return sha256(f"{secret}|{name}".encode()).hexdigest()
-
-
-def _link(study: Study, renamed: str, patients: Mapping[str, str]) -> Record:
-    """Return the line of the links file: which study and patient a new id stands for."""
-    patient = study.manifest.patient_id
-    return {"id": renamed, "study": study.study_id, "patient": patient, "patient_id": patients[patient]}
-
-
-def _line(
-    question: GivenQuestion,
-    renamed: Mapping[str, str],
-    studies: Mapping[str, Study],
-    patients: Mapping[str, str],
-) -> Record:
-    """Return a question under new ids, without its evidence and verifiers' names."""
-    study = question.question.study_id
-    record = kept_question(question, "questions")
-    if "study" in record:
-        return record | {"study": renamed[study]}
-    patient = patients[studies[study].manifest.patient_id]
-    qa_id = f"{renamed[study]}:{question.question.subtask}"
-    return record | {"qa_id": qa_id, "study_id": renamed[study], "patient_id": patient}

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from cardiolens.base import disk
 from cardiolens.curation.release.facts import Contents
-from cardiolens.curation.release.shown_frames import ShownFrames, shown_frames
+from cardiolens.curation.release.shown_frames import Row, shown_frames
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import Question
 from cardiolens.study.manifest import Study
@@ -53,6 +53,10 @@ _SHOWN: tuple[tuple[str, pa.DataType, str], ...] = (
     ("prompt", pa.string(), "the user message; <image> stands in the place of each frame"),
     ("skipped", pa.string(), "why no frame can be shown; null of all others"),
 )
+_OF_QUESTION = (  # columns that are as in the file of questions
+    *("qa_id", "study_id", "subtask", "tier", "sequence", "answer_type", "question", "origin", "verified"),
+    "protocol",
+)
 _DICTIONARY = 1 << 30  # bytes up to which a row group stores equal pictures once
 
 
@@ -69,9 +73,6 @@ def description_of(column: pa.Field) -> str:
     return str(column.metadata[b"description"].decode())
 
 
-Row = dict[str, Any]
-
-
 def write_tables(release: Path, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
     """Write the tables of all cohorts of a release."""
     for cohort in held.cohorts:
@@ -83,13 +84,13 @@ def rows_by_study(
     cohort: str, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool
 ) -> Iterator[list[Row]]:
     """Yield the rows of a cohort study by study, both in order, each study's by subtask."""
-    ordered = sorted(held.cohorts[cohort], key=lambda one: (one.study_id, one.subtask))
-    for study_id, group in groupby(ordered, key=lambda one: one.study_id):
-        study, asked = held.studies[study_id], list(group)
-        shown = shown_frames(study, asked, catalogue) if frames else {}
+    ordered = sorted(held.cohorts[cohort], key=lambda question: (question.study_id, question.subtask))
+    for study_id, group in groupby(ordered, key=lambda question: question.study_id):
+        study, questions = held.studies[study_id], list(group)
+        frames_of = shown_frames(study, questions, catalogue) if frames else {}
         yield [
-            _row(one, cohort, study, catalogue, canary) | (_pictures(shown[one.qa_id]) if frames else {})
-            for one in asked
+            _row(question, cohort, study, catalogue, canary) | frames_of.get(question.qa_id, {})
+            for question in questions
         ]
 
 
@@ -124,34 +125,15 @@ def _row(question: Question, cohort: str, study: Study, catalogue: Catalogue, ca
     keys = {option.key for option in question.options}
     reference = question.reference
     return {
-        "qa_id": question.qa_id,
-        "study_id": question.study_id,
+        **{name: getattr(question, name) for name in _OF_QUESTION},
         "patient_id": study.manifest.patient_id,
         "cohort": cohort,
-        "subtask": question.subtask,
-        "tier": question.tier,
-        "sequence": question.sequence,
-        "answer_type": question.answer_type,
-        "question": question.question,
         "options": [option.model_dump() for option in question.options],
         "exclusive": [key for key in catalogue[question.subtask].exclusive if key in keys],
         "answer": None if question.withheld or reference is not None else question.answer,
         "reference": None if reference is None else reference.model_dump_json(),
-        "origin": question.origin,
-        "verified": question.verified,
-        "protocol": question.protocol,
         "volumes": [f"studies/{study.study_id}/{volume.path}" for volume in study.manifest.volumes],
         "canary": canary,
-    }
-
-
-def _pictures(frames_of: ShownFrames) -> Row:
-    return {
-        "frames": [{"bytes": content, "path": name} for name, content in frames_of.pictures],
-        "captions": frames_of.captions,
-        "system": frames_of.system,
-        "prompt": frames_of.prompt,
-        "skipped": frames_of.skipped,
     }
 
 

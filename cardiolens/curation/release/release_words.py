@@ -21,13 +21,6 @@ def _shares(value: object) -> object:
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,39}$")]
 
 
-class Hashes(Spec):
-    """The words that write the hashes of studies."""
-
-    hashes: GivenPath  # a folder of studies
-    out: GivenPath  # a file to be written
-
-
 class Release(Spec):
     """The words of a release."""
 
@@ -45,7 +38,7 @@ class Release(Spec):
     withheld: Annotated[tuple[Name, ...], Listed] = ()  # cohorts whose answers stay here
     answers: GivenPath | None = None  # a file to be written with these answers, for the owner alone
     protocol: str = "openprotocol-1"
-    known: Annotated[tuple[GivenPath, ...], Listed] = ()  # lists of hashes of public sets
+    known: Annotated[tuple[GivenPath, ...], Listed] = ()  # folders of studies of public sets
     # digest of duplicates that are as they should be
     duplicates: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
     # digest of texts that a person found to name nobody

@@ -17,32 +17,34 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question, checked_questions, questions_table
 
-SCHEMA = "answers-1"
 Record = dict[str, Any]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+_TEXT = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-class ReleaseName(Spec):
-    """Which release a file is of."""
+class Strict(Spec):
+    """A record of a file, whose values are taken as they stand."""
 
     model_config = ConfigDict(strict=True)
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
-    number: Annotated[str, Field(min_length=1, max_length=64)]
+
+class ReleaseName(Strict):
+    """Which release a file is of."""
+
+    name: _TEXT
+    number: _TEXT
     sha256: Digest  # of its index, release.json
 
 
-class _AnswersFile(Spec):
+class _AnswersFile(Strict):
     """The content of an owner's file."""
-
-    model_config = ConfigDict(strict=True)
 
     schema_: Literal["answers-1"] = Field(alias="schema")
     release: ReleaseName
     protocol: str
     catalogue_sha256: Digest
-    patients: dict[str, str]  # new id of the patient by new id of the study
-    questions: list[dict[str, Any]]  # lines of questions.jsonl with answer or reference
+    patients: Mapping[str, str]  # new id of the patient by new id of the study
+    questions: Sequence[Record]  # lines of questions.jsonl with answer or reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +67,11 @@ def without_answers(questions: Iterable[GivenQuestion], studies: Collection[str]
 
 
 def _without_answer(row: GivenQuestion) -> GivenQuestion:
-    dropped = {"answer", "reference", "evidence", "evidence_slices", "verification"}
     status = {name: value for name, value in row.question.verification.items() if name == "status"}
-    record: Record = {name: value for name, value in row.record.items() if name not in dropped}
-    record |= {"withheld": True} | ({"verification": status} if status else {})
-    changes: Record = {
-        "answer": [],
-        "reference": None,
-        "evidence": [],
-        "evidence_slices": [],
-        "withheld": True,
-        "verification": status,
-    }
+    empty: Record = {"answer": [], "reference": None, "evidence": [], "evidence_slices": []}
+    public = {name: value for name, value in row.record.items() if name not in {*empty, "verification"}}
+    record = public | {"withheld": True} | ({"verification": status} if status else {})
+    changes = empty | {"withheld": True, "verification": status}
     return replace(row, record=record, question=row.question.model_copy(update=changes))
 
 
@@ -91,23 +86,23 @@ def check_answers_word(path: Path) -> None:
 
 def write_answers(
     path: Path,
-    release: Mapping[str, str],
+    release: ReleaseName,
     catalogue: Catalogue,
     patients: Mapping[str, str],
     lines: Sequence[Record],
 ) -> None:
     """Write the owner's file, new and for its owner alone; InputError if it exists.
 
-    `release` has name, number and digest; `lines` are the withheld questions under new ids, with answers.
+    `lines` are the withheld questions under new ids, with answers.
     """
-    content = {
-        "schema": SCHEMA,
-        "release": release,
-        "protocol": catalogue.protocol,
-        "catalogue_sha256": catalogue.sha256,
-        "patients": patients,
-        "questions": lines,
-    }
+    content = _AnswersFile(
+        schema="answers-1",
+        release=release,
+        protocol=catalogue.protocol,
+        catalogue_sha256=catalogue.sha256,
+        patients=patients,
+        questions=lines,
+    ).model_dump(by_alias=True)
     disk.make_folder(path.parent)
     try:
         disk.create(path, f"{json.dumps(content, ensure_ascii=False)}\n".encode())
@@ -139,9 +134,8 @@ def read_answers(path: Path, protocol: str | None = None) -> Answers:
     patients = [content.patients[study] for study in table["study_id"].to_pylist()]
     place = table.schema.get_field_index("patient_id")
     table = table.set_column(place, table.schema.field(place), pa.array(patients, pa.string()))
-    return Answers(
-        content.release, catalogue, protocol, {row.question.qa_id: row.question for row in rows}, table
-    )
+    questions = {row.question.qa_id: row.question for row in rows}
+    return Answers(content.release, catalogue, protocol, questions, table)
 
 
 def _content(path: Path) -> _AnswersFile:

@@ -7,11 +7,9 @@ import numpy as np
 
 from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating
 from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
-from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
-
-RESAMPLES, SEED = 2000, 2026
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +45,6 @@ def _score(
     numbers, places = np.unique([discussion.case for discussion, _ in judged], return_inverse=True)
     totals: Floats = np.zeros((len(numbers), 2))
     np.add.at(totals, places, np.column_stack([sums, counts]).reshape(-1, 2))
-    several = len(numbers) > 1
-    resampled = resampling_weights(len(numbers), RESAMPLES if several else 0, SEED) @ totals
-    interval = percentile(
-        ratio(resampled[:, 0], resampled[:, 1]), patients=len(numbers) if several else np.inf
-    )
+    resampled = cluster_weights(len(numbers)) @ totals
+    interval = cluster_interval(ratio(resampled[:, 0], resampled[:, 1]), len(numbers))
     return DiscussionScore(label, len(numbers), sum(counts), interval)

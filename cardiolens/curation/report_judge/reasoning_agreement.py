@@ -8,11 +8,10 @@ import numpy as np
 
 from cardiolens.benchmarks.judges.reasoning import Reasoning
 from cardiolens.benchmarks.judges.step_verdict import ERRORS, StepVerdict
-from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio, weighted_agreement
 
-RESAMPLES, SEED = 2000, 2026
 JudgedSteps = tuple[StepVerdict, ...] | None
 
 _DIFFERENT = 1.0 - np.eye(2)
@@ -62,7 +61,7 @@ def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[JudgedSteps]
 
 def _agreement(label: str, said: Sequence[tuple[int, bool | None, bool | None]]) -> LabelAgreement:
     places = {case: place for place, case in enumerate(sorted({case for case, _, _ in said}))}
-    weights = resampling_weights(len(places), RESAMPLES if len(places) > 1 else 0, SEED)
+    weights = cluster_weights(len(places))
     table = np.zeros((len(places), 2, 2))  # case, others, judge
     for case, given, judge in said:
         table[places[case], int(bool(given)), int(bool(judge))] += 1
@@ -75,9 +74,9 @@ def _agreement(label: str, said: Sequence[tuple[int, bool | None, bool | None]])
         n_cases=len(places),
         n_given=int(total[1].sum()),
         n_judge=int(total[:, 1].sum()),
-        accuracy=_interval(shares, places),
-        mcc=_interval(_mcc(counts), places),
-        kappa=_interval(weighted_agreement(counts, _DIFFERENT), places),
+        accuracy=cluster_interval(shares, len(places)),
+        mcc=cluster_interval(_mcc(counts), len(places)),
+        kappa=cluster_interval(weighted_agreement(counts, _DIFFERENT), len(places)),
     )
 
 
@@ -87,7 +86,3 @@ def _mcc(counts: Floats) -> Floats:
     rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
     spread = np.sqrt(rows[..., 0] * rows[..., 1] * columns[..., 0] * columns[..., 1])
     return ratio(no_no * yes_yes - no_yes * yes_no, spread)
-
-
-def _interval(values: Floats, places: dict[int, int]) -> Interval:
-    return percentile(values, patients=len(places) if len(places) > 1 else np.inf)

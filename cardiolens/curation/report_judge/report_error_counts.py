@@ -19,11 +19,12 @@ from cardiolens.curation.report_judge.report_errors import (
     JudgedReport,
     ReportError,
     ReportPair,
+    fault_of,
 )
 from cardiolens.curation.report_judge.second_reading import texts_of
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm
-from cardiolens.score.statistics.paired import kendall
+from cardiolens.score.statistics.hypothesis_tests import kendall
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
 from cardiolens.score.verdicts.report_verdict import texts
 from cardiolens.storage import schemas, tables
@@ -115,25 +116,14 @@ def read_people(path: Path, reports: Sequence[RunReport]) -> dict[Place, Errors]
             )
         if place in by_place:
             raise InputError(f"{where}: is the second line on this report; join the two")
-        by_place[place] = tuple(_error(where, error, findings[place]) for error in _listed(where, entry))
+        errors = entry.get("errors")
+        if not isinstance(errors, list):
+            raise InputError(f"{where}: errors is {errors!r}; expected a list, empty if there is none")
+        for error in errors:
+            if fault := fault_of(error, findings[place]):
+                raise InputError(f"{where}: {fault}")
+        by_place[place] = tuple(ReportError(**error) for error in errors)
     return by_place
-
-
-def _listed(where: str, entry: Mapping[str, Any]) -> list[Any]:
-    errors = entry.get("errors")
-    if not isinstance(errors, list):
-        raise InputError(f"{where}: errors is {errors!r}; expected a list, empty if there is none")
-    return errors
-
-
-def _error(where: str, error: Any, findings: Sequence[str]) -> ReportError:
-    legal = {"finding": findings, "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
-    if not isinstance(error, dict) or error.keys() != legal.keys():
-        raise InputError(f"{where}: an error is {error!r}; expected finding, type and weight")
-    for name, values in legal.items():
-        if error[name] not in values:
-            raise InputError(f"{where}: {name} is {error[name]!r}; choose of {', '.join(values)}")
-    return ReportError(error["finding"], error["type"], error["weight"])
 
 
 def _names(errors: Iterable[ReportError]) -> ErrorNames:
@@ -164,7 +154,7 @@ def _with_entities(usable: Sequence[tuple[RunReport, JudgedReport]]) -> dict[str
     tau = float("nan")
     if len(rows) > 1:
         errors, f1 = np.asarray(rows, float).T
-        tau = kendall(errors, f1).statistic
+        tau, _ = kendall(errors, f1)
     return {"reports": len(rows), "tau_b": None if np.isnan(tau) else tau}
 
 

@@ -6,16 +6,16 @@ and CRIMSON (Baharoon et al. 2026), which are about radiographs of the chest; th
 weights here are ours, of the heart.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cardiolens.base.digest import digest_of
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.asking.ask_texts import execute_plan, plan_texts, replies_of
+from cardiolens.curation.asking.ask_texts import ask
 from cardiolens.protocol.prompts.text_request import TextRequest
 
 TYPES: Mapping[str, str] = {
@@ -104,23 +104,18 @@ def judge_reports(sweep: SweepSpec, pairs: Sequence[ReportPair]) -> list[JudgedR
 
     Equal pairs are asked about once.
     """
-    distinct = {pair: requests_on(pair) for pair in pairs}
-    planned = plan_texts(sweep, list(distinct.values()))
-    execute_plan(planned)
-    replies = iter(replies_of(planned, [request for both in distinct.values() for request in both]))
-    by_pair: dict[ReportPair, JudgedReport | None] = {}
-    for pair in distinct:
+    replies = iter(ask(sweep, [request for pair in pairs for request in requests_on(pair)]))
+    judged = []
+    for pair in pairs:
         first, second = (errors_of(next(replies), pair) for _ in ORDERS)
-        by_pair[pair] = None if first is None or second is None else JudgedReport.of(first, second)
-    return [by_pair[pair] for pair in pairs]
+        judged.append(None if first is None or second is None else JudgedReport.of(first, second))
+    return judged
 
 
 def requests_on(pair: ReportPair) -> list[TextRequest]:
     """The two requests about a report: the reference first, and the report first."""
     fence = fenced({"reference": pair.reference, "report": pair.report})
-    number = hashlib.sha256(json.dumps([pair.reference, pair.report, pair.findings]).encode()).hexdigest()[
-        :24
-    ]
+    number = digest_of([pair.reference, pair.report, pair.findings])[:24]
     findings = (*pair.findings, OTHER_FINDING)
     schema = json.dumps(_schema(findings))
     requests = []
@@ -148,17 +143,23 @@ def errors_of(reply: str | None, pair: ReportPair) -> Errors | None:
     entries = tree.get("errors") if isinstance(tree, dict) and tree.keys() == {"errors"} else None
     if not isinstance(entries, list) or len(entries) > MOST:
         return None
-    legal = {"finding": (*pair.findings, OTHER_FINDING), "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
-    for entry in entries:
-        if not isinstance(entry, dict) or entry.keys() != legal.keys():
-            return None
-        if any(entry[name] not in values for name, values in legal.items()):
-            return None
+    if any(fault_of(entry, (*pair.findings, OTHER_FINDING)) for entry in entries):
+        return None
     heaviest: dict[tuple[str, str], ReportError] = {}
-    for error in (ReportError(entry["finding"], entry["type"], entry["weight"]) for entry in entries):
-        earlier = heaviest.setdefault(error[:2], error)
-        heaviest[error[:2]] = max(earlier, error, key=_heaviness)
+    for error in sorted((ReportError(**entry) for entry in entries), key=_heaviness):
+        heaviest[error[:2]] = error
     return tuple(heaviest.values())
+
+
+def fault_of(entry: object, findings: Sequence[str]) -> str:
+    """Return what is wrong with an error as JSON has it; an empty string if nothing is."""
+    legal = {"finding": findings, "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
+    if not isinstance(entry, dict) or entry.keys() != legal.keys():
+        return f"an error is {entry!r}; expected finding, type and weight"
+    for name, values in legal.items():
+        if entry[name] not in values:
+            return f"{name} is {entry[name]!r}; choose of {', '.join(values)}"
+    return ""
 
 
 def _heaviness(error: ReportError) -> int:

@@ -20,10 +20,10 @@ from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts
 from cardiolens.report_text.extract import Entity, settled
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
+from cardiolens.score.statistics.arm_statistics import arm_statistics
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.resampling import Resampling
-from cardiolens.score.statistics.rows import as_row
+from cardiolens.score.statistics.statistic import Resampling, as_row
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report_verdict import texts
@@ -119,7 +119,7 @@ def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[st
     sampling = Resampling(weights, statistics.min_n, statistics.seed)
     key = (METRIC, SCOPE)
     return {
-        arm: as_row(key, sampling.statistics(answers)[key], sampling.method)
+        arm: as_row(key, arm_statistics(answers, sampling)[key], sampling.method)
         for arm, answers in arm_answers.judged.items()
     }
 

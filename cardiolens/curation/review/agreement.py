@@ -7,27 +7,23 @@ with expectations within each subtask. A single table of all answers would under
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from cardiolens.curation.review.ledger import Line
 from cardiolens.curation.review.queue import Outcome
 from cardiolens.curation.review.review_items import Item
-from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.hypothesis_tests import wilson
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 
-RESAMPLES, SEED = 2000, 2026
 KAPPA, ACCEPTED, ACCEPTED_LOW = 0.80, 0.95, 0.90
 FEWEST = 35  # items of a batch: with fewer, the lower bound stays below 90 % even if all are accepted
-ALL = "all"
 
 # `small`: all criteria are met that so few items can meet; it counts, and is called what it is.
 Decision = Literal["open", "pass", "small", "fail"]
-_LOW = f"lower bound of accepted below {ACCEPTED_LOW:.0%}"
-Tables = Mapping[str, Floats]  # by subtask: (patient, category, category)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,50 +52,45 @@ class Agreement:
     why: tuple[str, ...] = ()
 
 
-def agreements(
-    items: Collection[Item], outcome_of: Callable[[Item], Outcome]
-) -> tuple[list[Agreement], list[Agreement]]:
-    """Return agreement by batch, which decides, and by subtask, which shows where readers differ."""
-    batches: dict[str, list[Item]] = defaultdict(list)
-    subtasks: dict[str, list[Item]] = defaultdict(list)
-    outcomes = {item.digest: outcome_of(item) for item in items}
-    for item in items:
-        batches[item.batch].append(item)
-        subtasks[item.subtask.id].append(item)
-    return (
-        [_agreement(name, batch_pairs, outcomes) for name, batch_pairs in batches.items()],
-        [_agreement(name, subtask_pairs, outcomes) for name, subtask_pairs in subtasks.items()],
-    )
+class Agreements(NamedTuple):
+    """Agreement by batch, which decides, by subtask, and by who drafted the questions."""
+
+    batches: list[Agreement]
+    subtasks: list[Agreement]
+    marks: list[Agreement]
 
 
-def agreements_by_mark(items: Collection[Item], outcome_of: Callable[[Item], Outcome]) -> list[Agreement]:
-    """Return agreement by who drafted the questions, which shows how many of each mark are wrong."""
-    marks: dict[str, list[Item]] = defaultdict(list)
-    for item in items:
-        if mark := item.question.verification.get("drafted_by"):
-            marks[f"drafted by {mark}"].append(item)
-    outcomes = {item.digest: outcome_of(item) for item in items}
-    return [_agreement(name, of_mark, outcomes) for name, of_mark in sorted(marks.items())]
+def agreements(items: Collection[Item], outcomes: Mapping[str, Outcome]) -> Agreements:
+    """Return agreement on items, from their outcomes by digest."""
+
+    def by(name_of: Callable[[Item], str]) -> list[Agreement]:
+        groups: dict[str, list[Item]] = defaultdict(list)
+        for item in items:
+            groups[name_of(item)].append(item)
+        return [_agreement(name, group, outcomes) for name, group in groups.items() if name]
+
+    marks = sorted(by(_mark), key=lambda row: row.name)
+    return Agreements(by(lambda item: item.batch), by(lambda item: item.subtask.id), marks)
+
+
+def _mark(item: Item) -> str:
+    mark = item.question.verification.get("drafted_by")
+    return f"drafted by {mark}" if mark else ""
 
 
 def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]) -> Agreement:
-    pairs = [pair_of(item, outcomes[item.digest].firsts) for item in items]
-    both = [pair for pair in pairs if pair is not None]
-    finals = [outcomes[item.digest].final for item in items]
-    settled = [line for line in finals if line is not None]
+    pairs = [pair for item in items if (pair := _pair(item, outcomes[item.digest].firsts)) is not None]
+    settled = [final for item in items if (final := outcomes[item.digest].final) is not None]
     n_accepted = sum(line.verdict == "accept" for line in settled)
-    kappa, ac1 = intervals(both)
+    kappa, ac1 = intervals(pairs)
     accepted = wilson(n_accepted, len(settled))
-    why = _failures(kappa, accepted, both) if len(settled) == len(items) else ()
-    decision: Decision = "open" if len(settled) < len(items) else "fail" if why else "pass"
-    if decision == "fail" and len(items) < FEWEST and ac1.value >= KAPPA and accepted.value >= ACCEPTED:
-        decision, why = "small", _small(len(items), accepted, kappa)
+    decision, why = ("open", ()) if len(settled) < len(items) else _decision(pairs, kappa, ac1, accepted)
     return Agreement(
         name=name,
         n_items=len(items),
         n_settled=len(settled),
-        n_pairs=len(both),
-        n_patients=len({pair.patient for pair in both}),
+        n_pairs=len(pairs),
+        n_patients=len({pair.patient for pair in pairs}),
         n_accepted=n_accepted,
         kappa=kappa,
         ac1=ac1,
@@ -109,64 +100,80 @@ def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]
     )
 
 
-def _failures(kappa: Interval, accepted: Interval, pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """Return the failed criteria of a batch. If kappa is undefined, only a difference in answers fails it."""
+def _decision(
+    pairs: Sequence[Pair], kappa: Interval, ac1: Interval, accepted: Interval
+) -> tuple[Decision, tuple[str, ...]]:
+    """Return the decision on a settled batch, and the failed criteria, or what a small batch shows.
+
+    If kappa is undefined, only a difference in answers fails it. In a small batch AC1 stands for kappa, which
+    a single difference moves by tenths.
+    """
     differ = any(pair.answers[0] != pair.answers[1] for pair in pairs)
     rules = (
-        (not kappa.value >= KAPPA if not np.isnan(kappa.value) else differ, f"kappa below {KAPPA:.2f}"),
+        (differ if np.isnan(kappa.value) else kappa.value < KAPPA, f"kappa below {KAPPA:.2f}"),
         (accepted.value < ACCEPTED, f"accepted below {ACCEPTED:.0%}"),
-        (accepted.low < ACCEPTED_LOW, _LOW),
+        (accepted.low < ACCEPTED_LOW, f"lower bound of accepted below {ACCEPTED_LOW:.0%}"),
     )
-    return tuple(words for wrong, words in rules if wrong)
+    why = tuple(words for wrong, words in rules if wrong)
+    if not why:
+        return "pass", ()
+    if len(pairs) >= FEWEST or ac1.value < KAPPA or accepted.value < ACCEPTED:
+        return "fail", why
+    summary: tuple[str, ...] = (
+        f"{len(pairs)} questions show only that {accepted.low:.0%} would be accepted",
+    )
+    if kappa.value < KAPPA:
+        summary += (f"AC1 stands for kappa, which is below {KAPPA:.2f}",)
+    return "small", summary
 
 
-def _small(n_items: int, accepted: Interval, kappa: Interval) -> tuple[str, ...]:
-    """Return what a small batch shows; AC1 stands for kappa, which a single difference moves by tenths."""
-    reasons = (f"{n_items} questions show only that {accepted.low:.0%} would be accepted",)
-    return (*reasons, f"AC1 stands for kappa, which is below {KAPPA:.2f}") if kappa.value < KAPPA else reasons
-
-
-def pair_of(item: Item, firsts: Sequence[Line]) -> Pair | None:
+def _pair(item: Item, firsts: Sequence[Line]) -> Pair | None:
     """Return the pair of an item, or None before two readers decided."""
     if len(firsts) < 2:
         return None
-    first, second = firsts
-    return Pair(item.patient, item.subtask.id, (_answer(item, first), _answer(item, second)))
+    first, second = (answer_of(item, line) for line in firsts)
+    return Pair(item.patient, item.subtask.id, (first, second))
 
 
-def _answer(item: Item, line: Line) -> tuple[str, ...]:
+def answer_of(item: Item, line: Line) -> tuple[str, ...]:
+    """Return the answer of a decision."""
     return item.proposal if line.verdict == "accept" else line.answer
 
 
 def intervals(pairs: Sequence[Pair]) -> tuple[Interval, Interval]:
     """Return kappa and Gwet's AC1, pooled over subtasks, with bootstrap intervals by patient."""
-    patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
-    weights = resampling_weights(len(patients), RESAMPLES if len(patients) > 1 else 0, SEED)
-    observed, by_margins, by_shares = (np.zeros(len(weights)) for _ in range(3))
-    for table in _tables(pairs, patients).values():
-        counts: Floats = np.einsum("rp,pij->rij", weights, table)
-        parts = _disagreement(counts)
+    patients, weights = resampled(pairs)
+    observed, by_margins, by_shares = np.zeros((3, len(weights)))
+    for table in _tables(pairs, patients):
+        parts = _disagreement(np.einsum("rp,pij->rij", weights, table))
         observed, by_margins, by_shares = observed + parts[0], by_margins + parts[1], by_shares + parts[2]
-    n = float(len(patients)) if len(patients) > 1 else np.inf
     return (
-        percentile(1 - ratio(observed, by_margins), patients=n),
-        percentile(1 - ratio(observed, by_shares), patients=n),
+        cluster_interval(1 - ratio(observed, by_margins), len(patients)),
+        cluster_interval(1 - ratio(observed, by_shares), len(patients)),
     )
 
 
-def _tables(pairs: Sequence[Pair], patients: Mapping[str, int]) -> Tables:
+def resampled(pairs: Sequence[Pair]) -> tuple[Mapping[str, int], Floats]:
+    """Return the place of each patient, and how often each resample draws them; of one patient none."""
+    patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
+    return patients, cluster_weights(len(patients))
+
+
+def _tables(pairs: Sequence[Pair], patients: Mapping[str, int]) -> list[Floats]:
+    """Return the table of each subtask: (patient, category, category)."""
     by_subtask: dict[str, list[Pair]] = defaultdict(list)
     for pair in pairs:
         by_subtask[pair.subtask].append(pair)
-    tables = {}
-    for subtask, subtask_pairs in by_subtask.items():
-        labels = dict.fromkeys(answer for pair in subtask_pairs for answer in pair.answers)
-        place_of = {label: place for place, label in enumerate(labels)}
+    tables = []
+    for of_subtask in by_subtask.values():
+        place_of: dict[Hashable, int] = {}
+        for answer in (answer for pair in of_subtask for answer in pair.answers):
+            place_of.setdefault(answer, len(place_of))
         table = np.zeros((len(patients), len(place_of), len(place_of)))
-        for pair in subtask_pairs:
+        for pair in of_subtask:
             first, second = pair.answers
             table[patients[pair.patient], place_of[first], place_of[second]] += 1
-        tables[subtask] = table
+        tables.append(table)
     return tables
 
 

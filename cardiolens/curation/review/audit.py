@@ -1,15 +1,14 @@
-"""Audit of replies: a person reads a sample of them, without model, rules' reading and true answer.
+"""Audit of replies: a person reads a sample of them on the page of review, without model, reading or answer.
 
-Every reading is on disk before it is answered; of several on one reply the last counts.
+Misreading rates of the models follow, and what they could do to differences and to the order of models.
 """
 
 import json
-import threading
+import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
-from http import HTTPStatus
-from pathlib import Path
+from dataclasses import asdict, replace
+from itertools import pairwise
 from typing import Any
 
 from pydantic import Field
@@ -17,13 +16,16 @@ from pydantic import Field
 from cardiolens.base import disk
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError
-from cardiolens.config.base import Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.curation.review.audit_report import Readings, audit_report, lines
+from cardiolens.curation.review.desk import Blinding, Desk
+from cardiolens.curation.review.ledger import Ledger, Reviews, read_ledger
+from cardiolens.curation.review.people import People, Person
+from cardiolens.curation.review.queue import Queue
 from cardiolens.curation.review.replies import (
     SAMPLE,
     Place,
     ReplyView,
+    Row,
     Sample,
     draw,
     judged_choices,
@@ -31,180 +33,85 @@ from cardiolens.curation.review.replies import (
     read_sample,
     shown_replies,
 )
-from cardiolens.show.local_server import (
-    LocalServer,
-    Reply,
-    Request,
-    Site,
-    json_reply,
-    number_of,
-    read_body,
-    refusal,
-    text_reply,
-)
+from cardiolens.curation.review.review_items import Item, Items
+from cardiolens.curation.review.review_pictures import Pictures
+from cardiolens.curation.review.review_server import serve_desk
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import Question
+from cardiolens.score.statistics.misreading import Stratum, misreading, shift
 from cardiolens.show.notebook.run import FinishedRun, read_run
-from cardiolens.show.page.page_rendering import asset, templates
-from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import RunWord
 
 LEDGER = "audit.jsonl"
-SCHEMA = "audit-reading-1"
+AUDITOR = "auditor"
 PORT = 8433
 REPLIES = 200  # of each model
+Readings = dict[Place, tuple[str, ...]]  # option keys; none: no answer
 
 
 class Audit(RunWord):
-    """Options of the page."""
+    """Options of an audit."""
 
     replies: int = Field(REPLIES, ge=20)
     port: int = Field(PORT, ge=0, le=65535)
-
-
-class Line(Spec):
-    """What a person read in one reply: keys of options; none: no answer."""
-
-    arm_id: str
-    qa_id: str
-    keys: tuple[str, ...] = ()
-
-
-class _Reading(Spec):
-    """What the page sends: displayed letters that a person read in the reply of a number."""
-
-    number: int = Field(ge=0)
-    letters: list[str] = Field(max_length=26)
-
-
-def read_readings(path: Path) -> Readings:
-    """Return readings by the place of their reply; InputError for a line that is none."""
-    if not path.exists():
-        return {}
-    stored = read_decision_lines(path, Line, SCHEMA, name=str(path))
-    return {(line.arm_id, line.qa_id): line.keys for _, line in stored}
-
-
-@dataclass
-class AuditDesk:
-    """A sample, its replies, and what was read in them, in a file that only grows."""
-
-    sample: Sample
-    views: Mapping[Place, ReplyView]
-    path: Path
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __post_init__(self) -> None:
-        """Open the ledger; InputError if another page writes to it, or for a line that is no reading."""
-        self._log: DecisionLog[Line] = DecisionLog(
-            self.path, SCHEMA, name=str(self.path), writer="audit page"
-        )
-        try:
-            self.readings = read_readings(self.path)
-            self._log.mend()
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        self._log.close()
-
-    def state(self, number: int | None = None) -> dict[str, Any]:
-        """Return the reply of a number, by default the first that nobody read yet, and how many are read."""
-        with self.lock:
-            places = [sampled.place for sampled in self.sample.replies]
-            unread = (at for at, place in enumerate(places) if place not in self.readings)
-            number = next(unread, len(places)) if number is None else number
-            n_read = sum(place in self.readings for place in places)
-            state: dict[str, Any] = {"number": number, "of": len(places), "read": n_read}
-            return state | (self._item(places[number]) if 0 <= number < len(places) else {})
-
-    def _item(self, place: Place) -> dict[str, Any]:
-        view, keys = self.views[place], self.readings.get(place)
-        letters = {key: letter for letter, key in view.key_of.items()}
-        return {
-            "question": view.question,
-            "options": [[letters[key], text] for key, text in view.options],
-            "several": view.several,
-            "reply": view.reply,
-            "cut": view.cut,
-            "chosen": None if keys is None else [letters[key] for key in keys],
-        }
-
-    def read(self, number: int, letters: Sequence[str]) -> None:
-        """Keep what a person read in a reply.
-
-        InputError for letters that it does not offer, OSError if the disk does not take the reading.
-        """
-        with self.lock:
-            if not 0 <= number < len(self.sample.replies):
-                raise InputError(f"reply {number}: there are {len(self.sample.replies)}; load the page again")
-            place = self.sample.replies[number].place
-            view = self.views[place]
-            if not set(letters) <= view.key_of.keys() or len(set(letters)) < len(letters):
-                raise InputError(f"letters {letters}: choose of {', '.join(view.key_of)}, each once")
-            if len(letters) > 1 and not view.several:
-                raise InputError(
-                    "the question takes one option; choose one, or none where the reply names two"
-                )
-            keys = tuple(view.key_of[letter] for letter in letters)
-            self._log.append(Line(arm_id=place[0], qa_id=place[1], keys=keys))
-            self.readings[place] = keys
-
-
-def audit_server(desk: AuditDesk, port: int = 0) -> LocalServer:
-    """Make a server without starting it; port 0 takes a free port."""
-
-    def read(request: Request) -> Reply | None:
-        match request.parts:
-            case [""] | ["index.html"]:
-                return text_reply("html", templates().get_template("audit.html").render())
-            case ["audit.js" | "audit.css" as name]:
-                return text_reply("js" if name.endswith(".js") else "css", asset(name))
-            case ["next.json"]:
-                return json_reply(desk.state())
-            case ["replies", number]:
-                return json_reply(desk.state(number_of(number)))
-            case _:
-                return None
-
-    def change(request: Request) -> Reply | None:
-        if list(request.parts) != ["read"]:
-            return None
-        reading = read_body(request, _Reading)
-        if isinstance(reading, Reply):
-            return reading
-        try:
-            desk.read(reading.number, reading.letters)
-        except InputError as error:
-            return refusal(HTTPStatus.OK, str(error))
-        except OSError as error:
-            reason = f"not saved: the file of readings cannot be written ({error.strerror or error})"
-            return refusal(HTTPStatus.OK, reason)
-        return json_reply(desk.state())
-
-    return LocalServer(Site(read, change), port)
 
 
 def audit(words: Sequence[str]) -> int:
     """Serve the page until interrupted, then report."""
     options = read_words(Audit, words)
     run = read_run(options.run, options.store)
-    path = run.folder / SAMPLE
-    sample = read_sample(path)
+    sample = read_sample(run.folder / SAMPLE)
     if sample is None:  # the same run gives the same sample
         sample = draw(judged_choices(run), options.replies, seed=0)
-        keep(path, sample)
+        keep(run.folder / SAMPLE, sample)
     views = shown_replies(run, [sampled.place for sampled in sample.replies])
-    with closing(AuditDesk(sample, views, run.folder / LEDGER)) as desk:
-        with audit_server(desk, options.port) as server:
-            n_read = desk.state()["read"]
-            say(f"{len(sample.replies)} replies of {len(sample.sizes)} models, {n_read} read so far")
-            say(f"page: {server.address} (this machine only; Ctrl-C ends it)")
-            try:
-                server.serve_forever()
-            except KeyboardInterrupt:
-                say("")
-        return _report(run, sample, desk.readings)
+    people = People({secrets.token_urlsafe(24): Person(AUDITOR, "reader")})
+    with closing(Ledger(run.folder / LEDGER)) as ledger:
+        desk = audit_desk(run, sample, views, ledger, people.key)
+        n_read = desk.queue.done(AUDITOR)
+        say(f"{len(sample.replies)} replies of {len(sample.sizes)} models, {n_read} read so far")
+        serve_desk(desk, people, options.port)
+        return _report(run, sample, readings_of(ledger.reviews, views))
+
+
+def audit_desk(
+    run: FinishedRun, sample: Sample, views: Mapping[Place, ReplyView], ledger: Ledger, key: bytes
+) -> Desk:
+    """Return the desk of an audit: replies in the order of the sample, under names that tell no arm."""
+    catalogue = load_catalogue(run.configuration.dataset.protocol)
+    rows = {row["qa_id"]: row for row in run.questions.to_pylist()}
+    items = []
+    for arm_id, qa_id in (sampled.place for sampled in sample.replies):
+        view = views[arm_id, qa_id]
+        subtask = replace(catalogue[rows[qa_id]["subtask"]], parent=None, exclusive=())
+        items.append(
+            Item(_as_displayed(rows[qa_id], view), {}, subtask, "", "", arm_id, view.reply, view.cut)
+        )
+    return Desk(Items(()), Queue.of(items, ledger, "audit"), Pictures({}), Blinding(key))
+
+
+def _as_displayed(row: Row, view: ReplyView) -> Question:
+    """Return a question without its answer, its options under the letters that the model saw."""
+    fields = {
+        name: row[name]
+        for name in ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
+    }
+    options = [
+        {"key": letter, "text": text} for letter, (_, text) in zip(view.key_of, view.options, strict=True)
+    ]
+    rest = {"schema": "qa-1", "patient_id": "-", "origin": "reader", "protocol": "-", "options": options}
+    return Question.model_validate(fields | rest)
+
+
+def readings_of(reviews: Reviews, views: Mapping[Place, ReplyView]) -> Readings:
+    """Return what was read in each reply, as keys of options."""
+    readings: Readings = {}
+    for place, view in views.items():
+        line = reviews.of("audit", (place[1], place[0])).get(AUDITOR)
+        if line is not None:
+            readings[place] = tuple(view.key_of[letter] for letter in line.answer)
+    return readings
 
 
 def report(words: Sequence[str]) -> int:
@@ -217,7 +124,8 @@ def report(words: Sequence[str]) -> int:
             f"{run.folder}: has no audit yet; begin one with "
             f"python -m cardiolens.review audit {shown_word('run', run.folder)}"
         )
-    return _report(run, sample, read_readings(run.folder / LEDGER))
+    views = shown_replies(run, [sampled.place for sampled in sample.replies])
+    return _report(run, sample, readings_of(read_ledger(run.folder / LEDGER), views))
 
 
 def _report(run: FinishedRun, sample: Sample, readings: Readings) -> int:
@@ -231,3 +139,88 @@ def _report(run: FinishedRun, sample: Sample, readings: Readings) -> int:
         say(line)
     say(f"audit: {path}; python -m cardiolens.judge {shown_word('run', run.folder)} puts it on the page")
     return 0
+
+
+def audit_report(sample: Sample, readings: Readings, verdicts: Sequence[Row]) -> dict[str, Any]:
+    """Compare the person's readings with those of the rules, as they stand now.
+
+    A reply is misread if the rules name options and the person names others or none; it is missed if the
+    rules name none where the person does. `verdicts` are all judged ones, with `model`.
+    """
+    by_place = {(row["arm_id"], row["qa_id"]): row for row in verdicts}
+    models = [_of_model(model, sample, readings, by_place) for model in sample.sizes]
+    for entry in models:
+        right = [bool(row["correct"]) for row in verdicts if row["model"] == entry["model"]]
+        entry["right"] = sum(right) / len(right)
+    ordered = sorted(models, key=lambda entry: -entry["right"])
+    return {"schema": "audit-1", "models": ordered, "neighbours": [_pair(*two) for two in pairwise(ordered)]}
+
+
+def _of_model(
+    model: str, sample: Sample, readings: Readings, by_place: Mapping[Place, Row]
+) -> dict[str, Any]:
+    misread, missed = [], []
+    for name, size in sample.sizes[model].items():
+        pairs = [
+            (by_place[sampled.place], set(readings[sampled.place]))
+            for sampled in sample.replies
+            if (sampled.model, sampled.stratum) == (model, name)
+            and sampled.place in readings
+            and sampled.place in by_place
+        ]
+        net_shift = sum((keys == set(row["gold"])) - bool(row["correct"]) for row, keys in pairs)
+        wrong = sum(bool(row["parsed"]) and set(row["parsed"]) != keys for row, keys in pairs)
+        unread = sum(not row["parsed"] and bool(keys) for row, keys in pairs)
+        misread.append(Stratum(size, len(pairs), wrong, net_shift))
+        missed.append(Stratum(size, len(pairs), unread))
+    return {
+        "model": model,
+        "replies": sum(stratum.size for stratum in misread),
+        "audited": sum(stratum.audited for stratum in misread),
+        "misread": asdict(misreading(misread)),
+        "missed": asdict(misreading(missed)),
+        "shift": asdict(shift(misread)),
+    }
+
+
+def _pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Two models that follow each other: their difference, and whether misreading could turn it."""
+    difference = first["right"] - second["right"]
+    least = first["shift"]["low"] - second["shift"]["high"]
+    return {
+        "models": [first["model"], second["model"]],
+        "difference": difference,
+        # if every misread or missed reply changed sides
+        "most_by_reading": sum(
+            entry[kind]["high"] for entry in (first, second) for kind in ("misread", "missed")
+        ),
+        "could_turn": difference + least < 0,  # within the intervals of the shifts
+    }
+
+
+def lines(report: Mapping[str, Any]) -> list[str]:
+    """The report in words."""
+    sentences = [
+        f"{entry['model']}: {100 * entry['right']:.1f} % right; {_percent(entry['misread'])} misread, "
+        f"{_percent(entry['missed'])} missed ({entry['audited']} of {entry['replies']} replies read by a "
+        f"person); read by the person, the share right moves by {_points(entry['shift'])}"
+        for entry in report["models"]
+    ]
+    for pair in report["neighbours"]:
+        first, second = pair["models"]
+        turns = "could turn" if pair["could_turn"] else "does not turn"
+        sentences.append(
+            f"{first} before {second} by {100 * pair['difference']:.1f} points: misreading moves this by at "
+            f"most {100 * pair['most_by_reading']:.1f}, and {turns} the order"
+        )
+    return sentences
+
+
+def _percent(estimate: Mapping[str, float]) -> str:
+    value, low, high = (100 * estimate[name] for name in ("value", "low", "high"))
+    return f"{value:.1f} % [{low:.1f}, {high:.1f}]"
+
+
+def _points(estimate: Mapping[str, float]) -> str:
+    value, low, high = (100 * estimate[name] for name in ("value", "low", "high"))
+    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]"

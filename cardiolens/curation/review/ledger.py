@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -55,7 +55,7 @@ class Reviews:
     ids: set[str] = field(default_factory=set)
     seen: set[tuple[str, str]] = field(default_factory=set)  # (reader, qa_id) of any version of the draft
     decided: dict[Mode, dict[Key, dict[str, Line]]] = field(
-        default_factory=lambda: {"verify": {}, "read": {}}
+        default_factory=lambda: {mode: {} for mode in get_args(Mode)}
     )
     history: dict[tuple[str, Mode], list[Line]] = field(default_factory=dict)
 

@@ -1,12 +1,11 @@
 """Queue of a review: `verify` needs two blind readers per item and an adjudicator if they disagree.
 
-In `read` everybody gets every item.
+In `read` and `audit` everybody gets every item.
 """
 
 import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -18,8 +17,7 @@ from cardiolens.curation.review.people import Role
 from cardiolens.curation.review.review_items import Item, Mode
 
 READERS = 2
-_RESERVED = 600.0  # s for which an item on one person's page is reserved
-_REASONED = ("reject",)
+_VERDICTS = {"verify": ("accept", "correct", "reject", "cannot_tell")}  # in other modes an answer is given
 
 
 class DecisionRequest(Spec):
@@ -59,6 +57,11 @@ def outcome(decisions: Mapping[str, Line]) -> Outcome:
     return Outcome("settled", firsts, third, True) if third else Outcome("disputed", firsts)
 
 
+def outcomes_of(items: Iterable[Item], reviews: Reviews) -> dict[str, Outcome]:
+    """Return the outcomes of a verification by the digest of their item."""
+    return {item.digest: outcome(reviews.of("verify", (item.qa_id, item.digest))) for item in items}
+
+
 @dataclass
 class Queue:
     """Items of one mode of review and their decisions. Not thread-safe: the caller holds a lock."""
@@ -66,8 +69,6 @@ class Queue:
     items: Mapping[Key, Item]  # in order of review
     ledger: Ledger
     mode: Mode
-    clock: Callable[[], float] = time.monotonic
-    held: dict[Key, dict[str, float]] = field(default_factory=dict)  # by item and reader: shown since
 
     @staticmethod
     def of(items: Iterable[Item], ledger: Ledger, mode: Mode) -> "Queue":
@@ -84,32 +85,22 @@ class Queue:
 
     def next(self, reader: str, role: Role) -> Item | None:
         """Return the next item of a reader; in `verify`, first record on disk that the reader saw it."""
-        for key in [key for key, by in self.held.items() if reader in by]:
-            self._end_reservation(key, reader)
-        key = next((candidate for candidate in self.items if self._is_for(candidate, reader, role)), ("", ""))
-        if key not in self.items:
+        key = next((key for key in self.items if self._is_for(key, reader, role)), None)
+        if key is None:
             return None
-        if self.mode == "verify":
-            if (reader, key[0]) not in self.reviews.seen:
-                self.ledger.append(self._line(reader, key, "shown", f"shown-{secrets.token_hex(12)}"))
-            self.held.setdefault(key, {})[reader] = self.clock()
+        if self.mode == "verify" and (reader, key[0]) not in self.reviews.seen:
+            self.ledger.append(self._line(reader, key, "shown", f"shown-{secrets.token_hex(12)}"))
         return self.items[key]
 
     def _is_for(self, key: Key, reader: str, role: Role) -> bool:
         decisions = self.reviews.of(self.mode, key)
         if reader in decisions:
             return False
-        if self.mode == "read":
+        if self.mode != "verify":
             return (reader, key[0]) not in self.reviews.seen
-        others_here = self._others_at(key, reader) if key in self.held else frozenset()
         if role == "adjudicator":
-            return len(decisions) >= READERS and not others_here and outcome(decisions).state == "disputed"
-        return len(decisions) < READERS and (not others_here or len(others_here.union(decisions)) < READERS)
-
-    def _others_at(self, key: Key, reader: str) -> frozenset[str]:
-        """Return the other readers who hold a reservation of an item."""
-        since = self.clock() - _RESERVED
-        return frozenset(by for by, began in self.held[key].items() if by != reader and began > since)
+            return outcome(decisions).state == "disputed"
+        return len(decisions) < READERS
 
     def left(self, reader: str, role: Role) -> int:
         """Return how many items wait for a reader."""
@@ -140,22 +131,14 @@ class Queue:
             }
         )
         self.ledger.append(line)
-        self._end_reservation(key, reader)
         return None
-
-    def _end_reservation(self, key: Key, reader: str) -> None:
-        """End a reader's reservation of an item."""
-        by = self.held.get(key, {})
-        by.pop(reader, None)
-        if not by:
-            self.held.pop(key, None)
 
     def _refused(self, key: Key, reader: str, role: Role) -> str | None:
         decisions = self.reviews.of(self.mode, key)
         saw = (reader, key[0]) in self.reviews.seen
         if reader in decisions:
             return "you decided on it already, perhaps in another tab; this is the next one"
-        if self.mode == "read":
+        if self.mode != "verify":
             return "you saw its answer when you verified it; this is the next one" if saw else None
         if not saw:
             return "it was not shown to you; this is the next one"
@@ -166,32 +149,23 @@ class Queue:
         return "two others decided on it meanwhile; this is the next one" if is_full else None
 
     def _illegal(self, item: Item, request: DecisionRequest) -> str | None:
-        legal = (
-            ("answer", "cannot_tell")
-            if self.mode == "read"
-            else ("accept", "correct", "reject", "cannot_tell")
-        )
-        answers = request.verdict in ("answer", "correct")
-        rules = [
+        legal = _VERDICTS.get(self.mode, ("answer", "cannot_tell"))
+        answers, rejects = request.verdict in ("answer", "correct"), request.verdict == "reject"
+        is_proposal = tuple(sorted(request.answer)) == item.proposal
+        rules = (
             (request.verdict not in legal, f"expected one of {', '.join(legal)}"),
             (answers and not item.is_legal(request.answer), "the question does not allow this answer"),
             (not answers and bool(request.answer), "only a correction has an answer"),
-            (
-                bool(request.reason) != (request.verdict in _REASONED),
-                "a rejection needs a reason; other verdicts have none",
-            ),
-            (
-                request.verdict == "correct" and tuple(sorted(request.answer)) == item.proposal,
-                "that is the proposed answer; accept it",
-            ),
-        ]
+            (bool(request.reason) != rejects, "a rejection needs a reason; other verdicts have none"),
+            (request.verdict == "correct" and is_proposal, "that is the proposed answer; accept it"),
+        )
         return next((words for wrong, words in rules if wrong), None)
 
     def _undo(self, request: DecisionRequest, reader: str) -> str | None:
         last = self.reviews.last(reader, self.mode)
         if last is None or last.key not in self.items:
             return "no decision is left that could be taken back"
-        if self.mode == "read" and self.items[last.key].subtask.id in self.parents:
+        if self.mode != "verify" and self.items[last.key].subtask.id in self.parents:
             return "what follows this question depends on its answer; it cannot be taken back"
         if not last.third and any(line.third for line in self.reviews.of(self.mode, last.key).values()):
             return "a third person decided on it since; it cannot be taken back"

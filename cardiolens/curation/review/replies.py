@@ -4,16 +4,19 @@ import json
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import Field
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.config.arms import arms
+from cardiolens.config.base import Spec
 from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.show.notebook.run import FinishedRun
 
@@ -23,6 +26,7 @@ _LEAST = 5  # replies of a stratum, where it has as many
 _MORE = 2.0  # times as many of young rules, and of what was not read
 _VERDICT = ("arm_id", "qa_id", "request_key", "status", "parse_status", "rule", "parsed", "gold", "correct")
 Place = tuple[str, str]  # arm_id and qa_id
+Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +46,7 @@ class ReplyView:
         return dict(zip(sorted(keys), keys, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(Spec):
     """One reply of the sample, by the place of its verdict, and its stratum."""
 
     model: str
@@ -56,10 +59,10 @@ class Sampled:
         return self.arm_id, self.qa_id
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Spec):
     """Replies in the order in which they are read, and the sizes of their strata."""
 
+    schema_: Literal["audit-sample-1"] = Field(alias="schema")
     replies: tuple[Sampled, ...]
     sizes: Mapping[str, Mapping[str, int]]  # model -> stratum -> replies in the run
 
@@ -69,8 +72,6 @@ def judged_choices(run: FinishedRun) -> list[dict[str, Any]]:
 
     Replies of several samples are left out: what is judged of them is a vote.
     """
-    from cardiolens.config.arms import arms
-
     model_of = {arm.arm_id: arm.model.name for arm in arms(run.configuration)}
     verdicts, completions = run.verdicts, run.completions
     is_choice = pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
@@ -90,13 +91,11 @@ def shown_replies(run: FinishedRun, replies: Iterable[Place]) -> dict[Place, Rep
     wanted = pa.array(sorted({qa_id for _, qa_id in places}), pa.string())
     requests = run.requests.filter(pc.is_in(run.requests["qa_id"], value_set=wanted))
     texts = {row["request_key"]: row for row in run.completions.to_pylist()}
-    views = {
-        (row["arm_id"], row["qa_id"]): _view(
-            questions[row["qa_id"]], row["option_keys"], texts[row["request_key"]]
-        )
-        for row in requests.select(["arm_id", "qa_id", "request_key", "option_keys"]).to_pylist()
-        if (row["arm_id"], row["qa_id"]) in places and row["request_key"] in texts
-    }
+    views: dict[Place, ReplyView] = {}
+    for row in requests.select(["arm_id", "qa_id", "request_key", "option_keys"]).to_pylist():
+        place = row["arm_id"], row["qa_id"]
+        if place in places and row["request_key"] in texts:
+            views[place] = _view(questions[row["qa_id"]], row["option_keys"], texts[row["request_key"]])
     if absent := places - views.keys():
         raise InputError(
             f"{run.folder}: {len(absent)} sampled replies are not in its store; put the store back"
@@ -104,9 +103,7 @@ def shown_replies(run: FinishedRun, replies: Iterable[Place]) -> dict[Place, Rep
     return views
 
 
-def _view(
-    question: Mapping[str, Any], displayed: list[str] | None, completion: Mapping[str, Any]
-) -> ReplyView:
+def _view(question: Row, displayed: list[str] | None, completion: Row) -> ReplyView:
     texts = {option["key"]: option["text"] for option in question["options"]}
     return ReplyView(
         question=question["question"],
@@ -117,22 +114,22 @@ def _view(
     )
 
 
-def draw(verdicts: Sequence[Mapping[str, Any]], per_model: int, seed: int) -> Sample:
+def draw(verdicts: Sequence[Row], per_model: int, seed: int) -> Sample:
     """Draw about `per_model` replies of each model from judged verdicts, which name their model."""
     dice = random.Random(seed)
-    strata: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    strata: dict[str, dict[str, list[Row]]] = {}
     for row in verdicts:
         name = f"{row['parse_status']}: {row['rule']}"
         strata.setdefault(row["model"], {}).setdefault(name, []).append(row)
+    sizes = {model: {name: len(rows) for name, rows in by_name.items()} for model, by_name in strata.items()}
     replies: list[Sampled] = []
     for model, by_name in strata.items():
-        numbers = allocate({name: len(rows) for name, rows in by_name.items()}, per_model)
+        numbers = allocate(sizes[model], per_model)
         for name, rows in by_name.items():
-            picked = dice.sample(rows, numbers[name])
-            replies += [Sampled(model, row["arm_id"], row["qa_id"], name) for row in picked]
+            for row in dice.sample(rows, numbers[name]):
+                replies.append(Sampled(model=model, arm_id=row["arm_id"], qa_id=row["qa_id"], stratum=name))
     dice.shuffle(replies)  # whose reply is read next, and by which rule, says nothing
-    sizes = {model: {name: len(rows) for name, rows in by_name.items()} for model, by_name in strata.items()}
-    return Sample(tuple(replies), sizes)
+    return Sample(schema="audit-sample-1", replies=tuple(replies), sizes=sizes)
 
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
@@ -149,12 +146,7 @@ def _is_young(stratum: str) -> bool:
 
 def keep(path: Path, sample: Sample) -> None:
     """Write a sample; later audits of the run read the same replies."""
-    tree = {
-        "schema": "audit-sample-1",
-        "replies": [asdict(entry) for entry in sample.replies],
-        "sizes": sample.sizes,
-    }
-    disk.write_text(path, json.dumps(tree, indent=1) + "\n")
+    disk.write_text(path, json.dumps(sample.model_dump(mode="json", by_alias=True), indent=1) + "\n")
 
 
 def read_sample(path: Path) -> Sample | None:
@@ -162,7 +154,6 @@ def read_sample(path: Path) -> Sample | None:
     if not path.is_file():
         return None
     try:
-        tree = read_json(path)
-        return Sample(tuple(Sampled(**entry) for entry in tree["replies"]), tree["sizes"])
-    except (KeyError, TypeError, ValueError) as error:
+        return Sample.model_validate(read_json(path))
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: is no sample of an audit ({error}); delete it and run again") from error

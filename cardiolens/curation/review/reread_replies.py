@@ -14,7 +14,7 @@ from cardiolens.base.console import say
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.asking.ask_texts import asking_spec, execute_plan, plan_texts, replies_of
+from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.curation.review.replies import Place, ReplyView, judged_choices, shown_replies
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.show.notebook.run import FinishedRun
@@ -67,15 +67,12 @@ def second_reading(run: FinishedRun, about_model: Sequence[str]) -> int:
     return 0 if tree["unusable"] < tree["replies"] else 1
 
 
-def reread(sweep: SweepSpec, view: Mapping[Place, ReplyView]) -> list[Reread]:
+def reread(sweep: SweepSpec, views: Mapping[Place, ReplyView]) -> list[Reread]:
     """Let the model of a sweep read replies, by their places; equal replies are asked about once."""
-    requests = {place: request_on(entry) for place, entry in view.items()}
-    distinct = {request.text_id: request for request in requests.values()}
-    planned = plan_texts(sweep, [[request] for request in distinct.values()])
-    execute_plan(planned)
-    texts_by_id = dict(zip(distinct, replies_of(planned, list(distinct.values())), strict=True))
+    replies = ask(sweep, [request_on(view) for view in views.values()])
     return [
-        Reread(place, keys_of(texts_by_id[requests[place].text_id], entry)) for place, entry in view.items()
+        Reread(place, keys_of(reply, view))
+        for (place, view), reply in zip(views.items(), replies, strict=True)
     ]
 
 
@@ -100,33 +97,29 @@ def request_on(view: ReplyView) -> TextRequest:
 
 def keys_of(reply: str | None, view: ReplyView) -> tuple[str, ...] | None:
     """The options that a model's reply names, or None for a reply that is none of its kind."""
-    letters = view.key_of
+    key_of = view.key_of
     try:
         tree = parse_json((reply or "").encode())
     except ValueError:
         return None
-    chosen_letters = tree.get("options") if isinstance(tree, dict) else None
-    if not isinstance(chosen_letters, list) or not all(
-        isinstance(letter, str) and letter in letters for letter in chosen_letters
+    letters = tree.get("options") if isinstance(tree, dict) else None
+    if not isinstance(letters, list) or not all(
+        isinstance(letter, str) and letter in key_of for letter in letters
     ):
         return None
-    keys = tuple(dict.fromkeys(letters[letter] for letter in chosen_letters))
+    keys = tuple(dict.fromkeys(key_of[letter] for letter in letters))
     return keys if view.several or len(keys) < 2 else None
 
 
-def document(
-    model: str, rows: Sequence[Mapping[str, Any]], reread_replies: Sequence[Reread]
-) -> dict[str, Any]:
+def document(model: str, rows: Sequence[Mapping[str, Any]], readings: Sequence[Reread]) -> dict[str, Any]:
     """What a model read, beside the status that the rules gave; `rows` are their verdicts."""
-    keys = {entry.place: entry.keys for entry in reread_replies}
+    keys = {entry.place: None if entry.keys is None else list(entry.keys) for entry in readings}
     entries = [
         {
             "arm_id": row["arm_id"],
             "qa_id": row["qa_id"],
             "status": row["parse_status"],
-            "keys": None
-            if keys[row["arm_id"], row["qa_id"]] is None
-            else list(keys[row["arm_id"], row["qa_id"]] or ()),
+            "keys": keys[row["arm_id"], row["qa_id"]],
         }
         for row in rows
     ]

@@ -1,7 +1,8 @@
 """Items of a review: questions in order of presentation, with batch, patient and evidence."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,9 +12,9 @@ from cardiolens.curation.questions.stage_files import read_lines
 from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 from cardiolens.protocol.tasks.question_evidence import FINDINGS
 from cardiolens.protocol.tasks.questions import GivenQuestion, Question, given_questions
-from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.manifest import Study, read_studies
 
-Mode = Literal["verify", "read"]
+Mode = Literal["verify", "read", "audit"]
 
 _UNJUDGED = {"verification", "patient_id", "withheld", "evidence_slices"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
@@ -23,18 +24,24 @@ SECTIONS = "1-sections.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One question for review."""
+    """One question for review, or in an audit one reply to it."""
 
     question: Question
     record: Mapping[str, Any]  # line of the question file
     subtask: Subtask
     patient: str
     batch: str
-    digest: str  # of all fields that a person judges
+    digest: str  # of all fields that a person judges; in an audit, the arm of the reply
+    reply: str | None = None  # of a model, in an audit
+    is_cut: bool = False  # whether the reply ends at its token limit
 
     @property
     def qa_id(self) -> str:
         return self.question.qa_id
+
+    @property
+    def is_multi(self) -> bool:
+        return self.question.answer_type == "multi"
 
     @property
     def proposal(self) -> tuple[str, ...]:
@@ -42,20 +49,17 @@ class Item:
 
     def is_legal(self, answer: Collection[str]) -> bool:
         """Return whether the question allows an answer."""
-        keys = {option.key for option in self.question.options}
-        alone = set(answer) & set(self.subtask.exclusive)
-        fits = self.question.answer_type == "multi" or len(answer) == 1
-        several_alone = bool(alone) and len(answer) > 1
-        return 0 < len(set(answer)) == len(answer) and set(answer) <= keys and fits and not several_alone
+        keys, chosen = {option.key for option in self.question.options}, set(answer)
+        if not 0 < len(chosen) == len(answer) or not chosen <= keys:
+            return False
+        return len(chosen) == 1 or (self.is_multi and not chosen & set(self.subtask.exclusive))
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A report passage that supports an answer."""
+    """A report passage that supports an answer, and its place in the text."""
 
-    name: str
     text: str
-    section: str = ""
     start: int | None = None
     end: int | None = None
 
@@ -65,19 +69,15 @@ class Items:
     """All items in order, with their studies and reports."""
 
     items: tuple[Item, ...]
-    studies: Mapping[str, Study]
-    quotes: Mapping[tuple[str, str], Quote]  # by study and id
-    reports: Mapping[str, str]  # text by study
-    left_out: Mapping[str, int]  # number of questions left out, by reason
-
-    @property
-    def batches(self) -> list[str]:
-        return list(dict.fromkeys(item.batch for item in self.items))
+    studies: Mapping[str, Study] = field(default_factory=dict)
+    quotes: Mapping[tuple[str, str], Quote] = field(default_factory=dict)  # by study and id
+    reports: Mapping[str, str] = field(default_factory=dict)  # text by study
+    left_out: Mapping[str, int] = field(default_factory=dict)  # number of questions left out, by reason
 
     def evidence(self, item: Item) -> list[Quote]:
         """Return the quotes that support an answer; an id without a quote becomes the text itself."""
         study = item.question.study_id
-        return [self.quotes.get((study, name), Quote("", name)) for name in item.question.evidence]
+        return [self.quotes.get((study, name), Quote(name)) for name in item.question.evidence]
 
 
 def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> Items:
@@ -86,10 +86,12 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     Sort by study id, so that pictures stay in memory, then by the catalogue's order. Leave out report
     questions, which have no options, and in `verify` questions that are verified already.
     """
-    study_rows = _studies(studies)
+    study_rows = read_studies(studies, "studies")
     rows = list(given_questions(path, catalogue))
     chosen = [row for row in rows if row.question.answer_type not in OPEN]
-    open_rows = [row for row in chosen if mode == "read" or not _is_verified(row)]
+    open_rows = [
+        row for row in chosen if mode == "read" or row.question.verification.get("status") != "verified"
+    ]
     if mode == "verify" and (kept := [row for row in open_rows if row.question.withheld]):
         raise InputError(
             f"{path} line {kept[0].number}: its answer and {len(kept) - 1} others are withheld, and only an "
@@ -104,25 +106,21 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     open_rows.sort(key=lambda row: (row.question.study_id, rank[row.question.subtask], row.question.qa_id))
     if not open_rows:
         raise InputError(f"{path}: has no question for mode={mode}; give a file with drafts")
-    batches = _batches([one.question.study_id for one in open_rows])
+    batches = _batches([row.question.study_id for row in open_rows])
     items = tuple(
-        _item(one, catalogue, study_rows[one.question.study_id].manifest.patient_id, batch, mode)
-        for one, batch in zip(open_rows, batches, strict=True)
+        _item(row, catalogue, study_rows[row.question.study_id].manifest.patient_id, batch, mode)
+        for row, batch in zip(open_rows, batches, strict=True)
     )
     quotes, texts = _evidence(path.parent) if mode == "verify" else ({}, {})
     left_out = {"reports": len(rows) - len(chosen), "verified already": len(chosen) - len(open_rows)}
     return Items(items, study_rows, quotes, texts, {name: count for name, count in left_out.items() if count})
 
 
-def _is_verified(given: GivenQuestion) -> bool:
-    return given.question.verification.get("status") == "verified"
-
-
 def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, mode: Mode) -> Item:
     question = given.question
     unjudged = (
         _UNJUDGED if mode == "verify" else _UNJUDGED | _TRUTH
-    )  # hidden from readers: a digest over the truth could reveal it
+    )  # a digest over the truth could reveal it
     judged = question.model_dump(mode="json", by_alias=True, exclude=unjudged)
     return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(judged))
 
@@ -134,31 +132,17 @@ def _batches(studies: Sequence[str]) -> Iterator[str]:
         is_new = place > 0 and study != studies[place - 1]
         if is_new and place - starts[-1] >= BATCH and len(studies) - place >= BATCH:
             starts.append(place)
-    number = 0
     for place in range(len(studies)):
-        number += number < len(starts) and place == starts[number]
-        yield f"b{number:02d}"
-
-
-def _studies(folder: Path) -> dict[str, Study]:
-    folders = sorted(path.parent for path in folder.glob(f"*/{MANIFEST_NAME}")) if folder.is_dir() else []
-    if not folders:
-        raise InputError(f"studies={folder}: holds no study; expected folders with a {MANIFEST_NAME}")
-    studies = [read_study(one) for one in folders]
-    return {study.study_id: study for study in studies}
+        yield f"b{bisect_right(starts, place):02d}"
 
 
 def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str]]:
     """Read quotes and report texts from the stage files beside the drafts; empty without such files."""
-    quotes: dict[tuple[str, str], Quote] = {}
-    for path in sorted(folder.glob(FINDINGS)):
-        for record in read_lines(path):
-            for one in record.get("items", ()):
-                quotes[record["study_id"], one["id"]] = _quote(one)
+    quotes = {
+        (record["study_id"], item["id"]): Quote(item["quote"], item["start"], item["end"])
+        for path in sorted(folder.glob(FINDINGS))
+        for record in read_lines(path)
+        for item in record.get("items", ())
+    }
     texts = {record["study_id"]: record["text"] for record in read_lines(folder / SECTIONS)}
     return quotes, texts
-
-
-def _quote(finding: Mapping[str, Any]) -> Quote:
-    place = finding["start"], finding["end"]
-    return Quote(finding["id"], finding["quote"], finding.get("section", ""), *place)

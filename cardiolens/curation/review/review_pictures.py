@@ -1,6 +1,5 @@
 """Image loops of a study for reviewers: all frames that models may see, optionally with masks."""
 
-import io
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.review.review_items import Item
 from cardiolens.protocol.select.route import Route, resolve
+from cardiolens.show.page.case_viewer.pictures import encoded, over, tiled
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import Study
 from cardiolens.study.overlay import Overlay, read_overlay
@@ -34,38 +34,31 @@ class Loop:
     frames_FHW: NDArray[np.uint8]
     overlay: Overlay | None
 
-    def told(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """Return the facts with which the page draws the loop."""
-        one = self.structure
+        volume = self.structure
         _, height, width = self.frames_FHW.shape
         return {
-            "id": one.volume_id,
-            "name": f"{one.sequence} {one.view}",
-            "slices": one.n_slices,
-            "phases": one.n_phases,
+            "id": volume.volume_id,
+            "name": f"{volume.sequence} {volume.view}",
+            "slices": volume.n_slices,
+            "phases": volume.n_phases,
             "height": height,
             "width": width,
-            "columns": min(COLUMNS, one.n_phases),
-            "ed": one.ed_phase,
-            "es": one.es_phase,
+            "columns": min(COLUMNS, volume.n_phases),
+            "ed": volume.ed_phase,
+            "es": volume.es_phase,
             "mask": self.overlay is not None,
         }
 
     def sheet(self, rank: int, *, masked: bool) -> bytes:
         """Draw all phases of a slice into one PNG, row by row."""
-        from PIL import Image
-
         first = self.structure.idx(rank, 0)
         places = range(first, first + self.structure.n_phases)
         frames = [self.frames_FHW[idx] for idx in places]
         if masked and self.overlay is not None:
-            frames = [self.overlay.on(frame, idx) for frame, idx in zip(frames, places, strict=True)]
-        columns = min(COLUMNS, len(frames))
-        frames += [np.zeros_like(frames[0])] * (-len(frames) % columns)
-        rows = [np.concatenate(frames[k : k + columns], axis=1) for k in range(0, len(frames), columns)]
-        png = io.BytesIO()
-        Image.fromarray(np.concatenate(rows, axis=0)).save(png, "PNG", compress_level=1)
-        return png.getvalue()
+            frames = [over(frame, self.overlay, idx) for frame, idx in zip(frames, places, strict=True)]
+        return encoded(tiled(frames, min(COLUMNS, len(frames))), fast=True)
 
 
 @dataclass
@@ -73,7 +66,6 @@ class Pictures:
     """Loops of all studies, with a cache of the last few."""
 
     studies: Mapping[str, Study]
-    windows: Windows = field(default_factory=Windows)
     kept: dict[str, Mapping[str, Loop] | str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -83,7 +75,7 @@ class Pictures:
             cached = self.kept.pop(study_id, None)
             if cached is None:
                 try:
-                    cached = _loops(self.studies[study_id], self.windows)
+                    cached = _loops(self.studies[study_id])
                 except InputError as error:
                     log.warning("%s: the images cannot be read: %s", study_id, error)
                     cached = f"the images cannot be read: {error}"
@@ -94,35 +86,25 @@ class Pictures:
 
     def routed(self, item: Item) -> tuple[Sequence[Loop], str]:
         """Return the loops for a question, and a remark if its views are missing or substituted."""
-        study_loops = self.loops(item.question.study_id)
-        if isinstance(study_loops, str):
-            return (), study_loops
-        volumes = tuple(loop.structure for loop in study_loops.values())
-        routed = resolve(volumes, Route.of(item.subtask))
-        if routed.skipped is None:
-            substitutions = [flag for flag in routed.flags if flag.startswith("substituted")]
-            remark = "the views of this question are missing; others replace them" if substitutions else ""
-            return [study_loops[volume.volume_id] for volume in routed.volumes], remark
-        remark = "the study has no view of this question; all its views are shown"
-        return list(study_loops.values()), remark
+        loops = self.loops(item.question.study_id)
+        if isinstance(loops, str):
+            return (), loops
+        routed = resolve(tuple(loop.structure for loop in loops.values()), Route.of(item.subtask))
+        if routed.skipped is not None:
+            return list(loops.values()), "the study has no view of this question; all its views are shown"
+        is_substituted = any(flag.startswith("substituted") for flag in routed.flags)
+        remark = "the views of this question are missing; others replace them" if is_substituted else ""
+        return [loops[volume.volume_id] for volume in routed.volumes], remark
 
 
-def _loops(study: Study, windows: Windows) -> Mapping[str, Loop]:
-    rows, frames = [], {}
-    for volume in displayed_volumes(study, windows):
-        rows.append(volume.row)
-        frames[str(volume.row["volume_id"])] = _stack(volume.row, volume.frames)
-    volumes_of = structures(pa.Table.from_pylist(rows), study.anatomy)[study.study_id].volumes
-    manifests = {volume.volume_id: volume for volume in study.manifest.volumes}
-    by_id = {str(row["volume_id"]): row for row in rows}
-    return {
-        name: Loop(structure, frames[name], read_overlay(study, manifests[name], by_id[name]))
-        for name, structure in volumes_of.items()
-    }
-
-
-def _stack(row: Mapping[str, Any], frames: pa.Table) -> NDArray[np.uint8]:
-    size = int(row["height"]), int(row["width"])
-    return np.stack(
-        [np.frombuffer(content, np.uint8).reshape(size) for content in frames["pixels"].to_pylist()]
-    )
+def _loops(study: Study) -> Mapping[str, Loop]:
+    volumes = {str(volume.row["volume_id"]): volume for volume in displayed_volumes(study, Windows())}
+    rows = pa.Table.from_pylist([volume.row for volume in volumes.values()])
+    manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
+    loops = {}
+    for name, structure in structures(rows, study.anatomy)[study.study_id].volumes.items():
+        row, pixels = volumes[name].row, volumes[name].frames["pixels"].to_pylist()
+        size = int(row["height"]), int(row["width"])  # type: ignore[call-overload]
+        frames = np.stack([np.frombuffer(content, np.uint8).reshape(size) for content in pixels])
+        loops[name] = Loop(structure, frames, read_overlay(study, manifests[name], row))
+    return loops

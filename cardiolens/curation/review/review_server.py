@@ -1,8 +1,9 @@
-"""Routes of the review page, each below the token of a person's own link; nothing is said without one."""
+"""Server of the review page: each address lies below the token of a person's own link."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cardiolens.base.console import say
 from cardiolens.curation.review.desk import Desk
 from cardiolens.curation.review.people import People, Person
 from cardiolens.curation.review.queue import DecisionRequest
@@ -17,6 +18,18 @@ from cardiolens.show.local_server import (
     text_reply,
 )
 from cardiolens.show.page.page_rendering import asset, templates
+
+
+def serve_desk(desk: Desk, people: People, port: int) -> None:
+    """Serve the page until it is interrupted, and print everyone's link."""
+    with review_server(desk, people, port) as server:
+        for token, person in people.by_token.items():
+            say(f"{person.name} ({person.role}): {server.address}{token}/")
+        say("pass on each link to its person alone; they lead to this machine only; Ctrl-C ends the page")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("")
 
 
 def review_server(desk: Desk, people: People, port: int = 0) -> LocalServer:
@@ -47,7 +60,7 @@ class _Routes:
         match parts:
             case ["state.json"]:
                 return json_reply(self.desk.state(person))
-            case ["agreement.json"] if person.role == "adjudicator" and not self.desk.is_blind:
+            case ["agreement.json"] if person.role == "adjudicator" and self.desk.blinding is None:
                 return json_reply(self.desk.agreement())
             case ["sheets", handle, volume, name]:
                 return png_reply(self.desk.sheet(handle, volume, name))

@@ -1,6 +1,10 @@
 """AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002; protocol 1.3)."""
 
 from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 SEGMENTS = tuple(range(1, 18))
 WALL_SEGMENTS = tuple(range(1, 17))  # the apical cap, 17, belongs to no wall
@@ -40,3 +44,13 @@ def touched(segments: Collection[int], groups: Mapping[str, frozenset[int]]) -> 
 def in_one_territory(segments: Collection[int]) -> bool:
     """Return whether one coronary territory contains all the segments."""
     return any(set(segments) <= members for members in TERRITORIES.values())
+
+
+def segments_at(degrees: NDArray[np.floating[Any]], level: str) -> NDArray[Any]:
+    """Return the segment at each angle of a level: 0 at image right (lateral), 90 up (anterior)."""
+    if level == "apex":
+        return np.full(degrees.shape, 17)
+    if level == "apical":
+        return np.array([16, 13, 14, 15])[((degrees + 45) % 360 // 90).astype(np.intp)]
+    basal = np.array([6, 1, 2, 3, 4, 5])[(degrees % 360 // 60).astype(np.intp)]
+    return basal + (6 if level == "mid" else 0)

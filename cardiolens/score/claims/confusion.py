@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.statistics.rows import Row
+from cardiolens.score.statistics.statistic import Row
 from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
 
 JOINT = "D01+D02"  # seven classes: A Normal, B ICM, and the subtypes of C (NICM) as CA to CE

@@ -6,14 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.rows import Row
+from cardiolens.score.statistics.statistic import Row
 from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
 from cardiolens.storage.schemas import VERDICTS
 
-BY_SUBTASK, NEVER_RIGHT = "item difficulty", "items that no reader got right"
 # With two readers discrimination is always 1 or -1, and an item that few readers get wrong is hard for
 # them, not suspect in itself.
 FEWEST_READERS = 3
@@ -29,7 +27,7 @@ _TOTALS_SCHEMA = pa.schema(
 _AT_ONCE = 2**18  # rows that are summed at once
 
 
-def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> list[Analysis]:
+def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> tuple[list[Row], list[Row]]:
     """Difficulty and discrimination of choice items by subtask, and the items that no reader got right.
 
     A reader's result on an item is its share of exact answers over the arms without control. `difficulty` is
@@ -42,9 +40,9 @@ def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -
     reader = {arm.arm_id: arm.model for arm in eligible}
     items = _results(verdicts, reader)
     if not items.num_rows:
-        return []
+        return [], []
     listed = _never_right(items) if len(pc.unique(items["reader"])) >= FEWEST_READERS else ()
-    return [Analysis(BY_SUBTASK, list(_by_subtask(items))), Analysis(NEVER_RIGHT, list(listed))]
+    return list(_by_subtask(items)), list(listed)
 
 
 def _results(verdicts: pa.Table | Verdicts, reader: Mapping[str, str]) -> pa.Table:

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.phrasing import counted
-from cardiolens.score.statistics.collapse_question import collapse_questions
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.hypothesis_tests import (
@@ -15,8 +14,8 @@ from cardiolens.score.statistics.hypothesis_tests import (
     difference_words,
     planned_error,
 )
-from cardiolens.score.statistics.pooled_questions import COLLAPSE_KEYS, DOUBLING, pooled_questions
-from cardiolens.score.statistics.pooled_rows import CONSERVATISM
+from cardiolens.score.statistics.pooled import COLLAPSE_KEYS, CONSERVATISM
+from cardiolens.score.statistics.pooled_questions import DOUBLING, collapse_questions, pooled_questions
 
 ASSUMED = (
     "assumed: half of the answers right, answers of two arms to an item correlated by 0.3, differences of "
@@ -39,7 +38,7 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
         error = planned_error(patients, of_tier.num_rows / patients)
         basis = f"{counted(patients, 'patient')}, {counted(of_tier.num_rows, 'item')}"
         alone, among = (detectable_difference(error, tests) for tests in (1, number))
-        line = f"tier {tier}: {basis} show {difference_words(alone)} with 80 % power"
+        line = f"tier {tier}: {basis} detect {difference_words(alone)} with 80 % power"
         if number > 1 and alone <= LARGEST:
             line += f", {difference_words(among)} among the {number} questions of this run"
         lines.append(line)
@@ -50,7 +49,7 @@ def number_of_questions(arms: Sequence[ArmFactors], tiers: Sequence[int]) -> int
     """Size of the family of pooled questions: each on every tier, for prompts also caution, and collapse."""
     scopes = [f"tier:{tier}" for tier in tiers]
     of_caution = sum(scope in scopes for _, scope in CONSERVATISM)
-    questions = [question for question in pooled_questions(arms) if question.ours != DOUBLING]
+    questions = [question for question in pooled_questions(arms) if question.level != DOUBLING]
     number = sum(len(tiers) + of_caution * (question.factor == "prompt") for question in questions)
     simulated = {arm.arm_id for arm in arms if arm.simulated}
     if collapse_questions(headlines(arms), simulated):

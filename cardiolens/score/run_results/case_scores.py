@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.benchmarks.medthinkvqa import field_of
-from cardiolens.score.statistics.bootstrap import Interval, percentile, resampling_weights
-from cardiolens.score.statistics.enough_data import reason_for_none
+from cardiolens.score.statistics.bootstrap import Interval, percentile, reason_for_none, resampling_weights
 from cardiolens.score.verdicts.overlap import common_subsequence, tokens
 from cardiolens.storage.schemas import ASKED_BACK
 from cardiolens.study.cohort import Cohort

@@ -1,14 +1,15 @@
-"""Groups of patients that are scored separately: named parts of the cohort, and subgroups."""
+"""Groups of patients that are scored separately, and the arms of a sweep as factors."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
 
-from cardiolens.score.claims.hospitals import ATTRIBUTE
-from cardiolens.score.claims.subcohort import Part
-from cardiolens.score.claims.subgroups import Subgroups
+from cardiolens.config.arms import Arm
+from cardiolens.score.claims.descriptions import SITE
+from cardiolens.score.claims.parts_of_cohort import Part, Subgroups
+from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import read_volumes
@@ -24,7 +25,7 @@ class Groups:
     @property
     def hospitals(self) -> dict[str, str]:
         """The hospital of each patient, where it is known."""
-        by_site = self.subgroups.get(ATTRIBUTE, {})
+        by_site = self.subgroups.get(SITE, {})
         return {patient: site for site, patients in by_site.items() for patient in patients}
 
 
@@ -66,3 +67,28 @@ def _subgroups(store: Path, volumes: pa.Table, verdicts: pa.Table | Verdicts) ->
         if len(values) == 1:
             subgroups.setdefault(attribute, {}).setdefault(values.pop(), set()).add(patient)
     return subgroups
+
+
+def judged_arms(sweep_arms: Sequence[Arm], judged_ids: Collection[str]) -> list[ArmFactors]:
+    """Factors of the arms that have a judged item, and so can be compared."""
+    with_verdicts = set(judged_ids)
+    return [arm for arm in arm_factors(sweep_arms) if arm.arm_id in with_verdicts]
+
+
+def arm_factors(sweep_arms: Sequence[Arm]) -> list[ArmFactors]:
+    """Factors of every arm of a sweep."""
+    return [
+        ArmFactors(
+            arm_id=arm.arm_id,
+            model=arm.model.name,
+            selector=arm.selector_name,
+            budget=str(arm.budget),
+            prompt=arm.prompt.name,
+            control=arm.control,
+            wording=str(arm.wording),
+            simulated=arm.model.simulated,
+            shots=arm.prompt.shots,
+            cine=arm.prompt.cine,
+        )
+        for arm in sweep_arms
+    ]

@@ -11,12 +11,11 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.model_replies import OnDisk
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import PREFIX, headlines
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
@@ -33,7 +32,7 @@ def peer_scores(
     own: Verdicts,
     arms: Sequence[ArmFactors],
     spec: SweepSpec,
-) -> Analysis:
+) -> list[dict[str, object]]:
     """Tier scores and ranks of models (without headlines: of arms) by each reading of the first replies."""
     by_reading: dict[str, Verdicts] = {STRICT: own, **{name: Verdicts() for name in PEER_READINGS}}
     for model in files:
@@ -47,7 +46,7 @@ def peer_scores(
                 read = judge(asked, _read_by(name, asked, final), choices, spec.dataset.protocol)
                 by_reading[name].add(read)
     values = {name: _scores(verdicts, arms, spec) for name, verdicts in by_reading.items()}
-    return Analysis(NAME, [*_rows(values)])
+    return [*_rows(values)]
 
 
 def _read_by(name: str, requests: pa.Table, completions: pa.Table) -> pa.Table:
@@ -75,19 +74,15 @@ def _found(name: str, text: str, option_keys: tuple[str, ...]) -> str:
 
 def _scores(verdicts: Verdicts, arms: Sequence[ArmFactors], spec: SweepSpec) -> dict[tuple[str, str], float]:
     """The primary tier scores of models, means as in headlines; without any, of arms without a control."""
-    simulated = {arm.arm_id for arm in arms if arm.simulated}
     of_models = headlines(arms)
-    rows = score(verdicts, spec.statistics.min_n, 1, 0, headlines=of_models, simulated=simulated).to_pylist()
+    rows = score(verdicts, arms, Settings(spec.statistics.min_n, 1, 0, swaps=1)).scores.whole().to_pylist()
     names = {f"{PREFIX}{model}": model for model in of_models} or {
         arm.arm_id: arm.arm_id for arm in arms if arm.control == "none"
     }
     return {
         (names[row["arm_id"]], row["scope"]): row["value"]
         for row in rows
-        if row["metric"] == "primary"
-        and row["versus_arm_id"] is None
-        and row["scope"] in _TIERS
-        and row["arm_id"] in names
+        if row["metric"] == "primary" and row["scope"] in _TIERS and row["arm_id"] in names
     }
 
 

@@ -7,9 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.claims.analysis import Analysis
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.schemas import ASKED_BACK, ILLEGAL_SELECTION, NO_ANSWER, VERDICTS
 
@@ -24,7 +23,7 @@ _READING = {
 _COUNTED = ("status", "answer_type", "parse_status")
 
 
-def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> Analysis:
+def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> list[Mapping[str, object]]:
     """Percentages of the replies to choice questions by model and by arm, and bounds of tier scores.
 
     `once`: the score if an answer that was asked back is wrong; `low`: the score, in which every reply that
@@ -38,7 +37,7 @@ def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -
     for arm in arms:
         bounds = _bounds(verdicts.of_arm(arm.arm_id), counts[arm.arm_id], min_n)
         rows += [row | bounds for row in _shares(arm.model, arm.arm_id, counts[arm.arm_id])]
-    return Analysis(NAME, rows)
+    return rows
 
 
 def _counts(verdicts: pa.Table) -> Counter[str]:
@@ -89,7 +88,7 @@ def _with_all(verdicts: pa.Table, statuses: Sequence[str], *, right: bool) -> pa
 
 def _tier_scores(verdicts: pa.Table, min_n: int) -> dict[str, float]:
     """The primary scores of one arm on the tiers of choice questions."""
-    rows = score(verdicts, min_n, 1, 0).to_pylist()
+    rows = score(verdicts, (), Settings(min_n, 1, 0)).scores.whole().to_pylist()
     return {
         row["scope"]: row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in TIERS
     }

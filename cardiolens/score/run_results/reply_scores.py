@@ -9,13 +9,12 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.protocol.prompts.question import LEADING
 from cardiolens.protocol.tasks.twins import LESION
-from cardiolens.score.run_results.judged_arms import judged_arms
+from cardiolens.score.run_results.groups import judged_arms
 from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
 from cardiolens.score.statistics.factors import control_pairs
 from cardiolens.score.statistics.lesion_twins import lesion_scores
 from cardiolens.score.statistics.open_scores import open_scores
-from cardiolens.score.statistics.position_bias import order_scores, position_scores
-from cardiolens.score.statistics.suggestions import suggestion_scores
+from cardiolens.score.statistics.option_order import order_scores, position_scores, suggestion_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SCORES, VERDICTS

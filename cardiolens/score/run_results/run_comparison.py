@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.run_analyses import read_judged
-from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.answers import ArmAnswers
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
+from cardiolens.score.statistics.scores import Settings, compute_scores
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import check_one_release
 from cardiolens.storage.places import Run, deciding
@@ -120,26 +121,16 @@ def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list
     judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
     if len(pc.unique(judged["arm_id"])) < 2:
         return []
-    scores = score(verdicts, settings.min_n, settings.resamples, settings.seed, {"runs": [("b", "a")]})
-    rows = [
-        row
-        for row in scores.to_pylist()
-        if row["metric"] == "primary" and row["versus_arm_id"] and row["scope"].startswith("tier:")
-    ]
+    chosen = Settings(settings.min_n, settings.resamples, settings.seed)
+    results = compute_scores(ArmAnswers.of(verdicts), (), chosen, {"runs": [("b", "a")]})
     flips = _flips(judged)
-    return [
-        ArmDifference(
-            arm,
-            row["scope"],
-            row["value"],
-            row["low"],
-            row["high"],
-            row["n_patients"],
-            row["n_items"],
-            *flips.get(row["scope"], (0, 0)),
-        )
-        for row in rows
-    ]
+    rows = []
+    for row in results.tables[1].to_pylist():
+        tier = f"tier:{row['tier']}"
+        gained, lost = flips.get(tier, (0, 0))
+        numbers = row["difference"], row["low"], row["high"], row["n_patients"], row["n_items"]
+        rows.append(ArmDifference(arm, tier, *numbers, gained, lost))
+    return rows
 
 
 def _flips(judged: pa.Table) -> dict[str, tuple[int, int]]:

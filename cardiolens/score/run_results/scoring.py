@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,33 +18,28 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import count_withheld, is_withheld
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.report_text.entities import report_forms
-from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.claims.declared_question import DeclaredQuestion
-from cardiolens.score.claims.preregistered import Declaration, DeclaredComparison
+from cardiolens.score.claims.declared import Declaration, DeclaredComparison, DeclaredQuestion
+from cardiolens.score.claims.parts_of_cohort import full_minus_part
 from cardiolens.score.run_results.cached_verdicts import (
     digest_of_questions,
     fingerprint_of,
     read_cached,
     write_cached,
 )
-from cardiolens.score.run_results.groups import Groups, groups_of
-from cardiolens.score.run_results.judged_arms import judged_arms
+from cardiolens.score.run_results.groups import Groups, groups_of, judged_arms
 from cardiolens.score.run_results.model_replies import OnDisk, judge_model, question_ids_of
 from cardiolens.score.run_results.peer_scores import peer_scores
-from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
+from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, analyses_of, write_analyses
 from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.score.run_results.stored_replies import changed_questions
-from cardiolens.score.statistics.arm_answers import ArmAnswers
-from cardiolens.score.statistics.factors import control_pairs, families
-from cardiolens.score.statistics.field_scores import field_scopes
+from cardiolens.score.statistics.answers import ArmAnswers
+from cardiolens.score.statistics.arm_statistics import field_scopes
 from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.score.statistics.scores import Results, Settings, compute_scores
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
-from cardiolens.storage.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +85,23 @@ class RunResults:
     """The results computed and written from the replies of a run."""
 
     replies: Replies
-    spool: Spool  # of scores
-    analyses: Sequence[Analysis]
+    results: Results
+    analyses: Analyses
 
     @property
     def scores(self) -> pa.Table:
         """Load all scores into memory."""
-        return self.spool.whole()
+        return self.results.scores.whole()
+
+    @property
+    def comparisons(self) -> pa.Table:
+        """Load all comparisons into memory."""
+        return self.results.comparisons.whole()
 
     @property
     def of_tiers(self) -> pa.Table:
-        """The primary scores of single arms on tiers."""
-        return tables.concat(map(of_tiers, self.spool.parts()), schemas.SCORES)
+        """The primary scores on tiers."""
+        return tables.concat(map(of_tiers, self.results.scores.parts()), schemas.SCORES)
 
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
@@ -115,9 +115,9 @@ def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec:
 
 
 def of_tiers(scores: pa.Table) -> pa.Table:
-    """Filter a table of scores to the primary tier scores of single arms."""
-    single = pc.and_(pc.is_null(scores["versus_arm_id"]), pc.equal(scores["metric"], "primary"))
-    return scores.filter(pc.and_(single, pc.starts_with(scores["scope"], "tier:")))
+    """Filter a table of scores to the primary scores on tiers."""
+    is_primary = pc.equal(scores["metric"], "primary")
+    return scores.filter(pc.and_(is_primary, pc.starts_with(scores["scope"], "tier:")))
 
 
 def judge_replies(
@@ -180,7 +180,7 @@ def judge_ahead(run: Run, store: Store, model: str, model_key: str, spec: SweepS
 
 def judge_by_others(
     run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec, replies: Replies
-) -> Analysis:
+) -> Sequence[AnalysisRow]:
     """Score the stored first replies by the readings of others, beside the run's own."""
     files = [OnDisk(model, run.requests(model), store.completions(key)) for model, key in model_keys.items()]
     qa_ids = pc.unique(pa.concat_arrays([question_ids_of(model.requests) for model in files]))
@@ -237,32 +237,38 @@ def write_results(
     spec: SweepSpec,
     *,
     parts: Sequence[tuple[Run, SweepSpec]] = (),
-    further: Sequence[Analysis] = (),
+    further: Analyses = MappingProxyType({}),
 ) -> RunResults:
     """Write verdicts, and the scores and analyses computed from them.
 
     `parts` are the runs that this one joins, each with its configuration, if it joins several; `further` are
-    analyses of the replies themselves.
+    tables of the replies themselves, by name.
     """
     answers = ArmAnswers.of(replies.verdict_store, groups.hospitals)
     # twins are other studies: no arm has a question in common with the one that asks about them
     factors = [arm for arm in judged_arms(sweep_arms, answers.arms) if arm.control != LESION]
     catalogue = load_catalogue(spec.dataset.protocol)
-    forms = report_forms(catalogue)
-    options: dict[str, Any] = dict(spec.statistics.sampling)
-    options |= {"gains": control_pairs(factors, "blind"), "repeats": control_pairs(factors, "repeat")}
-    options |= {"headlines": headlines(factors), "forms": forms, "scopes": field_scopes(catalogue)}
-    options["pooled"] = pooled_questions(factors)
-    options["simulated"] = {arm.arm_id for arm in factors if arm.simulated}
-    scores = compute_scores(answers, families=families(factors), **options)
-    scores.add(replies.reply_scores)
-    declared = _declared(parts or [(run, spec)])
-    inputs = answers, scores.parts(), factors, groups, spec.statistics
-    analyses = [*analyses_of(*inputs, forms=forms, declared=declared), *further]
+    forms, scopes = report_forms(catalogue), field_scopes(catalogue)
+    chosen = spec.statistics
+    settings = Settings(chosen.min_n, chosen.resamples, chosen.seed, forms, scopes)
+    results = compute_scores(answers, factors, settings)
+    results.scores.add(replies.reply_scores)
+    models, simulated = headlines(factors), {arm.model for arm in factors if arm.simulated}
+    added = [
+        row for part in groups.parts for row in full_minus_part(answers, part, models, settings, simulated)
+    ]
+    if (declared := _declared(parts or [(run, spec)])) is not None:
+        candidates = pc.is_null(pc.field("arm_id"))
+        rows = (row for part in results.comparisons.parts() for row in part.filter(candidates).to_pylist())
+        added += filter(None, [declared.row_of(list(rows))])
+    results.comparisons.add(tables.from_rows(added, schemas.COMPARISONS))
+    of_run = analyses_of(answers, results.scores.parts(), factors, groups, settings)
+    analyses = {**of_run, **further}
     begin("writing verdicts, scores and analyses")
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)
     tables.replace_by(run.verdicts, replies.verdict_store.blocks(), schemas.VERDICTS)
-    tables.replace_by(run.scores, scores.parts(), schemas.SCORES)
-    write_analyses(run.analyses, analyses)
-    return RunResults(replies, scores, analyses)
+    tables.replace_by(run.scores, results.scores.parts(), schemas.SCORES)
+    tables.replace_by(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
+    write_analyses(run, analyses)
+    return RunResults(replies, results, analyses)

@@ -1,13 +1,50 @@
-"""Cluster bootstrap by patient as array arithmetic (protocol 8.5)."""
+"""Intervals: a cluster bootstrap by patient, limits near the boundary, and how many patients they need.
+
+A bootstrap shows only the errors that the cohort has: of 20 patients who are all right it says "100 to 100".
+Where resamples hardly vary, shares near the boundary and arms that hardly differ get other limits (17.2).
+
+| patients | rarer class of AUROC | printed | a claim may rest on it |
+|---|---|---|---|
+| below 8 | any | the number and its n | no |
+| 8 or more | below 10 | the number and its n | no |
+| 8 to 19 | 10 or more | with an interval | no |
+| 20 or more | 10 or more | with an interval | yes |
+
+Tables of a page follow this table (amendment 17.1). What is read as a result (the page's cards, the terminal,
+leaderboards) prints an interval only where a claim may rest on it.
+"""
 
 import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from cardiolens.score.statistics.items import Floats, Ints
+
+_RESAMPLES, _SEED = 2000, 2026  # of agreement and of published scores, which no sweep sets
+Kind = Literal["share", "difference", "other"]
+Ends = tuple[float, float]
+
+# Errors, successes or differing answers, in effective items, below which resamples are not relied on. Near 0
+# or 1 the bootstrap of a share covered 91 % with 27 of them at a design effect of 3, in the middle it covers.
+FEWEST_EVENTS = 10
+_FEWEST_NEAR = 30
+# Design effect over patients that is assumed where too few events show it; never more than the items of a
+# patient. Estimated from two or three errors it is noise, and none can be estimated without an error.
+DESIGN_EFFECT = 3.0
+# From this share on both sides, the design effect is estimated even with few events (Korn and Graubard).
+_MIDDLE = 0.2
+# Of fewer patients a bootstrap has few distinct resamples: of 5, 126 in all, and an interval of nominal 95 %
+# covered 23 % at a truth of 95 %.
+FEWEST_FOR_INTERVAL = 8
+# Of fewer, the percentiles of resamples are too rough for a claim, however they are widened.
+FEWEST_FOR_CLAIM = 20
+# Patients of the rarer class that an AUROC needs: with 3, all resamples that hold the same three patients
+# agree, and a coin was "better than a coin" in 58 of 60 simulated runs.
+FEWEST_OF_CLASS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +70,16 @@ def resampling_weights(patients: int, resamples: int, seed: int, hospitals: Ints
     counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=resamples)
     counts = counts if hospitals is None else counts[:, hospitals]
     return np.concatenate([np.ones((1, patients)), counts.astype(np.float64)])
+
+
+def cluster_weights(n: int) -> Floats:
+    """Return how often each of n cases or patients is drawn, by resample; of a single one there are none."""
+    return resampling_weights(n, _RESAMPLES if n > 1 else 0, _SEED)
+
+
+def cluster_interval(values: Floats, n: int) -> Interval:
+    """Return the interval of a statistic resampled by `cluster_weights`; of a single case it has no ends."""
+    return percentile(values, patients=n if n > 1 else math.inf)
 
 
 def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) -> Interval:
@@ -112,3 +159,90 @@ def effective_items(class_sizes: Sequence[Ints]) -> float:
     sizes = [np.asarray(sizes, np.float64) for sizes in class_sizes]
     variances = [float((1 / of_question).sum()) / len(of_question) ** 2 for of_question in sizes]
     return len(sizes) ** 2 / sum(variances)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """How much a statistic rests on; where classes weigh alike, small ones make it worth less."""
+
+    items: float
+    patients: float
+    effective_items: float  # whose mean would vary as much
+    effective_patients: float  # by whom the variance is known
+
+    @property
+    def assumed_effect(self) -> float:
+        """The design effect over patients where too few events show it."""
+        return min(max(self.items / self.patients, 1.0), DESIGN_EFFECT)
+
+
+def share_ends(value: float, variance: float, sample: Sample, tail: float) -> Ends | None:
+    """Clopper and Pearson's limits of a share of an effective number of items; None away from the boundary.
+
+    The effective number is value (1 - value) / variance (Korn and Graubard, Survey Methodology
+    1998;24:193-201), at most that of the sample; near 0 or 1, at most that over the assumed design effect.
+    At 0 and 1 it is that most: a variance there is of other items that resamples bring in, as in a risk at
+    some coverage. All are fractions.
+    """
+    from scipy import special, stats
+
+    rarer = min(value, 1 - value)
+    estimated = value * (1 - value) / variance if rarer > 0 and variance > 0 else math.inf
+    if rarer >= _MIDDLE:
+        narrower = float(stats.norm.isf(tail)) / _t_quantile(tail, sample.patients)
+        effective = min(sample.effective_items, estimated * narrower**2)
+        is_near = min(sample.items, estimated * sample.items / sample.effective_items) * rarer < FEWEST_EVENTS
+    else:
+        most = sample.effective_items / sample.assumed_effect
+        effective, is_near = min(most, estimated), most * rarer < _FEWEST_NEAR
+    if not is_near:
+        return None
+    right, wrong = effective * value, effective * (1 - value)
+    low = float(special.betaincinv(right, wrong + 1, tail)) if right > 0 else 0.0
+    high = float(special.betaincinv(right + 1, wrong, 1 - tail)) if wrong > 0 else 1.0
+    return low, high
+
+
+def difference_ends(value: float, variance: float, sample: Sample, tail: float) -> Ends | None:
+    """Limits of a paired difference by a score test; None where enough answers differ.
+
+    Two arms that differ by d differ on at least |d| of the items, so a true difference x has a
+    variance of at least |x| (1 - |x|) / n, as in Tango's score interval (Stat Med 1998;17:891-908), with n
+    the effective items over the assumed design effect. The limits are those x that are a t quantile from the
+    observed difference.
+    """
+    if variance * sample.items**2 / sample.assumed_effect >= FEWEST_EVENTS:
+        return None
+    effective = sample.effective_items / sample.assumed_effect
+    reach = _t_quantile(tail, sample.effective_patients)
+    high = max(value + reach * math.sqrt(variance), _score_limit(value, effective, reach))
+    low = min(value - reach * math.sqrt(variance), -_score_limit(-value, effective, reach))
+    return max(low, -1.0), min(high, 1.0)
+
+
+def _t_quantile(tail: float, patients: float) -> float:
+    from scipy import stats
+
+    return float(stats.t.isf(tail, max(patients - 1, 1)))
+
+
+def _score_limit(value: float, effective: float, reach: float) -> float:
+    """The larger x with (x - value)^2 = reach^2 x (1 - x) / effective; -1 if there is none."""
+    ratio = reach**2 / effective
+    root = (2 * value + ratio) ** 2 - 4 * (1 + ratio) * value**2
+    return -1.0 if root < 0 else (2 * value + ratio + math.sqrt(root)) / (2 * (1 + ratio))
+
+
+def resampled_variance(values: Floats, patients: float) -> float:
+    """Variance of a statistic over its resamples (entries 1 on), times n / (n - 1) of the patients."""
+    resampled = values[1:][~np.isnan(values[1:])]
+    return float(resampled.var()) * patients / max(patients - 1, 1) if len(resampled) else math.nan
+
+
+def reason_for_none(patients: int, of_rarer_class: int | None = None) -> str:
+    """Why a statistic of so many patients has no interval; empty if it may have one."""
+    if patients < FEWEST_FOR_INTERVAL:
+        return f"no interval: fewer than {FEWEST_FOR_INTERVAL} patients"
+    if of_rarer_class is not None and of_rarer_class < FEWEST_OF_CLASS:
+        return f"no interval: fewer than {FEWEST_OF_CLASS} patients of the rarer class"
+    return ""

@@ -4,79 +4,54 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cardiolens.runtime.processes import spread
-from cardiolens.score.statistics.arm_answers import ArmAnswers
-from cardiolens.score.statistics.cells import EXTRA_METRICS, Cells, claimed_statistics
-from cardiolens.score.statistics.dropped_items import Bounds, bounds
-from cardiolens.score.statistics.factors import ArmPair
-from cardiolens.score.statistics.judged_pair import Pair, basis_of, of_fields
-from cardiolens.score.statistics.multiple_testing import BEYOND_P, EQUIVALENCE_P, SWAP_P, PValueRow
-from cardiolens.score.statistics.pair_tests import margin_rows, mcnemar_rows, swap_rows, wilcoxon_row
-from cardiolens.score.statistics.read_in_both import ReadInBoth, read_in_both
-from cardiolens.score.statistics.resampling import Resampling
-from cardiolens.score.statistics.rows import as_row, scale
-from cardiolens.score.statistics.spilled_mapping import SpilledMapping
-from cardiolens.score.statistics.statistic import Key, Statistic
+from cardiolens.score.statistics.answers import ArmAnswers, Pair, of_fields
+from cardiolens.score.statistics.arm_statistics import claimed_statistics
+from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.comparisons import RUN, VARIED, Row, comparison
+from cardiolens.score.statistics.counting import Cells, Key, claimed_values
+from cardiolens.score.statistics.dropped_items import bounds
+from cardiolens.score.statistics.factors import ArmFactors, ArmPair
+from cardiolens.score.statistics.hypothesis_tests import interval_p, split, stack, swap_p
+from cardiolens.score.statistics.items import Reports
+from cardiolens.score.statistics.read_in_both import read_in_both
+from cardiolens.score.statistics.statistic import Basis, Resampling, Statistic, interval_of
+from cardiolens.score.statistics.verdict_rows import SpilledMapping
 
 Families = Mapping[str, Sequence[ArmPair]]  # by name, e.g. `selector | the other factors`
-
-# metrics that are compared between arms, at every scope that has them
-METRICS = frozenset(
-    {"primary", "primary.skill", "accuracy", "collapse_index", "mean_cardinality", "precision", "recall"}
-    | {
-        "abnormal_call",
-        "criterion",
-        "d_prime",
-        "severity_shift",
-        "abnormal_f1",
-        "hallucination",
-        "omission",
-        "text_entity_f1",
-        "rouge_l",
-        "meteor",
-        "bertscore_f1",
-    }
-)
-DIFFERING = "primary.equivalence_differing"
 MANY = 2**24  # resampled patients of all arms, or pairs, from which worker processes pay off
 _CHUNK = 16  # pairs per task of a worker process; neighbours share arms
 
 
-def comparable_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    """The statistics that are compared between arms."""
-    return {key: statistic for key, statistic in statistics.items() if key[0] in METRICS}
-
-
 @dataclass(frozen=True, slots=True)
-class PairScores:
-    """Score rows of a pair of arms, the tests among them, and, where asked for, its differences on tiers."""
+class PairComparison:
+    """The rows of a pair of arms; where asked for, its differences on all items and where requests differ."""
 
     arm: str
     versus: str
-    rows: list[dict[str, object]]
-    tests: list[PValueRow]
+    rows: list[Row]
     differences: Mapping[Key, Statistic]
+    differing: Mapping[Key, Statistic]
 
 
-def difference_rows(
+def compare_pairs(
     answers: ArmAnswers,
     statistics: Mapping[str, Mapping[Key, Statistic]],
     families: Families,
     sampling: Resampling,
+    labels: Mapping[str, ArmFactors],
     *,
-    simulated: Collection[str] = (),
     pooled: Collection[ArmPair] = (),
-) -> Iterator[PairScores]:
-    """Yield the score rows of each pair of each family, and the tests whose p-values Holm adjusts.
+) -> Iterator[PairComparison]:
+    """Yield the comparisons of each pair of each family, on the items judged in both arms.
 
-    `statistics` are the comparable ones of each arm; the differences of `pooled` pairs, in either direction,
-    are kept. A pair is compared on the items judged in both arms,
-    in worker processes where that pays off; neither their number nor their order changes a digit.
+    `statistics` are the claimable ones of each arm; the differences of `pooled` pairs, in either direction,
+    are kept. Worker processes do it where that pays off; neither their number nor order changes a digit.
     """
     pairs = [
         (name.partition(" | ")[0], *pair) for name, family_pairs in families.items() for pair in family_pairs
     ]
     kept = frozenset(frozenset(pair) for pair in pooled)
-    compare = _Comparison(answers.without_verdicts(), statistics, sampling, frozenset(simulated), kept)
+    compare = _Comparison(answers.without_verdicts(), statistics, sampling, labels, kept)
     many = len(pairs) * sampling.weights.size >= MANY
     return spread(compare, pairs, chunk=_CHUNK, worth=many)
 
@@ -89,36 +64,62 @@ class _Comparison:
         answers: ArmAnswers,
         statistics: Mapping[str, Mapping[Key, Statistic]],
         sampling: Resampling,
-        simulated: frozenset[str],
+        labels: Mapping[str, ArmFactors],
         kept: frozenset[frozenset[str]],
     ) -> None:
         self._answers, self._statistics = answers, statistics
-        self._sampling, self._simulated, self._kept = sampling, simulated, kept
+        self._sampling, self._labels, self._kept = sampling, labels, kept
         # of arms that are compared on all their judged items
         self._complete_cells: SpilledMapping[Cells] | None = None
 
-    def __call__(self, task: tuple[str, str, str]) -> PairScores:
+    def __call__(self, task: tuple[str, str, str]) -> PairComparison:
         """Compare a (factor, arm, versus arm)."""
-        question, arm, versus = task
+        factor, arm, versus = task
         sampling = self._sampling
         pair = Pair.of(self._answers.judged, self._answers, arm, versus)
         if pair.complete:
-            ours, theirs = self._statistics[arm], self._statistics[versus]
             sides = self._cells(arm), self._cells(versus)
+            ours, theirs = self._statistics[arm], self._statistics[versus]
         else:
-            ours, theirs = (
-                comparable_statistics(sampling.statistics(common)) for common in (pair.arm, pair.versus)
-            )
             sides = Cells.of(pair.arm, sampling.patients), Cells.of(pair.versus, sampling.patients)
-        arms = {"arm_id": arm, "versus_arm_id": versus}
-        differences, differing = _differences(ours, theirs), _differing(pair, sampling)
-        rows = [arms | row for row in _pair_rows(pair, differences, differing, sides, sampling)]
-        real = self._simulated.isdisjoint((arm, versus))
-        tests = [PValueRow(question, row, not real) for row in rows if is_test(row)]
-        kept = {}
-        if frozenset((arm, versus)) in self._kept:
-            kept = _claimable(differences) | differing
-        return PairScores(arm, versus, rows, tests, kept)
+            ours, theirs = (
+                claimed_statistics(common, cells, sampling)
+                for common, cells in zip((pair.arm, pair.versus), sides, strict=True)
+            )
+        differences = {
+            key: Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
+            for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1])
+        }
+        differing = _differing(pair, sampling)
+        names = self._names(factor, arm, versus)
+        claimable = differences if factor == "prompt" else _scores(differences)
+        rows = [names | row for row in _rows(pair, claimable, differing, sides, sampling)]
+        if frozenset((arm, versus)) not in self._kept:
+            differences, differing = {}, {}
+        return PairComparison(arm, versus, rows, differences, differing)
+
+    def _names(self, factor: str, arm: str, versus: str) -> Row:
+        """The columns that say what is compared, and in which family of tests."""
+        names: Row = {
+            "factor": factor,
+            "arm_id": arm,
+            "versus_arm_id": versus,
+            "level": arm,
+            "versus": versus,
+        }
+        simulated = False
+        if arm in self._labels and versus in self._labels:
+            ours, theirs = self._labels[arm], self._labels[versus]
+            simulated = ours.simulated or theirs.simulated
+            names |= {"level": str(getattr(ours, factor)), "versus": str(getattr(theirs, factor))}
+            names["model"] = ours.model if factor != "model" else None
+        family = VARIED if factor in RUN else factor
+        explored = factor in RUN and not simulated
+        return names | {
+            "family": f"{family}, simulated readers" if simulated else family,
+            "adjustment": "fdr" if explored else "holm",
+            "simulated": simulated,
+        }
 
     def _cells(self, arm: str) -> Cells:
         if self._complete_cells is None:
@@ -128,110 +129,78 @@ class _Comparison:
         return self._complete_cells[arm]
 
 
-def is_test(row: Mapping[str, object]) -> bool:
-    """Return whether a row holds a p-value that a sentence may rest on."""
-    return str(row["metric"]).endswith((SWAP_P, EQUIVALENCE_P, BEYOND_P))
+def _scores(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
+    return {key: statistic for key, statistic in statistics.items() if key[0] == "primary"}
 
 
-def _pair_rows(
+def _rows(
     pair: Pair,
     differences: Mapping[Key, Statistic],
     differing: Mapping[Key, Statistic],
     sides: tuple[Cells, Cells],
     sampling: Resampling,
-) -> list[dict[str, object]]:
-    rows = []
-    for key, difference in differences.items():
-        rows.append(as_row(key, difference, sampling.method))
-        if key[0] == "primary":
-            rows += margin_rows(key[1], difference, sampling)
-    in_scope = {scope: pair.in_scope(scope) for scope in sorted({str(row["scope"]) for row in rows})}
-    method = f"items whose requests differ; {sampling.method}"
-    rows += [as_row(key, statistic, method, level=0.9) for key, statistic in differing.items()]
-    rows += swap_rows(sides, in_scope, sampling, rows)
-    rows += mcnemar_rows(in_scope)
-    rows += [wilcoxon_row(scope, in_scope, rows, sampling) for scope in in_scope if scope == "tier:1"]
+) -> Iterator[Row]:
+    p_values = pair_p_values(sides, sampling)
     dropped = bounds(pair.answers[:1], pair.answers[1:], pair.arm, sampling.min_n)
-    rows = with_bounds(rows, dropped)
-    rows += with_reading(rows, read_in_both(pair.arm, pair.versus, sampling.min_n))
-    # on items with the same request both arms are equal
-    same = {
-        scope: int((ours_in_scope.request == theirs_in_scope.request).sum())
-        for scope, (ours_in_scope, theirs_in_scope) in in_scope.items()
-    }
-    return [row | {"n_same_request": same[str(row["scope"])]} for row in rows]
+    read = read_in_both(pair.arm, pair.versus, sampling.min_n)
+    n_same, units = {}, {}
+    for tier in {tier for _, tier in differences}:
+        ours, theirs = pair.in_scope(tier)
+        n_same[tier] = int((ours.request == theirs.request).sum())  # on these both arms are equal
+        units[tier] = Basis.of(ours)
+    for key, difference in differences.items():
+        metric, tier = key
+        row = comparison(metric, tier, difference, sampling.method)
+        row["n_same_request"] = n_same[tier]
+        if key in p_values:
+            row["p"] = over_hospitals_p(p_values[key], row, units[tier])
+        if metric == "primary" and key in differing:
+            interval = interval_of(metric, differing[key], level=0.9)
+            row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
+        row |= dropped[key].columns(metric) if key in dropped else {}
+        row |= read[key].columns(metric) if key in read else {}
+        yield row
 
 
-def with_bounds(rows: Sequence[dict[str, object]], dropped: Mapping[Key, Bounds]) -> list[dict[str, object]]:
-    """Note the number of dropped items in the method of rows, and append `.bounds` rows for them."""
-    primary_bounds = {
-        scope: limits
-        for (metric, scope), limits in dropped.items()
-        if metric == "primary" and limits.n_dropped
-    }
-    noted_rows = [
-        row | {"method": f"{primary_bounds[str(row['scope'])].note}; {row['method']}"}
-        if row["scope"] in primary_bounds
-        else row
-        for row in rows
-    ]
-    values = {(row["metric"], row["scope"]): row for row in noted_rows}
-    for (metric, scope), limits in dropped.items():
-        if (metric, scope) in values:
-            ends = {"metric": f"{metric}.bounds", "n_items": limits.n_dropped + limits.n_unread}
-            unit = scale(metric)
-            ends |= {"low": unit * limits.low, "high": unit * limits.high}
-            fell_out = f"{limits.note}; " if limits.note else ""
-            unread = f"{limits.n_unread} not read; " if limits.n_unread else ""
-            note = f"{fell_out}{unread}the difference had they been wrong, or right, for either side"
-            noted_rows.append(values[metric, scope] | ends | {"method": note})
-    return noted_rows
+def pair_p_values(sides: tuple[Cells, Cells], sampling: Resampling) -> dict[Key, float]:
+    """P-values of every claimable statistic, by swapping whole patients between the arms."""
+    ours, theirs = sides
+    sizes = [len(rows) for rows in ours.rows]
+    return swap_p(
+        stack(ours.rows),
+        stack(theirs.rows),
+        lambda sums: claimed_values(ours.parts, split(sums, sizes), sampling.min_n),
+        sampling.coins,
+    )
 
 
-def with_reading(
-    rows: Sequence[Mapping[str, object]], read: Mapping[Key, ReadInBoth]
-) -> list[dict[str, object]]:
-    """Rows of the differences on what was read in both arms, for the differences among `rows`."""
-    return [
-        {**row, **read[key].row(key)}
-        for row in rows
-        if (key := (str(row["metric"]), str(row["scope"]))) in read
-    ]
+def over_hospitals_p(p: float, row: Row, basis: Basis) -> float:
+    """The p of swapped patients, or that of the interval over hospitals if it is larger.
 
-
-def _differences(ours: Mapping[Key, Statistic], theirs: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    """Differences of what both arms have, by scope and metric."""
-    return {
-        key: Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
-        for key in sorted(set(ours) & set(theirs), key=lambda key: key[::-1])
-    }
-
-
-def _claimable(differences: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    """The differences that sentences may claim: on tiers, of the score and the extra metrics."""
-    return {
-        (metric, scope): difference
-        for (metric, scope), difference in differences.items()
-        if scope.startswith("tier:") and metric in ("primary", *EXTRA_METRICS)
-    }
+    Swaps of patients know nothing of hospitals; whole hospitals are too few to be swapped.
+    """
+    if basis.n_hospitals is None:
+        return p
+    interval = Interval(row["difference"], row["low"], row["high"])
+    return max(p, interval_p(interval, 0.0, int(basis.units)))
 
 
 def _differing(pair: Pair, sampling: Resampling) -> dict[Key, Statistic]:
-    """Differences on tiers, over the items whose requests differ only (protocol 16.7)."""
+    """Differences of scores over the items whose requests differ; none where all do (protocol 16.7)."""
     if not pair.same:
         return {}
     ours, theirs = pair.differing
     sides = []
     for answers in (ours, theirs):
         cells = Cells.of(answers, sampling.patients)
-        resampled = [rows @ sampling.weights.T for rows in cells.rows]
-        sides.append(claimed_statistics(cells.parts, resampled, sampling.min_n))
-    return {
-        (DIFFERING, scope): Statistic(
-            sides[0][metric, scope] - sides[1][metric, scope],
-            basis_of(of_fields(ours.in_scope(scope)), scope),
-            of_pairs=True,
-        )
-        for metric, scope in sides[0]
-        if metric == "primary" and scope.startswith("tier:")
-    }
+        sides.append(claimed_values(cells.parts, cells.resampled(sampling.weights), sampling.min_n))
+    differences = {}
+    for metric, tier in sides[0]:
+        if metric == "primary":
+            rows = of_fields(ours.in_scope(tier))
+            basis = Basis.of_entities(rows) if isinstance(rows, Reports) else Basis.of(rows)
+            if tier == "tier:3" and not isinstance(rows, Reports):
+                basis = basis.of_classes(rows)
+            values = sides[0][metric, tier] - sides[1][metric, tier]
+            differences[metric, tier] = Statistic(values, basis, of_pairs=True)
+    return differences

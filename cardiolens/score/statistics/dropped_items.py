@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from cardiolens.base.phrasing import counted
-from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.cells import Cells, claimed_statistics
-from cardiolens.score.statistics.items import Ints, Items
-from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
-from cardiolens.score.statistics.report_scores import Reports
-from cardiolens.score.statistics.signal_detection import CRITERION, D_PRIME, SEVERITY_SHIFT
-from cardiolens.score.statistics.statistic import Key
+from cardiolens.score.statistics.answers import Answers, of_fields
+from cardiolens.score.statistics.counting import Cells, Key, claimed_values
+from cardiolens.score.statistics.items import Ints, Items, Reports
+from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, SEVERITY_SHIFT
+from cardiolens.score.statistics.statistic import scale
+from cardiolens.score.statistics.verdict_rows import COMPLETE
 
 Rows = TypeVar("Rows", Items, Reports)
 
@@ -65,12 +63,18 @@ class Bounds:
     high: float
 
     @property
-    def note(self) -> str:
-        """The number that fell out in words, for the `method` column; empty if none did."""
-        if not self.n_dropped:
-            return ""
-        words = f"{self.n_dropped} of {counted(self.n_requested, 'item')} fell out"
-        return f"{INCOMPLETE}, {words}" if self.n_dropped > (1 - COMPLETE) * self.n_requested else words
+    def is_incomplete(self) -> bool:
+        """Return whether more than 1 % of the items fell out."""
+        return self.n_dropped > (1 - COMPLETE) * self.n_requested
+
+    def columns(self, metric: str) -> dict[str, Any]:
+        """The columns of a comparison."""
+        return {
+            "n_dropped": self.n_dropped + self.n_unread,
+            "low_bound": scale(metric) * self.low,
+            "high_bound": scale(metric) * self.high,
+            "is_incomplete": self.is_incomplete,
+        }
 
 
 def bounds(
@@ -101,7 +105,7 @@ def bounds(
     limits = {}
     for key in by_fill["right"][0]:
         n_requested, n_common, n_known = (
-            len(_counted_rows(answers, key[1])) for answers in (requested, common, known)
+            len(of_fields(answers.in_scope(key[1]))) for answers in (requested, common, known)
         )
         worst, best = (by_fill[fill] for fill in _ENDS.get(key[0], _OF_SCORES))
         limits[key] = Bounds(
@@ -120,11 +124,6 @@ def _where_read(answers: Answers) -> Answers:
     return replace(judged, items=judged.items.where(~np.isin(judged.items.parse_status, UNREAD)))
 
 
-def _counted_rows(answers: Answers, scope: str) -> Items | Reports:
-    rows = answers.in_scope(scope)
-    return rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
-
-
 def _mean(values: Sequence[Mapping[Key, float]]) -> dict[Key, float]:
     return {key: float(np.mean([of_arm[key] for of_arm in values])) for key in values[0]}
 
@@ -136,7 +135,7 @@ def _values(arm: Answers, requested: Answers, fill: str, min_n: int) -> dict[Key
     filled = read.joined_with(_filled(lacking, fill))
     filled = replace(filled, items=_of_one(filled.items), reports=_of_one(filled.reports))
     cells = Cells.of(filled, 1)
-    return {key: float(value[0]) for key, value in claimed_statistics(cells.parts, cells.rows, min_n).items()}
+    return {key: float(value[0]) for key, value in claimed_values(cells.parts, cells.rows, min_n).items()}
 
 
 def _filled(lacking: Answers, fill: str) -> Answers:

@@ -1,39 +1,33 @@
 """Headline scores: one value per model and tier, over the protocols and items that all models have."""
 
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import HEADLINE
-from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.cells import Cells, claimed_statistics
-from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
-from cardiolens.score.statistics.corrected import CORRECTED, EXACT
-from cardiolens.score.statistics.differences import is_test, with_bounds, with_reading
+from cardiolens.score.statistics.answers import Answers, of_fields
+from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT, arm_statistics
+from cardiolens.score.statistics.comparisons import Row, comparison
+from cardiolens.score.statistics.counting import Cells, Key, claimed_values
+from cardiolens.score.statistics.differences import over_hospitals_p
 from cardiolens.score.statistics.dropped_items import bounds
 from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.hypothesis_tests import split, stack, swap_p
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.judged_pair import of_fields
-from cardiolens.score.statistics.multiple_testing import SWAP_P, PValueRow
-from cardiolens.score.statistics.outcomes import COMPLETE, INCOMPLETE
-from cardiolens.score.statistics.pair_tests import over_hospitals_p
+from cardiolens.score.statistics.metrics import ENTROPY_DEFICIT
 from cardiolens.score.statistics.read_in_both import ReadInBoth, read_in_both, total_of
-from cardiolens.score.statistics.resampling import Resampling
-from cardiolens.score.statistics.rows import TIERS, as_row
-from cardiolens.score.statistics.spilled_mapping import SpilledMapping
-from cardiolens.score.statistics.statistic import Basis, Key, Statistic
-from cardiolens.score.statistics.swap_test import split, stack, swap_p
-from cardiolens.score.statistics.tier_changes import tier_change_rows
+from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Statistic, as_row
+from cardiolens.score.statistics.verdict_rows import COMPLETE, SpilledMapping
 
 Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
 
-COMPARED_METRICS = ("primary", "primary.skill")
 METRICS = (
-    *(*COMPARED_METRICS, "primary.uniform", "primary.prevalence", "primary.constant"),
+    *("primary", "primary.skill", "primary.uniform", "primary.prevalence", "primary.constant"),
     *(CORRECTED, EXACT, ENTROPY_DEFICIT),
 )
 PREFIX = "headline:"
@@ -111,27 +105,22 @@ class HeadlineArms:
         for arm in every:
             own = answers[arm].where_judged()
             common = judged[arm] = own.among(items, reports)
-            headline_values[arm] = statistics[arm] if len(common) == len(own) else sampling.statistics(common)
+            headline_values[arm] = (
+                statistics[arm] if len(common) == len(own) else arm_statistics(common, sampling)
+            )
             headline_values[arm] = headline_statistics(headline_values[arm])
             for tier in TIERS:
                 of_asked, of_common = (of_fields(side.in_scope(tier)) for side in (answers[arm], common))
                 numbers[arm, tier] = len(of_asked), len(of_common)
         return HeadlineArms(answers, judged, headline_values, numbers)
 
-    def flag_incomplete(
-        self, row: dict[str, object], protocols: Mapping[str, Sequence[str]]
-    ) -> dict[str, object]:
-        """Note in the method of a row if it rests on fewer items than were requested."""
-        scope = str(row["scope"])
+    def percent_judged(self, tier: str, protocols: Mapping[str, Sequence[str]]) -> float | None:
+        """Percent of the requested items that all compared arms judged; None where nearly all are."""
         n_requested, n_used = (
-            sum(number[side] for number in (self.numbers[arm, scope] for arm in _arms(protocols)))
+            sum(number[side] for number in (self.numbers[arm, tier] for arm in _arms(protocols)))
             for side in range(2)
         )
-        if n_used >= COMPLETE * n_requested:
-            return row
-        share = int(1000 * n_used / n_requested) / 10
-        note = f"{INCOMPLETE}, {share} % of items judged by all that are compared"
-        return row | {"method": f"{note}; {row['method']}"}
+        return None if n_used >= COMPLETE * n_requested else 100 * n_used / n_requested
 
 
 def _arms(protocols: Mapping[str, Sequence[str]]) -> list[str]:
@@ -142,51 +131,51 @@ def _common(questions: Iterable[np.ndarray]) -> np.ndarray:
     return functools.reduce(np.intersect1d, questions)
 
 
-def headline_rows(
+@dataclass(frozen=True, slots=True)
+class HeadlineResults:
+    """Score rows of headlines, their comparisons, and the means of models that are no simulated readers."""
+
+    rows: list[dict[str, Any]]
+    comparisons: list[Row]
+    means: Mapping[str, Mapping[Key, Statistic]]
+
+
+def headline_results(
     answers: Mapping[str, Answers],
     statistics: Mapping[str, Mapping[Key, Statistic]],
     models: Headlines,
     sampling: Resampling,
     simulated: Collection[str] = (),
-) -> tuple[list[dict[str, object]], list[PValueRow]]:
-    """Rows of scores of `headline:<model>` on every tier, their differences between models, and tests.
+) -> HeadlineResults:
+    """Scores of `headline:<model>` on every tier, and their differences between models.
 
     Seeds are averaged first, then protocols; all arms share their resamples. `simulated` are arms of readers
     that are not models: they are compared only if there are no others.
     """
     if not models:
-        return [], []
-    headline_arms = HeadlineArms.of(answers, statistics, models, sampling, simulated)
-    means = {model: model_means(headline_arms.statistics, protocols) for model, protocols in models.items()}
-    rows = headline_means(headline_arms.statistics, models, sampling.method)
+        return HeadlineResults([], [], {})
+    arms = HeadlineArms.of(answers, statistics, models, sampling, simulated)
+    means = {model: model_means(arms.statistics, protocols) for model, protocols in models.items()}
     rows = [
-        headline_arms.flag_incomplete(row, models[str(row["arm_id"]).removeprefix(PREFIX)]) for row in rows
+        {"arm_id": f"{PREFIX}{model}"}
+        | as_row(key, statistic, sampling.method)
+        | {"percent_judged": arms.percent_judged(key[1], models[model])}
+        for model, of_model in means.items()
+        for key, statistic in of_model.items()
     ]
     unreal = {model for model, protocols in models.items() if set(_arms(protocols)) <= set(simulated)}
-    comparable = sorted(set(means) - unreal) or sorted(means)
-    rows += tier_change_rows({model: means[model] for model in means if model not in unreal}, sampling.method)
-    tests = []
-    for first, second in combinations(comparable, 2):
-        if {name: len(arms) for name, arms in models[first].items()} == {
-            name: len(arms) for name, arms in models[second].items()
-        }:
-            arms = {"arm_id": f"{PREFIX}{first}", "versus_arm_id": f"{PREFIX}{second}"}
-            sides = models[first], models[second]
-            pair = _pair_rows(headline_arms, sides, (means[first], means[second]), sampling)
-            rows += [arms | row for row in pair]
-            tests += [PValueRow("models", arms | row, first in unreal) for row in pair if is_test(row)]
-    return rows, tests
-
-
-def headline_means(
-    statistics: Mapping[str, Mapping[Key, Statistic]], models: Headlines, method: str
-) -> list[dict[str, object]]:
-    """Rows of scores of `headline:<model>`: seeds are averaged first, then protocols."""
-    return [
-        {"arm_id": f"{PREFIX}{model}"} | as_row(key, statistic, method)
-        for model, protocols in models.items()
-        for key, statistic in model_means(statistics, protocols).items()
-    ]
+    comparisons = []
+    for pair in combinations(sorted(set(means) - unreal) or sorted(means), 2):
+        sizes = [{name: len(of) for name, of in models[model].items()} for model in pair]
+        if sizes[0] == sizes[1]:
+            is_simulated = pair[0] in unreal
+            names: Row = {"factor": "model", "level": pair[0], "versus": pair[1], "adjustment": "holm"}
+            names["family"] = "models, simulated readers" if is_simulated else "models"
+            sides = models[pair[0]], models[pair[1]]
+            for row in _pair_rows(arms, sides, (means[pair[0]], means[pair[1]]), sampling):
+                comparisons.append(names | row | {"simulated": is_simulated})
+    real = {model: of_model for model, of_model in means.items() if model not in unreal}
+    return HeadlineResults(rows, comparisons, real)
 
 
 def _pair_rows(
@@ -194,30 +183,25 @@ def _pair_rows(
     sides: tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]],
     means: tuple[Mapping[Key, Statistic], Mapping[Key, Statistic]],
     sampling: Resampling,
-) -> list[dict[str, object]]:
+) -> Iterator[Row]:
     ours, theirs = means
-    rows = [
-        as_row(
-            key,
-            Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True),
-            sampling.method,
-        )
-        for key in [key for key in ours if key in theirs and key[0] in COMPARED_METRICS]
-    ]
     judged_sides = [[headline_arms.judged[arm] for arm in _arms(side)] for side in sides]
     requested_sides = [[headline_arms.answers[arm] for arm in _arms(side)] for side in sides]
     shares = [1 / len(sides[0]) / len(arms) for arms in sides[0].values() for _ in arms]
-    if all(len(answers) for arms in judged_sides for answers in arms):
-        for key, p in _swap_p_values(judged_sides, shares, sampling).items():
-            if key in ours and key in theirs:
-                difference = next(row for row in rows if (row["metric"], row["scope"]) == key)
-                value = over_hospitals_p(p, difference, ours[key].basis)
-                p_value = Statistic(np.array([value]), ours[key].basis)
-                rows.append(as_row((f"{key[0]}.{SWAP_P}", key[1]), p_value, sampling.swap_method))
-    rows = with_bounds(
-        rows, bounds(requested_sides[0], requested_sides[1], judged_sides[0][0], sampling.min_n)
-    )
-    return rows + with_reading(rows, _read_in_both(judged_sides, shares, sampling.min_n))
+    is_judged = all(len(answers) for arms in judged_sides for answers in arms)
+    p_values = _swap_p_values(judged_sides, shares, sampling) if is_judged else {}
+    dropped = bounds(requested_sides[0], requested_sides[1], judged_sides[0][0], sampling.min_n)
+    read = _read_in_both(judged_sides, shares, sampling.min_n)
+    for key in (("primary", tier) for tier in TIERS if ("primary", tier) in ours.keys() & theirs.keys()):
+        basis = ours[key].basis
+        difference = Statistic(ours[key].values - theirs[key].values, basis, of_pairs=True)
+        row = comparison(*key, difference, sampling.method)
+        for name in ("low_90", "high_90", "within_p", "beyond_p"):  # no two models are called equivalent
+            del row[name]
+        if key in p_values:
+            row["p"] = over_hospitals_p(p_values[key], row, basis)
+        row |= dropped[key].columns("primary") if key in dropped else {}
+        yield row | (read[key].columns("primary") if key in read else {})
 
 
 def _read_in_both(
@@ -240,7 +224,7 @@ def _swap_p_values(
 
     def mean(sums: Floats) -> dict[Key, Floats]:
         statistics = [
-            claimed_statistics(of_arm.parts, split(of_these, of_parts), sampling.min_n)
+            claimed_values(of_arm.parts, split(of_these, of_parts), sampling.min_n)
             for of_arm, of_these, of_parts in zip(
                 sides[0], split(sums, [sum(of_arm) for of_arm in sizes]), sizes, strict=True
             )

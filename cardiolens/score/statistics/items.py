@@ -1,21 +1,63 @@
-"""Verdicts as arrays: one entry per item, with codes for question, request and patient."""
+"""Verdicts as arrays: answers to choice questions and reports, with codes for names."""
 
 import string
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.score.statistics.name_codes import Vocabulary, number_in, number_of
+from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _KEYS = pa.array(string.ascii_uppercase)
+# counts of the fields and of the text of a report, which its scores add up
+ENTITY_COUNTS = (
+    *("tp", "fp", "fn", "abnormal_tp", "abnormal_fp", "abnormal_fn"),
+    *("gates", "contradicted", "fields", "fields_equal"),
+)
+TEXT_COUNTS = (
+    *("lcs", "reference_words", "words", "reports", "rouge_l"),
+    *(f"{kind}_{n}" for kind in ("match", "gram") for n in (1, 2, 3, 4)),
+)
+_NAMES = tuple(dict.fromkeys((*ENTITY_COUNTS, *TEXT_COUNTS)))
+# means over reports of the values of optional metrics, where these are enabled
+_PLUGGED = ("meteor", "bertscore_precision", "bertscore_recall", "bertscore_f1")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The distinct questions of verdicts, and of their reports the counts and the entities."""
+
+    questions: pa.Array
+    counts: frozenset[str]
+    entities: tuple[str, ...]  # sorted
+
+    @staticmethod
+    def of(verdicts: pa.Table | Verdicts) -> "Vocabulary":
+        """Collect the vocabulary of a table of verdicts."""
+        questions = pa.array([], pa.string())
+        counts: set[str] = set()
+        entities: set[str] = set()
+        for columns in blocks(verdicts, ["qa_id", "channel", "parsed", "gold", "counts"]):
+            questions = pc.unique(pa.concat_arrays([questions, pc.unique(columns["qa_id"])]))
+            is_report = pc.is_in(columns["channel"], value_set=pa.array(["fields", "text"]))
+            reports = columns.filter(is_report).combine_chunks()
+            counts.update(pc.unique(reports["counts"].combine_chunks().keys).to_pylist())
+            for name in ("gold", "parsed"):
+                entities.update(pc.unique(pc.list_flatten(reports[name])).to_pylist())
+        return Vocabulary(questions, frozenset(counts), tuple(sorted(entities)))
+
+
+def optional_metrics(counts: Collection[str]) -> tuple[str, ...]:
+    """Return the optional metrics among the names of counts; those of other packages are `package:name`."""
+    return (*(name for name in _PLUGGED if name in counts), *sorted(name for name in counts if ":" in name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +100,69 @@ class Items:
         """Concatenate the items of several parts."""
         columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Items)}
         return Items(**{name: np.concatenate(column) for name, column in columns.items()})
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """Channels of reports, sorted by (arm, subtask, patient, question, channel)."""
+
+    arm: NDArray[np.str_]
+    subtask: NDArray[np.str_]
+    channel: NDArray[np.str_]
+    parse_status: NDArray[np.str_]
+    question: Ints  # code of the qa_id in the vocabulary
+    request: Ints  # code of the request_key
+    patient: Ints
+    hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random (17.12)
+    counts: Floats  # (row, name in names)
+    parsed: Ints  # code of the set of named entities
+    gold: Bools  # (row, name in entities)
+    predicted: Bools  # (row, name in entities)
+    judged: Bools  # whether there was a reply to judge
+    names: tuple[str, ...]
+    entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
+
+    @staticmethod
+    def of(
+        verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
+    ) -> "Reports":
+        """Read the reports of a table of verdicts, judged or not."""
+        report = pc.is_in(verdicts["channel"], value_set=pa.array(["fields", "text"]))
+        report_rows = verdicts.filter(report)
+        order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
+        rows = report_rows.sort_by(order).combine_chunks()
+        names = (*_NAMES, *optional_metrics(vocabulary.counts))
+        counts = {name: count(rows, name) for name in names}
+        lengths = (counts["lcs"], counts["words"], counts["reference_words"])
+        counts["reports"] = np.ones(len(rows))
+        counts["rouge_l"] = _rouge_l(*lengths)
+        entities = vocabulary.entities
+        patient = patient_rows(rows["patient_id"], patients)
+        return Reports(
+            arm=strings(rows["arm_id"]),
+            subtask=strings(rows["subtask"]),
+            channel=strings(rows["channel"]),
+            parse_status=strings(rows["parse_status"]),
+            question=number_in(rows["qa_id"], vocabulary.questions),
+            request=number_of(rows["request_key"]),
+            patient=patient,
+            hospital=hospitals_of(patient, hospitals),
+            counts=np.stack([counts[name] for name in names], axis=-1),
+            parsed=number_of(_joined(rows["parsed"])),
+            gold=_flags(rows["gold"], entities),
+            predicted=_flags(rows["parsed"], entities),
+            judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
+            names=names,
+            entities=entities,
+        )
+
+    def __len__(self) -> int:
+        return len(self.patient)
+
+    def where(self, selection: Bools | slice) -> "Reports":
+        """Select rows by a mask or a slice."""
+        rows = [field.name for field in fields(self) if field.name not in ("names", "entities")]
+        return replace(self, **{name: getattr(self, name)[selection] for name in rows})
 
 
 def items(
@@ -142,3 +247,43 @@ def _bits(column: pa.ChunkedArray) -> Ints:
     parent = np.asarray(pc.list_parent_indices(lists))
     # distinct powers of two: their sum is their union
     return np.bincount(parent, weights=2.0 ** np.asarray(position), minlength=len(lists)).astype(np.int64)
+
+
+def _flags(column: pa.ChunkedArray, names: tuple[str, ...]) -> Bools:
+    """Flag which of the names each list holds."""
+    lists = column.combine_chunks()
+    flags = np.zeros((len(lists), len(names)), np.bool_)
+    parent = np.asarray(pc.list_parent_indices(lists))
+    flags[parent, np.asarray(pc.index_in(lists.flatten(), value_set=pa.array(names, pa.string())))] = True
+    return flags
+
+
+def _rouge_l(lcs: Floats, words: Floats, reference_words: Floats) -> Floats:
+    """ROUGE-L F1 of single reports (Lin 2004); 0 where a text is empty."""
+    return np.asarray(2 * lcs / np.maximum(words + reference_words, 1))
+
+
+def _joined(lists: pa.ChunkedArray) -> pa.ChunkedArray:
+    """One string for each list of strings; null is the empty one."""
+    return pc.fill_null(pc.binary_join(lists, "\n"), "")
+
+
+def number_in(column: pa.ChunkedArray, names: pa.Array) -> Ints:
+    """The index of each string in `names`."""
+    return np.asarray(pc.index_in(column, value_set=names), np.int64)
+
+
+def number_of(column: pa.ChunkedArray) -> Ints:
+    """Hash each string to a 63-bit number; null hashes like the empty string.
+
+    The keys of millions of requests do not fit in memory at once. Only replies to the same question are ever
+    compared by it, so 63 bits suffice.
+    """
+    return np.fromiter(
+        (
+            int.from_bytes(blake2b((key or "").encode(), digest_size=8).digest(), "little") >> 1
+            for key in column.to_pylist()
+        ),
+        np.int64,
+        len(column),
+    )

@@ -10,13 +10,11 @@ import pyarrow.compute as pc
 from cardiolens.base.phrasing import counted
 from cardiolens.protocol.tasks.twins import original_of
 from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.confidence import rows_of
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.statistic import Basis, Statistic
-from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.schemas import READ, SCORES
-from cardiolens.storage.tables import from_rows
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
+from cardiolens.score.statistics.verdict_rows import cohort, judged_shares
+from cardiolens.storage.schemas import READ
 
 MOVED, FOLLOWED, STRAYED = "moved_with_lesion", "right_with_and_without", "moved_without_cause"
 LESION_METRICS = frozenset({MOVED, FOLLOWED, STRAYED})
@@ -42,7 +40,7 @@ def lesion_scores(
     originals = {original_of(qa_id): row for qa_id, row in sorted(twins.items())}
     both = [(plain[qa_id], row) for qa_id, row in originals.items() if qa_id in plain]
     if not both:
-        return from_rows([], SCORES)
+        return rows_of([], {})
     weights = resampling_weights(len(names), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     patient = np.array([place[row["patient_id"]] for row, _ in both])
@@ -51,7 +49,6 @@ def lesion_scores(
     moved = np.array([set(row["parsed"] or ()) != set(twin["parsed"] or ()) for row, twin in both]) & read
     shares_request = np.array([row["request_key"] == twin["request_key"] for row, twin in both])
     right = np.array([bool(row["correct"] and twin["correct"]) for row, twin in both])
-    shares = judged_shares(verdicts)
     rows = []
     for metric, values, where in ((MOVED, moved, must), (FOLLOWED, right, must), (STRAYED, moved, ~must)):
         total, number = (
@@ -62,8 +59,8 @@ def lesion_scores(
         note = _note(int((shares_request & where).sum()))
         basis = Basis(int(where.sum()), n_patients, n_unread, 0, note)
         row = as_row((metric, "tier:1"), Statistic(ratio(total, number), basis), method)
-        rows.append(flag_incomplete({"arm_id": pair[1]} | row, shares))
-    return from_rows(rows, SCORES)
+        rows.append({"arm_id": pair[1]} | row)
+    return rows_of(rows, judged_shares(verdicts))
 
 
 def _note(n_same: int) -> str:

@@ -1,81 +1,37 @@
-"""The metrics of protocol 8.1 as arithmetic on counts, for one cohort or a thousand resamples at once.
+"""Metrics as arithmetic on counts, for one cohort or a thousand resamples at once (protocol 8.1, 8.4, 3.3).
 
-Every function takes counts with leading axes and gives fractions with those axes; undefined is NaN.
+A function takes counts with further axes and gives fractions with those axes; undefined is NaN.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cardiolens.score.statistics.items import Bools, Floats
-from cardiolens.score.statistics.patient_states import Choices, Sets, State
+from cardiolens.protocol.tasks.catalogue import GATES
+from cardiolens.score.statistics.items import Floats, Ints, Items, optional_metrics
+
+CRITERION, D_PRIME, SEVERITY_SHIFT = "criterion", "d_prime", "severity_shift"
+ENTROPY_DEFICIT = "entropy_deficit"
+# the flag of 8.4, and the excess over its prevalence from which the most frequent answer counts (16.13)
+COLLAPSE_INDEX, MODAL_SHARE, MODAL_EXCESS, EXCESS = 0.3, 0.8, 0.1, 0.05
+# subtasks whose first option is normal and stands against all others
+NORMAL_OR_NOT = GATES | {"D01"}
+_NORMAL = 1  # the bit of the first option
+CALL_COUNTS, SHIFT_COUNTS = 4, 2  # cells of a patient
+Sums = Mapping[str, Floats]
 
 
-def ratio(part: Floats, whole: Floats) -> Floats:
-    """part / whole, NaN where whole is 0."""
+def ratio(part: Floats, total: Floats) -> Floats:
+    """part / total, NaN where total is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(whole != 0, part / whole, np.nan)  # keeps the order in memory
+        return np.where(total != 0, part / total, np.nan)  # keeps the order in memory
 
 
 def mean_defined(values: Floats, axis: int = -1) -> Floats:
     """Mean of the values that are not NaN; NaN if there are none."""
     defined = ~np.isnan(values)
     return ratio(np.where(defined, values, 0).sum(axis=axis), defined.sum(axis=axis))
-
-
-def without_unparsed(confusion: Floats) -> Floats:
-    """A confusion matrix without its unparsed column."""
-    return confusion[..., :-1]
-
-
-def accuracy(confusion: Floats) -> Floats:
-    """Share of items answered right."""
-    return ratio(_hits(confusion).sum(axis=-1), confusion.sum(axis=(-2, -1)))
-
-
-def class_f1(confusion: Floats) -> Floats:
-    """F1 of each class (..., class)."""
-    hits = _hits(confusion)
-    return ratio(2 * hits, without_unparsed(confusion).sum(axis=-2) + confusion.sum(axis=-1))
-
-
-def macro_f1(confusion: Floats, classes: Bools) -> Floats:
-    """Mean F1 over some classes: those present in the gold of the full sample."""
-    return mean_defined(class_f1(confusion)[..., classes])
-
-
-def balanced_accuracy(confusion: Floats, classes: Bools) -> Floats:
-    """Mean recall over some classes."""
-    return mean_defined(ratio(_hits(confusion), confusion.sum(axis=-1))[..., classes])
-
-
-def within_one(confusion: Floats) -> Floats:
-    """Share of items at most one rank off."""
-    distance = _distance(confusion.shape[-2])
-    return ratio(
-        (without_unparsed(confusion) * (distance <= 1)).sum(axis=(-2, -1)), confusion.sum(axis=(-2, -1))
-    )
-
-
-def mean_rank_error(confusion: Floats) -> Floats:
-    """Mean distance in ranks; an unparsed answer is C - 1 off."""
-    size = confusion.shape[-2]
-    errors = (without_unparsed(confusion) * _distance(size)).sum(axis=(-2, -1)) + (size - 1) * confusion[
-        ..., -1
-    ].sum(axis=-1)
-    return ratio(errors, confusion.sum(axis=(-2, -1)))
-
-
-def kappa(confusion: Floats) -> Floats:
-    """Cohen's kappa over parsed answers (Cohen 1960)."""
-    size = confusion.shape[-2]
-    return weighted_agreement(without_unparsed(confusion), (_distance(size) > 0).astype(float))
-
-
-def weighted_kappa(confusion: Floats) -> Floats:
-    """Kappa with quadratic weights over parsed answers (Cohen 1968)."""
-    size = confusion.shape[-2]
-    return weighted_agreement(without_unparsed(confusion), (_distance(size) / max(size - 1, 1)) ** 2)
 
 
 def weighted_agreement(table: Floats, disagreement: Floats) -> Floats:
@@ -86,122 +42,187 @@ def weighted_agreement(table: Floats, disagreement: Floats) -> Floats:
     return 1 - ratio(observed, expected)
 
 
-def precision(options: Floats) -> Floats:
-    """Micro precision of (..., option, [tp, fp, fn])."""
-    right, added, _ = _pool_options(options)
-    return _set_ratio(right, right + added, options)
+def of_confusion(confusion: Floats) -> dict[str, Floats]:
+    """Indices of category collapse from matrices (..., gold, predicted), the last predicted column unparsed.
 
-
-def recall(options: Floats) -> Floats:
-    """Micro recall."""
-    right, _, missed = _pool_options(options)
-    return _set_ratio(right, right + missed, options)
-
-
-def micro_f1(options: Floats) -> Floats:
-    """Micro F1."""
-    right, added, missed = _pool_options(options)
-    return ratio(2 * right, 2 * right + added + missed)
-
-
-def option_macro_f1(options: Floats) -> Floats:
-    """Mean F1 over options, without those that are neither true nor chosen."""
-    right, added, missed = np.moveaxis(options, -1, 0)
-    return mean_defined(ratio(2 * right, 2 * right + added + missed))
-
-
-def sample_f1(overlaps: Floats) -> Floats:
-    """Mean over items of 2 tp / (2 tp + errors), of (..., tp, errors)."""
-    right, wrong = _overlap_axes(overlaps)
-    return _mean_over_items(overlaps, ratio(2 * right, 2 * right + wrong))
-
-
-def jaccard(overlaps: Floats) -> Floats:
-    """Mean over items of tp / (tp + errors)."""
-    right, wrong = _overlap_axes(overlaps)
-    return _mean_over_items(overlaps, ratio(right, right + wrong))
-
-
-def exact_match(overlaps: Floats) -> Floats:
-    """Share of items with exactly the gold set."""
-    return ratio(overlaps[..., 0].sum(axis=-1), overlaps.sum(axis=(-2, -1)))
-
-
-def of_choices(state: Choices, classes: Bools) -> dict[str, Floats]:
-    """Metrics of a single-choice subtask."""
+    They are over parsed answers only; `unparsed` is the share of all others.
+    """
+    table = confusion[..., :-1]
+    gold, called = _shares(table.sum(axis=-1)), _shares(table.sum(axis=-2))
+    size = table.shape[-1]
+    entropy, gold_entropy = _entropy(called) / np.log(size), _entropy(gold) / np.log(size)
+    mode = np.argmax(called, axis=-1)[..., None]
+    modal_share = np.take_along_axis(called, mode, axis=-1)[..., 0]
+    absorption = _absorption(table, mode)
+    excess = modal_share - np.take_along_axis(gold, mode, axis=-1)[..., 0]
     return {
-        "accuracy": accuracy(state.confusion),
-        "macro_f1": macro_f1(state.confusion, classes),
-        "balanced_accuracy": balanced_accuracy(state.confusion, classes),
-        "kappa": kappa(state.confusion),
+        "entropy": entropy,
+        ENTROPY_DEFICIT: gold_entropy - entropy,
+        "modal_share": modal_share,
+        "modal_excess": excess,
+        "absorption": absorption,
+        # in proportion to the excess below EXCESS: misses of a rare finding are no collapse
+        "collapse_index": absorption * (1 - entropy) * np.clip(excess / EXCESS, 0, 1),
+        "shift": 0.5 * np.abs(called - gold).sum(axis=-1),
+        "unparsed": ratio(confusion[..., -1].sum(axis=-1), confusion.sum(axis=(-2, -1))),
     }
 
 
-def of_ranks(state: Choices, classes: Bools) -> dict[str, Floats]:
-    """Metrics of an ordinal subtask."""
-    return of_choices(state, classes) | {
-        "within_one": within_one(state.confusion),
-        "mean_rank_error": mean_rank_error(state.confusion),
-        "weighted_kappa": weighted_kappa(state.confusion),
-    }
+def is_collapsed(indices: Mapping[str, float], excess_low: float) -> bool:
+    """Return whether indices reach the flag of 8.4 and the interval of the modal excess lies above EXCESS.
+
+    `excess_low` is the interval's lower end (protocol 16.13).
+    """
+    narrow = indices["modal_share"] >= MODAL_SHARE and indices["modal_excess"] >= MODAL_EXCESS
+    return (indices["collapse_index"] >= COLLAPSE_INDEX or narrow) and excess_low > EXCESS
 
 
-def of_sets(state: Sets) -> dict[str, Floats]:
-    """Metrics of a multi-select subtask."""
+def _absorption(table: Floats, mode: Ints) -> Floats:
+    """P(predicted = mode given gold is another class)."""
+    into_mode = np.take_along_axis(table, mode[..., None], axis=-1)[..., 0]  # (..., gold)
+    of_others = np.arange(table.shape[-1]) != mode
+    return ratio((into_mode * of_others).sum(axis=-1), (table.sum(axis=-1) * of_others).sum(axis=-1))
+
+
+def _shares(counts: Floats) -> Floats:
+    return ratio(counts, counts.sum(axis=-1, keepdims=True))
+
+
+def _entropy(shares: Floats) -> Floats:
+    """Entropy of shares (..., class), in nats; an empty class adds nothing."""
+    logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.where(np.isnan(shares).any(axis=-1), np.nan, -(shares * logs).sum(axis=-1))
+
+
+def call_counts(items: Items) -> list[np.ndarray]:
+    """Count each item that was read: normal, normal called abnormal, abnormal, abnormal called so."""
+    is_read, called = items.parsed > 0, items.parsed > _NORMAL
+    normal, abnormal = (is_read & side for side in (items.gold == _NORMAL, items.gold > _NORMAL))
+    return [normal, normal & called, abnormal, abnormal & called]
+
+
+def of_calls(counts: Floats) -> dict[str, Floats]:
+    """Share of abnormal calls, criterion and d', from sums (4, ...) of `call_counts`.
+
+    The equal-variance model of signal detection, with half a call added to each rate and one item to its
+    number, so that rates of 0 and 1 stay finite (log-linear rule; Hautus, Behav Res Methods 1995;27:46-51).
+    A criterion above 0 calls fewer abnormal than an unbiased reader of the same d' would. Undefined without
+    a normal or without an abnormal item.
+    """
+    from scipy import special
+
+    normal, false_alarms, abnormal, hits = counts
+    of_normal, of_abnormal = (
+        np.where(number > 0, special.ndtri((called + 0.5) / (number + 1)), np.nan)
+        for called, number in ((false_alarms, normal), (hits, abnormal))
+    )
     return {
-        "micro_f1": micro_f1(state.options),
-        "precision": precision(state.options),
-        "recall": recall(state.options),
-        "option_macro_f1": option_macro_f1(state.options),
-        "sample_f1": sample_f1(state.overlaps),
-        "jaccard": jaccard(state.overlaps),
-        "exact_match": exact_match(state.overlaps),
+        "abnormal_call": ratio(false_alarms + hits, normal + abnormal),
+        CRITERION: -(of_abnormal + of_normal) / 2,
+        D_PRIME: of_abnormal - of_normal,
     }
 
 
-PRIMARY = {"single": "accuracy", "ordinal": "accuracy", "multi": "micro_f1"}
+def shift_counts(items: Items) -> list[np.ndarray]:
+    """Count each ordinal item: whether it was read, and how many grades too severe it was called."""
+    is_read = items.parsed > 0
+    return [is_read, np.where(is_read, _rank(items.parsed) - _rank(items.gold), 0)]
 
 
-def of_state(answer_type: str, state: State, classes: Bools) -> dict[str, Floats]:
-    """All metrics of a subtask by its answer type."""
-    if isinstance(state, Sets):
-        return of_sets(state)
-    assert isinstance(state, Choices)
-    by_type: dict[str, Callable[[Choices, Bools], dict[str, Floats]]] = {
-        "single": of_choices,
-        "ordinal": of_ranks,
+def of_shifts(counts: Floats) -> dict[str, Floats]:
+    """Mean grades by which calls are too severe, or below 0 too mild, from sums (2, ...)."""
+    return {SEVERITY_SHIFT: ratio(counts[1], counts[0])}
+
+
+def effective_patients_of_calls(items: Items) -> float:
+    """Number of patients that criterion and d' are worth, by the rarer answer in each class.
+
+    One more than the degrees of freedom of their variance (Satterthwaite 1946): that of the z value of a rate
+    of n items is p (1 - p) / (n phi(z)^2), and from k calls of n nothing more is known of it than from
+    min(k, n - k) events.
+    """
+    counts = [
+        np.stack(call_counts(items.where(items.subtask == name))).sum(axis=1)
+        for name in np.unique(items.subtask)
+    ]
+    pairs = np.array(
+        [(called, number) for n0, k0, n1, k1 in counts for called, number in ((k0, n0), (k1, n1))]
+    )
+    called, number = np.moveaxis(pairs.reshape(-1, 2), -1, 0)
+    called, number = called[number > 0], number[number > 0]
+    if not len(number):
+        return math.inf
+    rate = (called + 0.5) / (number + 1)
+    variance = rate * (1 - rate) / (number * _density(rate) ** 2)
+    freedom = np.maximum(np.minimum(called, number - called) - 1, 1)
+    return 1 + float(variance.sum() ** 2 / (variance**2 / freedom).sum())
+
+
+def _density(rate: Floats) -> Floats:
+    """The normal density at the z value of a rate."""
+    from scipy import special
+
+    return np.asarray(np.exp(-(special.ndtri(rate) ** 2) / 2) / math.sqrt(2 * math.pi))
+
+
+def by_patient(counts: Sequence[np.ndarray], patient: Ints, units: int) -> Floats:
+    """Sum the counts of items over each patient: (cell, patient)."""
+    return np.stack([np.bincount(patient, weights=count, minlength=units) for count in counts])
+
+
+def _rank(bits: Ints) -> Ints:
+    return np.asarray(np.bitwise_count(np.maximum(bits, 1) - 1), np.int64)
+
+
+def of_fields(sums: Sums) -> dict[str, Floats]:
+    """Scores of the structured fields: micro over reports."""
+    return of_entities(sums) | {"field_match": ratio(sums["fields_equal"], sums["fields"])}
+
+
+def of_entities(sums: Sums) -> dict[str, Floats]:
+    """Entity precision, recall and F1, F1 of abnormal entities, and three error rates."""
+    return {
+        "entity_f1": _f1(sums, ""),
+        "entity_precision": _precision(sums),
+        "entity_recall": _recall(sums),
+        "abnormal_f1": _f1(sums, "abnormal_"),
+        "hallucination": ratio(sums["abnormal_fp"], sums["abnormal_tp"] + sums["abnormal_fp"]),
+        "omission": ratio(sums["abnormal_fn"], sums["abnormal_tp"] + sums["abnormal_fn"]),
+        "contradiction": ratio(sums["contradicted"], sums["gates"]),
     }
-    return by_type[answer_type](state, classes)
 
 
-def _hits(confusion: Floats) -> Floats:
-    return np.diagonal(without_unparsed(confusion), axis1=-2, axis2=-1)
+def of_text(sums: Sums) -> dict[str, Floats]:
+    """Entity scores of the text, mean ROUGE-L F1 over reports, corpus BLEU-4, and the optional ones."""
+    entities = {f"text_{name}": value for name, value in of_entities(sums).items()}
+    means = {name: ratio(sums[name], sums["reports"]) for name in ("rouge_l", *optional_metrics(sums))}
+    return entities | means | {"bleu_4": bleu_4(sums)}
 
 
-def _distance(size: int) -> Floats:
-    ranks = np.arange(size, dtype=np.float64)
-    return np.abs(ranks[:, None] - ranks[None, :])
+def bleu_4(sums: Sums) -> Floats:
+    """Corpus BLEU-4 (Papineni et al. 2002) with add-one smoothing for n > 1 (Lin and Och 2004)."""
+    words, reference = sums["words"], sums["reference_words"]
+    precisions = [ratio(sums["match_1"], sums["gram_1"])]
+    precisions += [(sums[f"match_{n}"] + 1) / (sums[f"gram_{n}"] + 1) for n in (2, 3, 4)]
+    brevity = np.exp(np.minimum(0.0, 1 - ratio(reference, words)))
+    score = brevity * np.prod(np.stack(precisions), axis=0) ** 0.25
+    return np.where(reference == 0, np.nan, np.where(words == 0, 0.0, score))
 
 
-def _pool_options(options: Floats) -> tuple[Floats, Floats, Floats]:
-    right, added, missed = np.moveaxis(options.sum(axis=-2), -1, 0)
-    return right, added, missed
+def _f1(sums: Sums, kind: str) -> Floats:
+    right = sums[f"{kind}tp"]
+    return ratio(2 * right, 2 * right + sums[f"{kind}fp"] + sums[f"{kind}fn"])
 
 
-def _set_ratio(right: Floats, whole: Floats, options: Floats) -> Floats:
-    """right / whole; 0 where only this side is empty, NaN where nothing is true and nothing chosen."""
-    nothing = options.sum(axis=(-2, -1)) == 0
-    return np.where(nothing, np.nan, np.nan_to_num(ratio(right, whole)))
+def _precision(sums: Sums) -> Floats:
+    return _one_side(sums["tp"], sums["fp"], sums["fn"])
 
 
-def _overlap_axes(overlaps: Floats) -> tuple[Floats, Floats]:
-    size = overlaps.shape[-1]
-    ranks = np.arange(size, dtype=np.float64)
-    return np.broadcast_to(ranks[:, None], (size, size)), np.broadcast_to(ranks[None, :], (size, size))
+def _recall(sums: Sums) -> Floats:
+    return _one_side(sums["tp"], sums["fn"], sums["fp"])
 
 
-def _mean_over_items(overlaps: Floats, values: Floats) -> Floats:
-    """Mean of a value by cell, without items that have nothing true and nothing chosen."""
-    defined = ~np.isnan(values)
-    cells = overlaps * defined
-    return ratio((cells * np.where(defined, values, 0)).sum(axis=(-2, -1)), cells.sum(axis=(-2, -1)))
+def _one_side(right: Floats, wrong: Floats, other: Floats) -> Floats:
+    """right / (right + wrong); 0 where only this side is empty, NaN where both are."""
+    value = np.nan_to_num(ratio(right, right + wrong))
+    return np.where(right + wrong + other == 0, np.nan, value)

@@ -1,20 +1,19 @@
 """Scores of open questions: errors of numbers with limits of agreement, and places of truths in rankings."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.confidence import rows_of
 from cardiolens.score.statistics.items import Bools, Floats, Ints, count, patient_rows, strings
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.outcomes import flag_incomplete, judged_shares
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.statistic import Basis, Statistic
-from cardiolens.score.statistics.verdict_rows import cohort
-from cardiolens.storage.schemas import ILLEGAL_SELECTION, SCORES
-from cardiolens.storage.tables import from_rows
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
+from cardiolens.score.statistics.verdict_rows import cohort, judged_shares
+from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 ERROR, WITHIN, BIAS = "absolute_error", "within_tolerance", "bias"
 LIMITS = ("limit_low", "limit_high")  # of agreement: bias -+ 1.96 standard deviations (Bland and Altman 1986)
@@ -37,12 +36,13 @@ def open_scores(
     weights = resampling_weights(len(names), resamples, seed)
     method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
     is_open = pc.is_in(verdicts["channel"], pa.array(["number", "ranking"]))
-    asked = verdicts.filter(pc.and_(is_open, pc.equal(verdicts["status"], "judged")))
-    shares = judged_shares(verdicts)
-    rows: list[dict[str, object]] = []
-    for key in sorted(set(zip(*(asked[name].to_pylist() for name in ("arm_id", "subtask")), strict=True))):
-        of_arm = pc.and_(pc.equal(asked["arm_id"], key[0]), pc.equal(asked["subtask"], key[1]))
-        part = asked.filter(of_arm).combine_chunks()
+    judged_rows = verdicts.filter(pc.and_(is_open, pc.equal(verdicts["status"], "judged")))
+    rows: list[dict[str, Any]] = []
+    for key in sorted(
+        set(zip(*(judged_rows[name].to_pylist() for name in ("arm_id", "subtask")), strict=True))
+    ):
+        of_arm = pc.and_(pc.equal(judged_rows["arm_id"], key[0]), pc.equal(judged_rows["subtask"], key[1]))
+        part = judged_rows.filter(of_arm).combine_chunks()
         patient = patient_rows(part["patient_id"], list(names))
         makes = _numbers if part["channel"][0].as_py() == "number" else _rankings
         status = strings(part["parse_status"])
@@ -54,8 +54,8 @@ def open_scores(
                 int((status == "refusal").sum()),
             )
             row = as_row((metric, f"subtask:{key[1]}"), Statistic(values, basis), method)
-            rows.append(flag_incomplete({"arm_id": key[0]} | row, shares))
-    return from_rows(rows, SCORES)
+            rows.append({"arm_id": key[0]} | row)
+    return rows_of(rows, judged_shares(verdicts))
 
 
 def _numbers(rows: pa.Table, patient: Ints, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
@@ -66,16 +66,16 @@ def _numbers(rows: pa.Table, patient: Ints, weights: Floats) -> dict[str, tuple[
     n_read = mean.number(read)
     spread = np.sqrt(np.clip(squares - bias**2, 0, None) * ratio(n_read, np.clip(n_read - 1, 0, None)))
     constant = np.abs(truth - np.median(truth))
-    own = mean.of(np.abs(error), read)
+    mean_error = mean.of(np.abs(error), read)
     return {
-        ERROR: (own, read),
+        ERROR: (mean_error, read),
         WITHIN: (mean.of((np.abs(error) <= tolerance + 1e-9) & read, every), every),
         BIAS: (bias, read),
         LIMITS[0]: (bias - _SPAN * spread, read),
         LIMITS[1]: (bias + _SPAN * spread, read),
         CONSTANT: (mean.of(constant, read), read),
         CONSTANT_WITHIN: (mean.of(_nearest_to_most(truth, tolerance), every), every),
-        GAIN: (mean.of(constant, read) - own, read),
+        GAIN: (mean.of(constant, read) - mean_error, read),
     }
 
 
@@ -90,10 +90,10 @@ def _nearest_to_most(truth: Floats, tolerance: Floats) -> Bools:
 
 def _rankings(rows: pa.Table, patient: Ints, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
     place = count(rows, "place")
-    every, found = np.ones(len(place), bool), place > 0
+    every, is_listed = np.ones(len(place), bool), place > 0
     mean = _Means(patient, weights)
-    recalls = {f"recall_at_{most}": mean.of(found & (place <= most), every) for most in PLACES}
-    reciprocal = mean.of(np.where(found, 1 / np.maximum(place, 1), 0.0), every)
+    recalls = {f"recall_at_{most}": mean.of(is_listed & (place <= most), every) for most in PLACES}
+    reciprocal = mean.of(np.where(is_listed, 1 / np.maximum(place, 1), 0.0), every)
     return {metric: (values, every) for metric, values in (recalls | {RECIPROCAL: reciprocal}).items()}
 
 

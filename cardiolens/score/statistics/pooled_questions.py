@@ -1,24 +1,28 @@
 """The questions of a sweep, each pooled over its models, and the pairs of arms behind them (17.6)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, product
 
 import numpy as np
 
 from cardiolens.config.sweep_factors import REFERENCES
-from cardiolens.score.statistics.collapse import ENTROPY_DEFICIT
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair
-from cardiolens.score.statistics.statistic import Key
+from cardiolens.score.statistics.headlines import Headlines
 
-PREFIX = "pooled:"
-COLLAPSE = "collapse"  # in place of a factor
-COLLAPSE_KEYS: tuple[Key, ...] = ((ENTROPY_DEFICIT, "tier:1"), (ENTROPY_DEFICIT, "tier:3"))
+COLLAPSE, ANSWERS, TRUTH = "collapse", "answers", "truth"  # in place of a factor and its levels
 DOUBLING = "per doubling"
 _FEWEST_FOR_SLOPE = 3
 
 Setting = tuple[str, ...]  # levels of the other factors; seeds of a selection are no setting of their own
 _Level = Callable[[ArmFactors], str]
+_LEVELS: Mapping[str, _Level] = {
+    "selector": lambda arm: arm.protocol,
+    "budget": lambda arm: arm.budget,
+    "prompt": lambda arm: arm.prompt,
+    "control": lambda arm: arm.control,
+    "wording": lambda arm: arm.wording,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +33,20 @@ class PooledQuestion:
     """
 
     factor: str
-    ours: str
-    theirs: str
+    level: str
+    versus: str
     settings: int
     weights: Mapping[str, Mapping[ArmPair, float]]
 
     @property
-    def arm_id(self) -> str:
-        """The name of our side in the table of scores."""
-        return f"{PREFIX}{self.factor}={self.ours}"
+    def name(self) -> tuple[str, str, str]:
+        """What is asked."""
+        return self.factor, self.level, self.versus
 
     @property
-    def versus_arm_id(self) -> str:
-        """The name of the other side in the table of scores."""
-        return f"{PREFIX}{self.factor}={self.theirs}"
+    def words(self) -> str:
+        """What is asked, in words."""
+        return f"{self.factor} {self.level} against {self.versus}"
 
 
 def pooled_questions(arms: Sequence[ArmFactors]) -> list[PooledQuestion]:
@@ -55,35 +59,19 @@ def pooled_questions(arms: Sequence[ArmFactors]) -> list[PooledQuestion]:
     models = [arm for arm in arms if not arm.simulated]
     plain = [arm for arm in models if arm.control == "none"]
     questions = [
-        _contrast(plain, "selector", _protocol, name, REFERENCES["selector"])
-        for name in _levels(plain, _protocol, REFERENCES["selector"])
+        _contrast(plain, "selector", _LEVELS["selector"], name, REFERENCES["selector"])
+        for name in _levels(plain, _LEVELS["selector"], REFERENCES["selector"])
     ]
     questions += _of_budgets(plain)
     questions += [
-        _contrast(plain, "prompt", _prompt, name, REFERENCES["prompt"])
-        for name in _levels(plain, _prompt, REFERENCES["prompt"])
+        _contrast(plain, "prompt", _LEVELS["prompt"], name, REFERENCES["prompt"])
+        for name in _levels(plain, _LEVELS["prompt"], REFERENCES["prompt"])
     ]
     questions += [
-        _contrast(models, "control", _control, REFERENCES["control"], name)
-        for name in _levels(models, _control, REFERENCES["control"])
+        _contrast(models, "control", _LEVELS["control"], REFERENCES["control"], name)
+        for name in _levels(models, _LEVELS["control"], REFERENCES["control"])
     ]
     return [question for question in questions if question.weights]
-
-
-def _protocol(arm: ArmFactors) -> str:
-    return arm.protocol
-
-
-def _budget(arm: ArmFactors) -> str:
-    return arm.budget
-
-
-def _prompt(arm: ArmFactors) -> str:
-    return arm.prompt
-
-
-def _control(arm: ArmFactors) -> str:
-    return arm.control
 
 
 def _levels(arms: Sequence[ArmFactors], level: _Level, reference: str) -> list[str]:
@@ -95,7 +83,7 @@ def _of_budgets(arms: Sequence[ArmFactors]) -> Iterator[PooledQuestion]:
     if len(budgets) < 2:
         return
     smallest = str(budgets[0])
-    steps = [_contrast(arms, "budget", _budget, str(budget), smallest) for budget in budgets[1:]]
+    steps = [_contrast(arms, "budget", _LEVELS["budget"], str(budget), smallest) for budget in budgets[1:]]
     yield steps[-1]
     if len(budgets) >= _FEWEST_FOR_SLOPE and all(
         step.weights.keys() == steps[-1].weights.keys() for step in steps
@@ -160,11 +148,16 @@ def _pairs(
 
 
 def _setting(arm: ArmFactors, factor: str) -> Setting:
-    levels = {
-        "selector": arm.protocol,
-        "budget": arm.budget,
-        "prompt": arm.prompt,
-        "control": arm.control,
-        "wording": arm.wording,
+    return tuple(level(arm) for name, level in _LEVELS.items() if name != factor)
+
+
+def collapse_questions(headlines: Headlines, simulated: Collection[str]) -> list[PooledQuestion]:
+    """Whether answers spread over fewer categories than the truth (17.13); none without a headline."""
+    models = {
+        model
+        for model, protocols in headlines.items()
+        if not {arm for arms in protocols.values() for arm in arms} <= set(simulated)
     }
-    return tuple(value for name, value in levels.items() if name != factor)
+    settings = max((len(headlines[model]) for model in models), default=0)
+    weights = {model: {(model, TRUTH): 1.0} for model in sorted(models)}
+    return [PooledQuestion(COLLAPSE, ANSWERS, TRUTH, settings, weights)] if models else []

@@ -1,23 +1,18 @@
 """Differences on the items whose replies could be read in both arms: what of them is not reading (17.8)."""
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.cells import Cells, claimed_statistics
-from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.report_scores import Reports
-from cardiolens.score.statistics.rows import TIERS, scale
-from cardiolens.score.statistics.statistic import Key
+from cardiolens.score.statistics.answers import Answers, of_fields
+from cardiolens.score.statistics.counting import Cells, Key, claimed_values
+from cardiolens.score.statistics.items import Items, Reports
+from cardiolens.score.statistics.statistic import TIERS, scale
 
-READ_IN_BOTH = "read_in_both"  # after the metric
 # parse statuses of replies that were read; any other was cut, refused, or could not be parsed
 _READ, _READ_AS_IT_IS = "ok", "inconsistent"
-_COUNTS = re.compile(r"(\d+) and (\d+) replies not read")
-_FIFTH = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,42 +22,28 @@ class ReadInBoth:
     value: float
     n_items: int
     n_unread: int
-    n_unread_theirs: int
+    n_unread_versus: int
 
-    def row(self, key: Key) -> dict[str, object]:
-        """The row of the table of scores, without its arms and patients."""
-        metric, scope = key
-        ends = {"value": scale(metric) * self.value, "low": np.nan, "high": np.nan}
-        names = {"metric": f"{metric}.{READ_IN_BOTH}", "scope": scope, "n_items": self.n_items}
-        return names | ends | {"method": self.counts}
-
-    @property
-    def counts(self) -> str:
-        """The numbers of replies not read, in words."""
-        return f"{self.n_unread} and {self.n_unread_theirs} replies not read"
+    def columns(self, metric: str) -> dict[str, Any]:
+        """The columns of a comparison."""
+        return {
+            "read_difference": scale(metric) * self.value,
+            "n_read": self.n_items,
+            "n_unread": self.n_unread,
+            "n_unread_versus": self.n_unread_versus,
+        }
 
     @property
     def reversed(self) -> "ReadInBoth":
         """The same from the other side."""
-        return ReadInBoth(-self.value, self.n_items, self.n_unread_theirs, self.n_unread)
-
-    @staticmethod
-    def of_row(row: Mapping[str, object]) -> "ReadInBoth":
-        """Read it from a row, in the unit of its metric."""
-        counts = _COUNTS.search(str(row["method"]))
-        ours, theirs = map(int, counts.groups()) if counts else (0, 0)
-        return ReadInBoth(float(str(row["value"])), int(str(row["n_items"])), ours, theirs)
-
-    def explains(self, difference: float) -> bool:
-        """Return whether more than a fifth of a difference, or its sign, comes of what was not read."""
-        return not abs(difference - self.value) <= _FIFTH * abs(difference)
+        return ReadInBoth(-self.value, self.n_items, self.n_unread_versus, self.n_unread)
 
 
 def total_of(parts: Sequence[ReadInBoth], shares: Sequence[float]) -> ReadInBoth:
     """The weighted sum of differences, with the counts of all."""
     value = sum(share * part.value for share, part in zip(shares, parts, strict=True))
     items, ours, theirs = (
-        sum(getattr(part, name) for part in parts) for name in ("n_items", "n_unread", "n_unread_theirs")
+        sum(getattr(part, name) for part in parts) for name in ("n_items", "n_unread", "n_unread_versus")
     )
     return ReadInBoth(value, items, ours, theirs)
 
@@ -88,7 +69,7 @@ def read_in_both(
     return {
         key: ReadInBoth(first[key] - second[key], *counts[key[1]])
         for key in first
-        if key[1] in counts and (complete or any(counts[key[1]][1:]))
+        if complete or any(counts[key[1]][1:])
     }
 
 
@@ -106,16 +87,11 @@ def _is_read(rows: Items | Reports) -> np.ndarray:
 def _values(answers: Answers) -> dict[Key, float]:
     cells = Cells.of(answers, int(max((*answers.items.patient, *answers.reports.patient), default=-1)) + 1)
     sums = [rows.sum(axis=1, keepdims=True) for rows in cells.rows]
-    return {key: float(value[0]) for key, value in claimed_statistics(cells.parts, sums, 1).items()}
+    return {key: float(value[0]) for key, value in claimed_values(cells.parts, sums, 1).items()}
 
 
 def _counts(sides: Sequence[Answers], common: Answers, tier: str) -> Iterator[int]:
     """Numbers of items read in both, and of those not read in the first and in the second arm."""
-    yield len(_fields(common, tier))
+    yield len(of_fields(common.in_scope(tier)))
     for side in sides:
-        yield int((~_is_read(_fields(side, tier))).sum())
-
-
-def _fields(answers: Answers, tier: str) -> Items | Reports:
-    rows = answers.in_scope(tier)
-    return rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
+        yield int((~_is_read(of_fields(side.in_scope(tier)))).sum())

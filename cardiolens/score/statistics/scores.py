@@ -1,136 +1,134 @@
-"""From verdicts to the table of scores."""
+"""From verdicts to the tables of scores and of comparisons."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from cardiolens.base.phases import begin, phase
 from cardiolens.runtime.processes import spread
-from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import Answers, ArmAnswers, of_fields
+from cardiolens.score.statistics.arm_statistics import arm_statistics, item_mean
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.collapse_question import collapse_effects, collapse_questions
-from cardiolens.score.statistics.differences import MANY, Families, comparable_statistics, difference_rows
-from cardiolens.score.statistics.factors import ArmPair
-from cardiolens.score.statistics.field_scores import Scopes
-from cardiolens.score.statistics.headlines import Headlines, headline_rows, headline_statistics
-from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.multiple_testing import Tests
-from cardiolens.score.statistics.outcomes import flag_incomplete
-from cardiolens.score.statistics.pooled_effects import PooledEffects
-from cardiolens.score.statistics.pooled_questions import PooledQuestion
-from cardiolens.score.statistics.pooled_rows import pooled_rows
-from cardiolens.score.statistics.repeats import repeat_rows
-from cardiolens.score.statistics.report_references import Forms
-from cardiolens.score.statistics.resampling import Resampling
-from cardiolens.score.statistics.rows import ONE_ANSWER, Row, as_row
-from cardiolens.score.statistics.spilled_mapping import SpilledMapping
-from cardiolens.score.statistics.statistic import Key, Statistic
-from cardiolens.score.statistics.swap_test import SWAPS
-from cardiolens.score.statistics.verdict_rows import Verdicts
-from cardiolens.storage.schemas import SCORES
+from cardiolens.score.statistics.comparisons import Comparisons
+from cardiolens.score.statistics.counting import EXTRA_METRICS, Key
+from cardiolens.score.statistics.differences import MANY, Families, compare_pairs
+from cardiolens.score.statistics.factors import ArmFactors, ArmPair, control_pairs, factors_of, families
+from cardiolens.score.statistics.headlines import METRICS, headline_results, headlines
+from cardiolens.score.statistics.pooled import PooledEffects, add_collapse, pooled_rows, tier_change_rows
+from cardiolens.score.statistics.pooled_questions import collapse_questions, pooled_questions
+from cardiolens.score.statistics.references import Forms
+from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Scopes, Statistic, as_row
+from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, percent_judged
+from cardiolens.storage.schemas import COMPARISONS, SCORES
 from cardiolens.storage.spool import Spool
-from cardiolens.storage.tables import from_rows
+from cardiolens.storage.tables import concat, from_rows
 
+ANSWERS_CHANGED = "answers_changed"
 _AT_ONCE = 16_384  # rows per part of the table
+_CLAIMED = frozenset((metric, tier) for metric in ("primary", *EXTRA_METRICS) for tier in TIERS)
+_OF_HEADLINES = frozenset((metric, tier) for metric in METRICS for tier in TIERS)
 
 
-def score(verdicts: pa.Table | Verdicts, *settings: Any, **options: Any) -> pa.Table:
-    """Score verdicts into one table in memory; settings and options are those of `compute_scores`."""
-    return compute_scores(ArmAnswers.of(verdicts), *settings, **options).whole()
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of scoring: least items of a subtask, resamples, their seed, and what the protocol adds."""
+
+    min_n: int
+    resamples: int
+    seed: int
+    forms: Forms = field(default_factory=dict)
+    scopes: Scopes = field(default_factory=dict)
+    swaps: int = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The tables of scores and of comparisons, spilled to files."""
+
+    scores: Spool
+    comparisons: Spool
+
+    @property
+    def tables(self) -> tuple[pa.Table, pa.Table]:
+        """Both tables in memory."""
+        return self.scores.whole(), concat(self.comparisons.parts(), COMPARISONS).combine_chunks()
+
+
+def score(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], settings: Settings) -> Results:
+    """Score verdicts of some arms."""
+    return compute_scores(ArmAnswers.of(verdicts), arms, settings)
 
 
 def compute_scores(
-    answers: ArmAnswers,
-    min_n: int,
-    resamples: int,
-    seed: int,
-    families: Families | None = None,
-    *,
-    headlines: Headlines | None = None,
-    gains: Collection[ArmPair] = (),
-    repeats: Collection[ArmPair] = (),
-    simulated: Collection[str] = (),
-    pooled: Sequence[PooledQuestion] = (),
-    forms: Forms | None = None,
-    scopes: Scopes | None = None,
-    swaps: int = SWAPS,
-) -> Spool:
-    """Score every arm with 95 % intervals, then paired differences of the pairs of each family of arms,
-    then headlines of models, each a mean over arms.
+    answers: ArmAnswers, arms: Sequence[ArmFactors], settings: Settings, pairs: Families | None = None
+) -> Results:
+    """Score every arm with 95 % intervals, headlines of models, and compare what differs in one factor.
 
-    `gains` are pairs of an arm and its blind arm: their difference is `image_gain` as well, and of
-    the blind arm there is `text_shortcut`, its score beyond the best constant answer; `repeats` are
-    pairs of an arm and its repeat, which have `answers_changed`. Reports have references where `forms` lists
-    the values of their fields, and fields have scores by `scopes`. `simulated` are arms of simulated
-    readers, which are families of tests of their own and are not compared in headlines. `pooled` are the
-    questions that are answered over all models at once.
+    `arms` are those that have verdicts, `pairs` those that are compared, in place of all that differ in one
+    factor. Of an arm and its repeat there is `answers_changed`. Simulated readers are families of tests of
+    their own, and are not compared in headlines.
 
-    Values are percent, save those of `rows.OWN_UNIT` and p-values. Items that were not run are left out; the
-    method says where that leaves a cell incomplete. Rows of arms are sorted by (arm, scope, metric); neither
-    order nor parts of verdicts change a digit.
+    Values are percent, save those of `statistic.OWN_UNIT`. Items that were not run are left out. Rows of arms
+    are sorted by (arm, scope, metric); neither order nor parts of verdicts change a digit.
     """
-    weights = resampling_weights(len(answers.patients), resamples, seed, answers.hospitals)
-    of_hospitals = answers.hospitals is not None
-    sampling = Resampling(weights, min_n, seed, forms or {}, scopes or {}, swaps, of_hospitals)
-    blind = {versus for _, versus in gains}
-    headline_arms = {arm for model in (headlines or {}).values() for arms in model.values() for arm in arms}
-    table = _Table()
-    by_arm, of_headlines = _score_arms(answers, blind, headline_arms, sampling, table)
-    tests = Tests()
-    of_gains: list[Row] = []
-    of_collapse = collapse_questions(headlines or {}, simulated)
-    pooled = [*pooled, *of_collapse]
-    effects = PooledEffects(pooled)
-    for question in of_collapse:
-        for model, key, effect in collapse_effects(question, of_headlines, headlines or {}):
-            effects.put(question, model, key, effect)
-    kinds: dict[str, Any] = {"simulated": simulated, "pooled": effects.pairs}
-    n_pairs = sum(map(len, (families or {}).values()))
-    pairs = difference_rows(answers, by_arm, families or {}, sampling, **kinds)
-    for pair in phase("comparing", "pairs of arms", pairs, n_pairs):
-        table.add(pair.rows)
-        tests.add(pair.tests)
+    weights = resampling_weights(len(answers.patients), settings.resamples, settings.seed, answers.hospitals)
+    sampling = Resampling(
+        *(weights, settings.min_n, settings.seed, settings.forms, settings.scopes, settings.swaps),
+        of_hospitals=answers.hospitals is not None,
+    )
+    of_models = headlines(arms)
+    simulated = {arm.arm_id for arm in arms if arm.simulated}
+    of_headlines = {arm for model in of_models.values() for arm_ids in model.values() for arm in arm_ids}
+    table, comparisons = _Table(), Comparisons()
+    by_arm, headline_statistics = _score_arms(answers, of_headlines, sampling, table)
+    collapse = collapse_questions(of_models, simulated)
+    questions = [*pooled_questions(arms), *collapse]
+    effects = PooledEffects(questions)
+    add_collapse(effects, collapse, headline_statistics, of_models)
+    compared = families(arms) if pairs is None else pairs
+    n_pairs = sum(map(len, compared.values()))
+    options: dict[str, Any] = {"pooled": effects.pairs}
+    compared_pairs = compare_pairs(answers, by_arm, compared, sampling, factors_of(arms), **options)
+    for pair in phase("comparing", "pairs of arms", compared_pairs, n_pairs):
+        comparisons.add(pair.rows)
         effects.add(pair)
-        of_gains += _image_gains(pair.rows, gains)
-    table.add(of_gains)
     begin("pooling over models")
-    table.add(pooled_rows(pooled, effects, sampling))
-    table.add(repeat_rows(answers.judged, repeats, sampling.weights, sampling.method))
+    comparisons.add(pooled_rows(questions, effects, sampling))
+    table.add(_repeat_rows(answers, control_pairs(arms, "repeat"), sampling))
     begin("comparing models")
-    of_models, model_tests = headline_rows(answers, of_headlines, headlines or {}, sampling, simulated)
-    table.add(of_models)
-    tests.add(model_tests)
+    results = headline_results(answers, headline_statistics, of_models, sampling, simulated)
+    table.add(results.rows)
+    comparisons.add(results.comparisons)
+    comparisons.add(tier_change_rows(results.means, sampling.method))
     begin("adjusting tests")
-    for rows in tests.adjusted():
-        table.add(rows)
-    return table.whole()
+    spool = Spool(COMPARISONS)
+    for part in comparisons.parts():
+        spool.add(part)
+    return Results(table.whole(), spool)
 
 
 _ByArm = SpilledMapping[dict[Key, Statistic]]
 
 
 def _score_arms(
-    answers: ArmAnswers,
-    blind: AbstractSet[str],
-    headline_arms: AbstractSet[str],
-    sampling: Resampling,
-    table: "_Table",
+    answers: ArmAnswers, of_headlines: AbstractSet[str], sampling: Resampling, table: "_Table"
 ) -> tuple[_ByArm, _ByArm]:
     """Add the rows of every arm; return the statistics that are compared, and those of headlines, by arm."""
-    by_arm, of_headlines = _ByArm(), _ByArm()
-    tasks = (_Task(arm, arm_answers, arm in blind, sampling) for arm, arm_answers in answers.judged.items())
+    by_arm, headline_statistics = _ByArm(), _ByArm()
+    tasks = (_Task(arm, arm_answers, sampling) for arm, arm_answers in answers.judged.items())
     many = len(answers.arms) * sampling.weights.size >= MANY
-    of_arms = spread(_of_arm, tasks, worth=many)
-    for scores in phase("scoring", "arms", of_arms, len(answers.arms)):
-        by_arm[scores.arm] = scores.comparable
-        if scores.arm in headline_arms:
-            of_headlines[scores.arm] = scores.of_headlines
-        table.add(flag_incomplete(row, answers.shares) for row in scores.rows)
-    return by_arm, of_headlines
+    for scores in phase("scoring", "arms", spread(_of_arm, tasks, worth=many), len(answers.arms)):
+        by_arm[scores.arm] = scores.compared
+        if scores.arm in of_headlines:
+            headline_statistics[scores.arm] = scores.of_headlines
+        shares = answers.shares
+        table.add(
+            row | {"percent_judged": percent_judged(shares, scores.arm, row["scope"])} for row in scores.rows
+        )
+    return by_arm, headline_statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +137,6 @@ class _Task:
 
     arm: str
     answers: Answers
-    blind: bool
     sampling: Resampling
 
 
@@ -148,18 +145,23 @@ class _ArmScores:
     """The score rows of one arm, and the statistics that comparisons and headlines need."""
 
     arm: str
-    rows: list[dict[str, object]]
-    comparable: dict[Key, Statistic]
+    rows: list[dict[str, Any]]
+    compared: dict[Key, Statistic]
     of_headlines: dict[Key, Statistic]
 
 
 def _of_arm(task: _Task) -> _ArmScores:
-    statistics = task.sampling.statistics(task.answers)
-    comparable, of_headlines = comparable_statistics(statistics), headline_statistics(statistics)
-    statistics |= _text_shortcuts(statistics, task.answers) if task.blind else {}
+    statistics = arm_statistics(task.answers, task.sampling)
+    compared, of_headlines = (
+        {key: statistics[key] for key in statistics if key in keys} for keys in (_CLAIMED, _OF_HEADLINES)
+    )
     keys = sorted(statistics, key=lambda key: key[::-1])
-    rows = [{"arm_id": task.arm} | as_row(key, statistics[key], task.sampling.method) for key in keys]
-    return _ArmScores(task.arm, rows, comparable, of_headlines)
+    rows = [
+        {"arm_id": task.arm} | as_row(key, statistics[key], task.sampling.method)
+        for key in keys
+        if not key[0].startswith("macro_f1.")
+    ]
+    return _ArmScores(task.arm, rows, compared, of_headlines)
 
 
 class _Table:
@@ -167,9 +169,9 @@ class _Table:
 
     def __init__(self) -> None:
         self._spool = Spool(SCORES)
-        self._rows: list[dict[str, object]] = []
+        self._rows: list[dict[str, Any]] = []
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append rows."""
         self._rows += map(dict, rows)
         if len(self._rows) >= _AT_ONCE:
@@ -185,25 +187,22 @@ class _Table:
         self._rows = []
 
 
-def _image_gains(differences: Iterable[Row], gains: Collection[ArmPair]) -> list[dict[str, object]]:
-    return [
-        {**row, "metric": "image_gain"}
-        for row in differences
-        if row["metric"] == "primary" and (row["arm_id"], row["versus_arm_id"]) in gains
-    ]
+def _repeat_rows(
+    answers: ArmAnswers, repeats: Collection[ArmPair], sampling: Resampling
+) -> Iterator[dict[str, Any]]:
+    """Share of answers of an arm that change when its requests are repeated, on every tier.
 
-
-def _text_shortcuts(statistics: Mapping[Key, Statistic], blind: Answers) -> dict[Key, Statistic]:
-    """Score of a blind arm beyond the best constant answer; noted if it gives one answer per subtask."""
-    shortcuts = {}
-    for (metric, scope), statistic in statistics.items():
-        if metric == "primary" and ("primary.constant", scope) in statistics:
-            rows = blind.in_scope(scope)
-            rows = rows if isinstance(rows, Items) else rows.where(rows.channel == "fields")
-            distinct_answers = {*zip(rows.subtask.tolist(), rows.parsed.tolist(), strict=True)}
-            basis = statistic.basis
-            if len(distinct_answers) == len({subtask for subtask, _ in distinct_answers}):
-                basis = replace(basis, note="; ".join(filter(None, (ONE_ANSWER, basis.note))))
-            values = statistic.values - statistics["primary.constant", scope].values
-            shortcuts["text_shortcut", scope] = Statistic(values, basis)
-    return shortcuts
+    An answer changes if it names other options; that of a report, if its fields name other entities. Unparsed
+    answers count as equal. Only items judged in both arms count.
+    """
+    judged = answers.judged
+    for arm, again in sorted(repeats):
+        first, second = judged[arm], judged[again]
+        first, second = first.common_with(second), second.common_with(first)
+        for tier in TIERS:
+            before, after = (of_fields(side.in_scope(tier)) for side in (first, second))
+            if len(before):
+                changed = (before.parsed != after.parsed).astype(float)
+                values = item_mean(changed, before.patient, sampling.weights)
+                statistic = Statistic(values, replace(Basis.of(before)))
+                yield {"arm_id": arm} | as_row((ANSWERS_CHANGED, tier), statistic, sampling.method)

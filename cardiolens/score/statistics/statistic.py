@@ -1,39 +1,41 @@
-"""A statistic in the cohort and in each of its resamples, with its basis."""
+"""A statistic in the cohort and in each of its resamples, with its basis, as a row of scores."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.phrasing import counted
-from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import (
+    Ends,
     Interval,
+    Kind,
+    Sample,
+    difference_ends,
     effective_items,
     effective_patients,
     over_hospitals,
     percentile,
-    variance_inflation,
-)
-from cardiolens.score.statistics.enough_data import reason_for_none
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
-from cardiolens.score.statistics.near_boundary import (
-    Ends,
-    Kind,
-    Sample,
-    difference_ends,
+    reason_for_none,
     resampled_variance,
     share_ends,
+    variance_inflation,
 )
+from cardiolens.score.statistics.counting import Key
+from cardiolens.score.statistics.hypothesis_tests import SWAPS, Coins, coins
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
+from cardiolens.score.statistics.metrics import mean_defined
+from cardiolens.score.statistics.references import Forms
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
+_NO_INTERVAL = "mean of 200 simulations, no interval"
+_SIMULATED = (".uniform", ".prevalence")
+Scopes = Mapping[str, tuple[str, ...]]  # of each field of a protocol
 _NO_WIDTH = 1e-12
 _UNREAD = ("parse_error", "contradicted", "no_answer", "truncated", ILLEGAL_SELECTION)
-
-Key = tuple[str, str]  # metric, scope
 
 
 class JudgedRows(Protocol):
@@ -62,7 +64,8 @@ class Basis:
     effective_items: float = math.inf  # items that it is worth; fewer where classes are small
     n_entities: int = 0  # of the references of reports, or right options of sets; 0 for other questions
     n_arms: int = 1  # arms that were asked every item, in a mean over arms
-    n_rarer_class: int | None = None  # patients of the rarer of two classes that are told apart
+    n_positive: int | None = None  # items of the one of two classes, where these are distinguished
+    n_rarer_class: int | None = None  # patients of the rarer of two classes that are distinguished
     n_hospitals: int | None = None  # where whole hospitals are resampled
     hospital_inflation: float = 1.0  # of the variance over resamples, by the hospitals' sizes
 
@@ -82,15 +85,12 @@ class Basis:
         return reason_for_none(self.n_patients, self.n_rarer_class)
 
     def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
-        """This basis for how well positive items are told from the others, with a note on their number."""
+        """This basis for how well positive items are distinguished from the others."""
         sizes = [len(np.unique(patient[side])) for side in (positive, ~positive)]
         rarer = min(sizes)
-        note = f"{int(positive.sum())} of {counted(len(positive), 'item')} positive"
-        note += f", rarer class {counted(rarer, 'patient')}"
-        note = f"{self.note}, {note}" if self.note else note
         return replace(
             self,
-            note=note,
+            n_positive=int(positive.sum()),
             n_effective=min(self.n_effective, rarer),
             effective_items=min(self.effective_items, _worth_of_ranks(*sizes)),
             n_rarer_class=rarer,
@@ -110,6 +110,11 @@ class Basis:
             n_hospitals=len(hospitals) if has_hospitals else None,
             hospital_inflation=variance_inflation(sizes) if has_hospitals else 1.0,
         )
+
+    @staticmethod
+    def of_entities(reports: Reports, note: str = "") -> "Basis":
+        """Count the rows of reports and the entities of their references."""
+        return replace(Basis.of(reports, note), n_entities=int(reports.gold.sum()))
 
     def of_classes(self, items: Items) -> "Basis":
         """This basis for a mean over the gold classes of questions, with a note on the rarest class."""
@@ -139,10 +144,10 @@ class Statistic:
         reason = self.basis.without_interval
         patients, values = self.basis.units, self.values[:1] if reason else self.values
         if self.basis.n_hospitals is None:
-            found = percentile(values, level, patients)
+            bootstrapped = percentile(values, level, patients)
         else:
-            found = over_hospitals(values, level, self.basis.n_hospitals, self.basis.inflation)
-        value, low, high, how = found.value, found.low, found.high, reason
+            bootstrapped = over_hospitals(values, level, self.basis.n_hospitals, self.basis.inflation)
+        value, low, high, how = bootstrapped.value, bootstrapped.low, bootstrapped.high, reason
         if not math.isnan(low):
             ends = self._near_boundary(kind, (1 - level) / 2, patients)
             if ends is not None and kind == "share":
@@ -169,8 +174,100 @@ def _worth_of_ranks(positive: int, negative: int) -> float:
     return 3 * positive * negative / (positive + negative + 1)
 
 
-def mean_of(parts: Mapping[str, Statistic], basis: Basis) -> Statistic:
+def mean_of(parts: Sequence[Statistic], basis: Basis) -> Statistic:
     """The unweighted mean of some statistics, where defined; NaN of none."""
     if not parts:
         return Statistic(np.array([np.nan]), basis)
-    return Statistic(metrics.mean_defined(np.stack([part.values for part in parts.values()], axis=-1)), basis)
+    return Statistic(mean_defined(np.stack([part.values for part in parts], axis=-1)), basis)
+
+
+# metrics that are shares or means of shares, from 0 to 1; a suffix names an option, a bin or a coverage
+_SHARE_METRICS = """
+primary accuracy macro_f1 precision recall exact_answers entity_f1 abnormal_f1 hallucination omission
+text_entity_f1 answers_changed auroc average_precision risk calibration modal_share unparsed
+set_accuracy hit set_precision set_recall set_f1
+moved_with_lesion right_with_and_without moved_without_cause
+within_tolerance constant_within recall_at_1 recall_at_3 recall_at_5
+"""
+_SHARES = frozenset(_SHARE_METRICS.split())
+# metrics with a unit of their own; all others are percent
+OWN_UNIT = frozenset(
+    {"mean_cardinality", "criterion", "d_prime", "severity_shift"}
+    | {"absolute_error", "bias", "limit_low", "limit_high", "constant_error", "error_below_constant"}
+)
+TIERS = ("tier:1", "tier:2", "tier:3")
+
+Row = Mapping[str, Any]
+
+
+def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> dict[str, Any]:
+    """Convert a statistic with its interval to a score row without its arm."""
+    metric, scope = key
+    basis, interval = statistic.basis, interval_of(metric, statistic, level)
+    return {
+        "metric": metric,
+        "scope": scope,
+        "value": interval.value,
+        "low": interval.low,
+        "high": interval.high,
+        "n_items": basis.n_items,
+        "n_patients": basis.n_patients,
+        "n_parse_error": basis.n_parse_error,
+        "n_refusal": basis.n_refusal,
+        "n_positive": basis.n_positive,
+        "n_rarer_class": basis.n_rarer_class,
+        "method": how(basis, interval, _NO_INTERVAL if metric.endswith(_SIMULATED) else method),
+    }
+
+
+def interval_of(metric: str, statistic: Statistic, level: float = 0.95) -> Interval:
+    """The interval of a statistic in the unit of its metric."""
+    name, _, suffix = metric.partition(".")
+    kind: Kind = "other"
+    if name in _SHARES and suffix != "skill":
+        kind = "difference" if statistic.of_pairs else "share"
+    return statistic.interval(scale(metric), level, kind)
+
+
+def how(basis: Basis, interval: Interval, method: str) -> str:
+    """How value and interval were computed, in words."""
+    hospitals = "" if basis.n_hospitals is None else f"{basis.n_hospitals} hospitals"
+    parts = [basis.note, hospitals, interval.how]
+    if not interval.how or not math.isnan(interval.low):
+        parts.append(method)
+    return "; ".join(filter(None, parts))
+
+
+def scale(metric: str) -> float:
+    """Factor from a fraction to the metric's unit."""
+    return 1.0 if metric in OWN_UNIT else 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """Settings shared by every statistic of a table of scores."""
+
+    weights: Floats
+    min_n: int
+    seed: int
+    forms: Forms = field(default_factory=dict)
+    scopes: Scopes = field(default_factory=dict)
+    swaps: int = SWAPS
+    of_hospitals: bool = False  # whole hospitals are resampled
+
+    @property
+    def method(self) -> str:
+        """The bootstrap in words, for the `method` column."""
+        kind = "t interval, bootstrap of hospitals"
+        kind = kind if self.of_hospitals else "expanded percentile cluster bootstrap"
+        return f"{kind}, B={len(self.weights) - 1}, seed {self.seed}"
+
+    @property
+    def coins(self) -> Coins:
+        """Which patients change arms in each swap."""
+        return coins(self.patients, self.seed, self.swaps)
+
+    @property
+    def patients(self) -> int:
+        """The number of patients in the cohort."""
+        return len(self.weights[0])

@@ -1,6 +1,9 @@
-"""Verdicts on disk, read one arm at a time."""
+"""Verdicts on disk, read one arm at a time, and how many of them were judged."""
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections import Counter, OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -8,8 +11,10 @@ import pyarrow.compute as pc
 
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import VERDICTS
-from cardiolens.storage.spool import Spool
+from cardiolens.storage.spool import Place, Spool, UnlinkedFile
 
+COMPLETE = 0.99  # share of judged items below which a score is incomplete
+STATUSES = ("arm_id", "subtask", "channel", "status", "parse_status", "n")
 _ORDER = ("qa_id", "channel")  # of the verdicts of an arm
 
 
@@ -89,3 +94,95 @@ def cohort(verdicts: pa.Table | Verdicts) -> list[str]:
     """Patients of verdicts, sorted; their positions are the clusters of every bootstrap."""
     names = (pc.unique(rows["patient_id"]).to_pylist() for rows in blocks(verdicts, ["patient_id"]))
     return sorted({patient for of_block in names for patient in of_block})
+
+
+def status_counts(verdicts: pa.Table | Verdicts) -> list[dict[str, object]]:
+    """Count the verdicts of each arm, subtask and channel by status, sorted."""
+    names = list(STATUSES[:-1])
+    counts = [
+        rows.group_by(names).aggregate([([], "count_all")]).rename_columns(list(STATUSES))
+        for rows in blocks(verdicts, names)
+    ]
+    if not counts:
+        return []
+    rows: list[dict[str, object]] = (
+        pa.concat_tables(counts).sort_by([(name, "ascending") for name in names]).to_pylist()
+    )
+    return rows
+
+
+def judged_shares(verdicts: pa.Table | Verdicts) -> dict[tuple[str, str], float]:
+    """Share of judged items by (arm, scope), without the texts of reports."""
+    keys = ["arm_id", "tier", "sequence", "subtask", "status"]
+    n_items: Counter[tuple[str, str]] = Counter()
+    n_judged: Counter[tuple[str, str]] = Counter()
+    for rows in blocks(verdicts, [*keys, "channel"]):
+        items = rows.filter(pc.not_equal(rows["channel"], "text"))
+        for row in items.group_by(keys).aggregate([([], "count_all")]).to_pylist():
+            for scope in _scopes(row["tier"], row["sequence"], row["subtask"]):
+                n_items[row["arm_id"], scope] += row["count_all"]
+                n_judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
+    return {key: n_judged[key] / number for key, number in n_items.items()}
+
+
+def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
+    of_sequence = [f"sequence:{sequence}"] if tier == 1 else []
+    return [f"tier:{tier}", f"subtask:{subtask}", *of_sequence]
+
+
+def percent_judged(shares: Mapping[tuple[str, str], float], arm: str, scope: str) -> float | None:
+    """Percent of the items of a score that were judged; None where it is complete, at 99 %."""
+    share = shares.get((arm, scope), shares.get((arm, "tier:1"), 1.0))
+    return None if share >= COMPLETE else 100 * share
+
+
+def percent_read(row: Mapping[str, object]) -> int | None:
+    """Percent of the replies behind a score that could be read; None from 99 % on."""
+    items, *unread = (int(str(row[name])) for name in ("n_items", "n_parse_error", "n_refusal"))
+    n_read = items - sum(unread)
+    return None if n_read >= COMPLETE * items else 100 * n_read // items
+
+
+Value = TypeVar("Value")
+
+AT_HAND = 32  # values cached in memory: an arm is compared with several others in turn
+
+
+class SpilledMapping(Mapping[str, Value]):
+    """A mapping of pickled values. Only the process that made it writes; pickled copies only read."""
+
+    def __init__(self) -> None:
+        self._file = UnlinkedFile()
+        self._places: dict[str, Place] = {}
+        self._at_hand: OrderedDict[str, Value] = OrderedDict()
+
+    def __getstate__(self) -> tuple[UnlinkedFile, dict[str, Place]]:
+        return self._file, self._places
+
+    def __setstate__(self, state: tuple[UnlinkedFile, dict[str, Place]]) -> None:
+        self._file, self._places = state
+        self._at_hand = OrderedDict()
+
+    def __setitem__(self, name: str, value: Value) -> None:
+        self._places[name] = self._file.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+        self._keep(name, value)
+
+    def __getitem__(self, name: str) -> Value:
+        if name not in self._at_hand:
+            self._keep(name, pickle.loads(self._file.read(self._places[name])))
+        self._at_hand.move_to_end(name)
+        return self._at_hand[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _keep(self, name: str, value: Value) -> None:
+        self._at_hand[name] = value
+        if len(self._at_hand) > AT_HAND:
+            self._at_hand.popitem(last=False)

@@ -35,7 +35,8 @@ _REQUEST = (
 _COMPLETION = ("text", "finish_reason", "prompt_tokens", "cached_tokens", "output_tokens", "seconds")
 _STAGES = ("request_key", "stage", "frames", "not_shown", "status")  # of chains, without prompts and replies
 _TABLE_NOTES = {
-    "scores": "`scores` is the run's table of that name.",
+    "scores": "`scores` and `comparisons` are the run's tables of these names.",
+    "comparisons": "",
     "seen": "`seen` has the frames that each stage of a chain showed, by `request_key`, and how it ended.",
 }
 _SEPARATOR = "\x1f"
@@ -76,7 +77,10 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
             place = folder / "answers" / f"model={model}" / f"part-{number:05d}.parquet"
             with disk.atomic(place) as temporary:
                 pq.write_table(part, temporary, compression="zstd")
-    extra_tables = {"scores": tables.read(run.scores, schemas.SCORES)}
+    extra_tables = {
+        "scores": tables.read(run.scores, schemas.SCORES),
+        "comparisons": tables.read(run.comparisons, schemas.COMPARISONS),
+    }
     if run.seen.exists():
         extra_tables["seen"] = tables.read(run.seen, schemas.SEEN, _STAGES)
     for name, table in extra_tables.items():

@@ -1,4 +1,4 @@
-"""A paper's figures of a run: SVG, PDF, and the table behind each as CSV; one run, one set of bytes."""
+"""A paper's figures of a run: SVG, PDF, and the table behind each as CSV."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ from cardiolens.show.page.elements import Cell, Section, Table
 from cardiolens.show.page.embed import tables_of
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.page_rendering import chart_forms
-from cardiolens.show.page.sections.cohorts import cohorts
+from cardiolens.show.page.sections.cohort_section import dependence
 from cardiolens.show.page.sections.collapse_section import collapse
 from cardiolens.show.page.sections.landscape_section import landscape
 from cardiolens.show.page.sections.questions_section import questions
@@ -72,8 +72,7 @@ _CONFIG: Mapping[str, Any] = {
         "interval_90": {"strokeWidth": 4, "strokeOpacity": 0.55},
     },
 }
-_MADE_ID = re.compile(r"\b(gradient_|clip)(\d+)\b")  # of an SVG: counted over all pictures of a process
-_REFERENCE = re.compile(rb"(?:^ +/[A-Za-z]+\d+ \d+ 0 R\n){2,}", re.M)  # entries of a dictionary of a PDF
+_ABSENT = "the run has nothing to compare there"
 
 Record = dict[str, Cell]
 
@@ -126,7 +125,7 @@ def _landscape(facts: Facts) -> Figure:
     section = landscape(facts)
     table = _table(section, "headlines")
     rows = [record for record in _defined(table) if record["measure"] == "score"]
-    return Figure("landscape", table, rows, _page_form("by_model"), section.absent)
+    return Figure("landscape", table, rows, _page_form("by_model"), _ABSENT)
 
 
 def _confusion(facts: Facts) -> Figure:
@@ -145,21 +144,21 @@ def _confusion(facts: Facts) -> Figure:
         record | {"share": 100 * int(record["n"] or 0) / totals[record["arm"], record["gold"]]}
         for record in rows
     ]
-    absent = section.absent or "no arm of a headline (K = 16, the standard prompt) was asked for a diagnosis"
+    absent = "no arm of a headline (slice budget 16, the standard prompt) was asked for a diagnosis"
     return Figure("confusion", table, shares, _own_form("confusion"), absent)
 
 
 def _cohorts(facts: Facts) -> Figure:
-    section = cohorts(facts)
+    section = dependence(facts)
     table = _table(section, "cohort_differences")
     rows = [record | {"of": f"full − {record['part']}"} for record in _defined(table)]
-    return Figure("cohorts", table, rows, _facetted("of", "scope"), section.absent)
+    return Figure("cohorts", table, rows, _facetted("of", "scope"), _ABSENT)
 
 
 def _forest(facts: Facts) -> Figure:
     section = questions(facts)
     table = _table(section, "questions")
-    return Figure("forest", table, _defined(table), _facetted("comparison", "scope"), section.absent)
+    return Figure("forest", table, _defined(table), _facetted("comparison", "scope"), _ABSENT)
 
 
 def _facetted(row: str, column: str) -> dict[str, Any]:
@@ -196,8 +195,12 @@ def _records(table: Table) -> list[Record]:
     return [dict(zip(names, map(_finite, row), strict=True)) for row in table.rows]
 
 
+def _value(record: Record) -> str:
+    return "difference" if "difference" in record else "value"
+
+
 def _defined(table: Table) -> list[Record]:
-    return [record for record in _records(table) if record["value"] is not None]
+    return [record for record in _records(table) if record[_value(record)] is not None]
 
 
 def _finite(cell: Cell) -> Cell:
@@ -221,19 +224,8 @@ def pictures_of(figure: Figure) -> tuple[str, bytes]:
         raise InputError(
             "figures need the package vl-convert-python; install it: pip install 'cardiolens[figures]'"
         ) from error
-    svg = numbered_anew(vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE))
-    return svg, in_order(vl_convert.svg_to_pdf(svg))
-
-
-def numbered_anew(svg: str) -> str:
-    """Number what a picture refers to in itself from 0, in the order in which it stands there."""
-    places: dict[str, int] = {}
-    return _MADE_ID.sub(lambda match: f"{match[1]}{places.setdefault(match[0], len(places))}", svg)
-
-
-def in_order(pdf: bytes) -> bytes:
-    """Sort the references in dictionaries of a PDF, which come in any order; all lengths and places stay."""
-    return _REFERENCE.sub(lambda match: b"".join(sorted(match[0].splitlines(keepends=True))), pdf)
+    svg = vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE)
+    return svg, vl_convert.svg_to_pdf(svg)
 
 
 def csv_of(table: Table) -> str:

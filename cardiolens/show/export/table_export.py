@@ -24,10 +24,8 @@ _BATCH = 65_536  # verdicts in memory at once
 # Tables short enough for a paper; longer ones can be saved from the page.
 _PAPER = (
     "headlines",
+    "questions",
     "slice_scores",
-    "protocol-differences",
-    "budget-differences",
-    "prompt-differences",
     "readings_by_model",
     "readings_of_peers",
     "usage",

@@ -37,7 +37,7 @@ def contrast(hearts: Facts, public: Sequence[Facts]) -> tuple[Table, ...]:
 def _headlines(facts: Facts) -> list[dict[str, Any]]:
     """The headlines of a run, one row per model and tier, in the order in which the run has them."""
     records: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in facts.of_arms(tuple(_METRICS), "tier:"):
+    for row in facts.scores_of(tuple(_METRICS), "tier:"):
         if not str(row["arm_id"]).startswith(PREFIX):
             continue
         model, tier = str(row["arm_id"]).removeprefix(PREFIX), str(row["scope"])
@@ -59,7 +59,7 @@ def _pooled(facts: Facts, model: str) -> float | None:
     behind the headline.
     """
     arms = {arm.arm_id for arm in facts.arms if arm.model == model and is_headline(arm)}
-    rows = [row for row in facts.of_arms(["accuracy"], "subtask:") if row["arm_id"] in arms]
+    rows = [row for row in facts.scores_of(["primary"], "subtask:") if row["arm_id"] in arms]
     items = sum(row["n_items"] for row in rows)
     if len(arms) != 1 or not items:
         return None

@@ -6,15 +6,15 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.phrasing import counted
-from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.show.leaderboard.contrast import contrast
 from cardiolens.show.leaderboard.standings import HEADLINE, standings, tier_groups
+from cardiolens.show.page.cards import too_few_items
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.embed import EmbeddedTable, embed, to_json
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.show.page.sections.run_setup import PUBLIC_BENCHMARK, PUBLIC_HEARTS, UNVERIFIED_ALLOWED
-from cardiolens.show.page.too_few_items import too_few_items
 from cardiolens.storage.documents import release_of
 
 _RUNS = (
@@ -108,7 +108,7 @@ def _warnings(facts: Facts, *, unfinished: bool) -> list[str]:
     dataset = facts.specs[0].dataset
     versions = sorted({str(manifest["cardiolens"]) for manifest in facts.manifests})
     unscored = too_few_items(facts)
-    scored = {arm.model for row in facts.of_arms(["primary"], "tier:") if (arm := facts.arm(row["arm_id"]))}
+    scored = {arm.model for row in facts.scores_of(["primary"], "tier:") if (arm := facts.arm(row["arm_id"]))}
     scoreless = [model for model in facts.models if model not in scored]
     withheld = max(int(manifest.get("withheld", 0)) for manifest in facts.manifests)
     rules = [

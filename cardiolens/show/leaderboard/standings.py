@@ -6,10 +6,10 @@ from datetime import UTC
 
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.headlines import PREFIX
-from cardiolens.score.statistics.rows import TIERS
+from cardiolens.score.statistics.statistic import TIERS
+from cardiolens.show.page.cards import shown_lower
 from cardiolens.show.page.columns import caveats, ends, scope_words, setting
 from cardiolens.show.page.elements import Column, Table
-from cardiolens.show.page.headline_answers import shown_lower
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.cost import gpu_hours_by_model
 from cardiolens.show.page.usage import Usage
@@ -28,7 +28,7 @@ _OF_MODEL = (
 
 def standings(facts: Facts) -> Table:
     """Rank models tier by tier; several may be the best, where no difference to the highest is shown."""
-    scores = facts.of_arms(_METRICS, "tier:")
+    scores = facts.scores_of(_METRICS, "tier:")
     best = {tier: _highest(facts, scores, tier) for tier in TIERS}
     by_arm: dict[str, dict[str, object]] = {}
     for row in scores:
@@ -139,4 +139,4 @@ def _rank(facts: Facts, row: AnalysisRow, best: AnalysisRow | None) -> str:
         return "not ranked with models"
     if row["value"] == best["value"]:
         return "highest"
-    return "lower" if shown_lower(facts, row, best) else "not told apart"
+    return "lower" if shown_lower(facts, row, best) else "not shown to be lower"

@@ -21,7 +21,7 @@ def intervals(scores: pa.Table, metric: str, scope: str) -> "alt.LayerChart":
         raise InputError(
             "figures need the package altair; install it: pip install 'cardiolens[notebook]'"
         ) from error
-    single = scores.filter(pc.is_null(scores["versus_arm_id"]))
+    single = scores
     for name, value in (("metric", metric), ("scope", scope)):
         legal = sorted(set(single[name].to_pylist()))
         if value not in legal:

@@ -43,8 +43,13 @@ class FinishedRun:
 
     @cached_property
     def scores(self) -> pa.Table:
-        """Scores and differences of arms, with their intervals."""
+        """Scores of arms and headlines, with their intervals."""
         return tables.read(self._places.scores, schemas.SCORES)
+
+    @cached_property
+    def comparisons(self) -> pa.Table:
+        """Comparisons of arms, models and questions, one wide row each."""
+        return tables.read(self._places.comparisons, schemas.COMPARISONS)
 
     @cached_property
     def verdicts(self) -> pa.Table:

@@ -6,17 +6,16 @@ from typing import Any
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.claims.confusion import JOINT
-from cardiolens.score.claims.evidence_analysis import interval_of
-from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
+from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.outcomes import INCOMPLETE
-from cardiolens.show.page.elements import Column
+from cardiolens.show.page.elements import Column, Reading
 from cardiolens.show.page.page_data import Facts
 
 ARM = (
     Column("model", "model"),
     Column("selector", "selection"),
-    Column("budget", "K"),
+    Column("budget", "slice budget"),
     Column("prompt", "prompt"),
     Column("control", "control"),
 )
@@ -29,6 +28,18 @@ ENDINGS = (
     Column("n_refusal", "refused", "count"),
 )
 METHOD = Column("method", "how")
+ESTIMATE = (  # a difference with both intervals, what is decided, and its test
+    *(Column("difference", "difference", "points"), Column("low", LOW.title, "points")),
+    *(Column("high", HIGH.title, "points"), Column("low_90", "90 % CI from", "points")),
+    *(Column("high_90", "to", "points"), Column("reading", "reading")),
+    *(Column("p_adjusted", "adjusted p", "p"), Column("family_size", "of tests", "count")),
+)
+READINGS: Mapping[Reading, str] = {
+    "claimed": "difference claimed",
+    "equivalent": "within 2 points",
+    "open": "not claimed",
+    "explored": "explored, not claimed",
+}
 
 _TIERS = {
     "tier:1": "Tier 1 · findings",
@@ -38,22 +49,47 @@ _TIERS = {
 
 
 def ends(row: Mapping[str, Any]) -> dict[str, float]:
-    """The ends of a score's interval; NaN where its patients are too few to rely on it (`too_few`)."""
-    interval = interval_of(row)
-    return {"low": interval.low, "high": interval.high}
+    """The ends of a score's interval; NaN where its patients are too few to rely on it."""
+    if row["n_patients"] < FEWEST_FOR_CLAIM:
+        return {"low": math.nan, "high": math.nan}
+    return {"low": row["low"], "high": row["high"]}
 
 
-def too_few(row: Mapping[str, Any]) -> str:
-    """A note that patients are too few for an interval, with their number; empty if they are enough."""
-    few = row["n_patients"] < FEWEST_FOR_CLAIM and not math.isnan(row["value"])
-    return f"n too small for an interval: {row['n_patients']}" if few else ""
+def score_words(row: Mapping[str, Any]) -> str:
+    """A score in percent with its interval, if that is one to rely on."""
+    interval = ends(row)
+    if math.isnan(interval["low"]):
+        return f"{row['value']:.1f} % (no interval to rely on)"
+    return f"{row['value']:.1f} % (95 % CI {interval['low']:.1f} to {interval['high']:.1f})"
 
 
-def caveats(row: Mapping[str, Any]) -> tuple[str, ...]:
+def caveats(row: Mapping[str, Any]) -> list[str]:
     """What makes a score say less than it seems to: fewer items than asked, too few patients."""
-    method = str(row["method"])
-    incomplete = method.partition(";")[0] if method.startswith(INCOMPLETE) else ""
-    return tuple(filter(None, (incomplete, too_few(row))))
+    words = []
+    if row["percent_judged"] is not None:  # floored, so that 98.96 % is not printed as complete
+        words.append(f"incomplete, {int(10 * row['percent_judged']) / 10} % of items judged")
+    if row["n_patients"] < FEWEST_FOR_CLAIM and not math.isnan(row["value"]):
+        words.append(f"n too small for an interval: {row['n_patients']}")
+    return words
+
+
+def reading(row: Row) -> Reading:
+    """The conclusion that a comparison allows: a difference, equivalence, or neither."""
+    if row["adjustment"] == "fdr":
+        return "explored"
+    if row["decision"] in ("higher", "lower"):
+        return "claimed"
+    return "equivalent" if row["margin"] == "within" else "open"
+
+
+def estimate_cells(row: Row) -> dict[str, object]:
+    """Cells of a comparison that differ from its columns."""
+    return {"reading": READINGS[reading(row)]}
+
+
+def starred(model: str, facts: Facts) -> str:
+    """The name of a model; that of a simulated reader carries an asterisk."""
+    return f"{model}*" if model in facts.simulated else model
 
 
 def scope_words(scope: object) -> str:
@@ -92,10 +128,10 @@ def shots_words(shots: int) -> str:
 
 
 def setting(arm: ArmFactors, *without: str) -> str:
-    """Arm in a few words without its model and the factors named, e.g. clinical · K = 16 · standard."""
+    """Arm in a few words without its model and the factors named, e.g. clinical · budget 16 · standard."""
     words = {
         "selector": arm.selector,
-        "budget": f"K = {arm.budget}",
+        "budget": f"budget {arm.budget}",
         "prompt": arm.prompt,
         "control": "" if arm.control == "none" else arm.control,
         "wording": "" if arm.wording == "0" else f"wording {arm.wording}",

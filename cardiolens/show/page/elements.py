@@ -1,16 +1,16 @@
 """Elements of a page as values: tables of cells, charts over them, sections. No HTML, no files."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from cardiolens.score.claims.evidence_analysis import interval_of
-from cardiolens.score.claims.sentences import Finding
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "score", "points", "p", "number"]
 """Format of a cell: score and points have one decimal, points a sign, p three decimals."""
-Tone = Literal["shown", "equivalent", "open", "explored"]
+Reading = Literal["claimed", "equivalent", "open", "explored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +78,20 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: its question, findings, figures and tables."""
+    """One part of a page: its question, figures and tables; without any it is not shown."""
 
     name: str
     title: str
     question: str
-    findings: tuple[Finding, ...] = ()
     figures: tuple[Chart | Grid, ...] = ()
     tables: tuple[Table, ...] = ()  # besides those of the figures
     notes: tuple[str, ...] = ()
-    absent: str = ""  # reason why an empty section shows nothing
+    is_folded: bool = False
 
     @property
     def is_empty(self) -> bool:
-        """Return whether it has only its reason to show."""
-        return not (self.findings or self.figures or self.tables or self.notes)
+        """Return whether it has nothing to show."""
+        return not (self.figures or self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +102,20 @@ class Estimate:
     value: float
     low: float
     high: float
-    tone: Tone = "open"
+    tone: Reading = "open"
     models: tuple[float, ...] = ()  # the values of the models over which it is pooled
 
     @staticmethod
-    def of(
-        label: str, row: Mapping[str, object], tone: Tone = "open", models: tuple[float, ...] = ()
-    ) -> "Estimate":
-        """The estimate of a row, with its interval if that is one to rely on."""
-        interval = interval_of(row)
-        return Estimate(label, interval.value, interval.low, interval.high, tone, models)
+    def of_score(label: str, row: Mapping[str, Any]) -> "Estimate":
+        """The estimate of a score, with its interval if that is one to rely on."""
+        is_reliable = row["n_patients"] >= FEWEST_FOR_CLAIM
+        low, high = (row["low"], row["high"]) if is_reliable else (math.nan, math.nan)
+        return Estimate(label, row["value"], low, high)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Answer to one question of the paper: a short verdict, a sentence with its numbers, a drawing."""
+class Card:
+    """One question of the paper: the result in a few words, a sentence with its numbers, a drawing."""
 
     name: str
     question: str

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
-from cardiolens.show.page.difference_table import READINGS
-from cardiolens.show.page.elements import Answer, Estimate
+from cardiolens.show.page.columns import READINGS
+from cardiolens.show.page.elements import Card, Estimate
 
 WIDTH = 200.0  # of the box of a row
 _STEPS = {"points": 5.0, "z": 0.5}  # a drawing reaches a multiple of it on either side of zero
@@ -53,7 +53,7 @@ class Strip:
     band: tuple[float, float] | None
 
 
-def strip(answer: Answer) -> Strip | None:
+def strip(answer: Card) -> Strip | None:
     """Lay out the drawing of an answer; None where no estimate is defined."""
     estimates = [estimate for estimate in answer.estimates if not math.isnan(estimate.value)]
     if not estimates:

@@ -11,16 +11,13 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
-from cardiolens.score.run_results.run_analyses import AnalysisRow, AnalysisTable, read_judged
+from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, read_judged
+from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
-from cardiolens.show.page.usage import ArmUsage, Usage, usage_of, usage_of_arms
+from cardiolens.show.page.usage import ArmUsage, ChoiceCounts, Usage, choices_of, usage_of, usage_of_arms
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import AuditedModel
 from cardiolens.storage.places import Run
-
-_TIERS = "tier:"
-_PAGE_SCORES = pc.is_null(pc.field("versus_arm_id")) | pc.starts_with(pc.field("scope"), _TIERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +58,9 @@ class Facts:
     specs: tuple[SweepSpec, ...]
     manifests: tuple[Mapping[str, Any], ...]
     arms: tuple[ArmFactors, ...]
-    scores: pa.Table  # of single arms, and differences on tiers: most rows are differences elsewhere
-    analyses: Mapping[str, AnalysisTable]
+    scores: pa.Table
+    comparisons: pa.Table
+    analyses: Analyses
     usage: tuple[Usage, ...]
     arm_usage: tuple[ArmUsage, ...]  # where questions take several requests
     choices: tuple[ChoiceCounts, ...]  # of arms whose readers chose their frames
@@ -119,24 +117,29 @@ class Facts:
     def _places(self) -> Mapping[object, int]:
         return {arm.arm_id: at for at, arm in enumerate(self.arms)}
 
-    def analysis(self, name: str) -> AnalysisTable:
-        """An analysis by name; empty if the arms did not allow it."""
-        return self.analyses.get(name, AnalysisTable())
+    def analysis(self, name: str) -> Sequence[AnalysisRow]:
+        """The rows of an analysis by name; none if the arms did not allow it."""
+        return self.analyses.get(name, ())
 
-    def of_arms(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
-        """Rows of scores of single arms with one of these metrics, at scopes with this prefix."""
-        return self._rows(metrics, scope, pc.is_null(self.scores["versus_arm_id"]))
-
-    def of_pairs(self, metrics: Sequence[str], scope: str) -> list[AnalysisRow]:
-        """Rows of scores that are differences of two arms on tiers."""
-        assert scope.startswith(_TIERS), "differences at other scopes are not read"
-        return self._rows(metrics, scope, pc.is_valid(self.scores["versus_arm_id"]))
-
-    def _rows(self, metrics: Sequence[str], scope: str, kind: pa.ChunkedArray) -> list[AnalysisRow]:
-        has_metric = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
-        mask = pc.and_(kind, pc.and_(has_metric, pc.starts_with(self.scores["scope"], scope)))
+    def scores_of(self, metrics: Sequence[str] | None, scope: str) -> list[AnalysisRow]:
+        """Rows of scores with one of these metrics (None: any), at scopes with this prefix."""
+        mask = pc.starts_with(self.scores["scope"], scope)
+        if metrics is not None:
+            has_metric = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
+            mask = pc.and_(mask, has_metric)
         rows: list[AnalysisRow] = self.scores.filter(mask).to_pylist()
         return sorted(rows, key=lambda row: self.place(row["arm_id"]))
+
+    @cached_property
+    def findings(self) -> list[Row]:
+        """Comparisons of means over arms: questions, models, tiers, cohorts, and what was declared."""
+        rows: list[Row] = self.comparisons.filter(pc.is_null(self.comparisons["arm_id"])).to_pylist()
+        return rows
+
+    def pairs(self) -> list[Row]:
+        """Comparisons of two arms."""
+        rows: list[Row] = self.comparisons.filter(pc.is_valid(self.comparisons["arm_id"])).to_pylist()
+        return rows
 
 
 def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
@@ -151,7 +154,8 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         specs=header.specs,
         manifests=header.manifests,
         arms=header.arms,
-        scores=tables.query(run.scores, schemas.SCORES, schemas.SCORES.names, _PAGE_SCORES),
+        scores=tables.read(run.scores, schemas.SCORES),
+        comparisons=tables.read(run.comparisons, schemas.COMPARISONS),
         analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
         arm_usage=usage_of_arms(parts, header.specs, header.manifests),

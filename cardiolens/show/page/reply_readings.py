@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from cardiolens.protocol.replies import peer_readings
 from cardiolens.score.run_results import peer_scores, reading_shares
 from cardiolens.score.run_results.run_analyses import AnalysisRow
-from cardiolens.show.page.columns import ARM, arm_cells, scope_words
+from cardiolens.show.page.columns import ARM, arm_cells, scope_words, starred
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -32,7 +32,7 @@ _BOUNDS = tuple(
 
 def reading_tables(facts: Facts) -> tuple[Table, ...]:
     """How replies were read by model and by arm, and scores by other rules if the run was judged by them."""
-    rows = facts.analysis(reading_shares.NAME).rows
+    rows = facts.analysis(reading_shares.NAME)
     tables = [_of_models(facts, rows), _of_arms(facts, rows), _of_peers(facts)]
     return tuple(table for table in tables if table.rows)
 
@@ -40,7 +40,7 @@ def reading_tables(facts: Facts) -> tuple[Table, ...]:
 def _of_models(facts: Facts, rows: Sequence[AnalysisRow]) -> Table:
     columns = (Column("model", "model"), *_SHARES)
     records = [
-        {**row, "model": _starred(facts, str(row["model"]))} for row in rows if row.get("arm_id") is None
+        {**row, "model": starred(str(row["model"]), facts)} for row in rows if row.get("arm_id") is None
     ]
     return Table.of(
         "readings_by_model", "How replies to choice questions were read, by model", columns, records
@@ -62,8 +62,8 @@ def _of_arms(facts: Facts, rows: Sequence[AnalysisRow]) -> Table:
 def _of_peers(facts: Facts) -> Table:
     """Scores and ranks by the rules of others; empty unless the run was judged with reading=all."""
     records = [
-        {**row, "model": _starred(facts, str(row["model"])), "scope": scope_words(str(row["scope"]))}
-        for row in facts.analysis(peer_scores.NAME).rows
+        {**row, "model": starred(str(row["model"]), facts), "scope": scope_words(str(row["scope"]))}
+        for row in facts.analysis(peer_scores.NAME)
     ]
     names = ((peer_scores.STRICT, "strict, with second turns"), *peer_readings.WORDS.items())
     columns = [Column("model", "model"), Column("scope", "on")]
@@ -71,7 +71,3 @@ def _of_peers(facts: Facts) -> Table:
         columns += [Column(name, words, "score"), Column(f"{name}_rank", "rank", "count")]
     title = "Scores and ranks of models by the strict reading and by three rules of others"
     return Table.of("readings_of_peers", title, columns, records)
-
-
-def _starred(facts: Facts, model: str) -> str:
-    return f"{model}*" if model in facts.simulated else model

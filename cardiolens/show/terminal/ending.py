@@ -5,22 +5,20 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from cardiolens.base.phrasing import counted
-from cardiolens.score.claims.evidence_analysis import interval_of
 from cardiolens.score.run_results.run_analyses import AnalysisRow
-from cardiolens.score.statistics.enough_data import FEWEST_FOR_CLAIM
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import PREFIX
-from cardiolens.score.statistics.outcomes import INCOMPLETE, percent_read
-from cardiolens.score.statistics.rows import TIERS
-from cardiolens.show.page.elements import Answer
-from cardiolens.show.page.first_screen import first_screen
+from cardiolens.score.statistics.statistic import TIERS
+from cardiolens.score.statistics.verdict_rows import percent_read
+from cardiolens.show.page.cards import NOT_ASKED, cards, too_few_items
+from cardiolens.show.page.columns import ends
+from cardiolens.show.page.elements import Card
 from cardiolens.show.page.page_data import Facts
-from cardiolens.show.page.too_few_items import too_few_items
 
 _MOST_ANSWERS = 5
 _MOST_ROWS = 24  # of a table of arms, where models have no headline
 _GAP = "  "
-_NO_ANSWER = ("Not varied", "Not tested")  # verdicts on what the run did not ask
 
 Scores = Mapping[str, AnalysisRow]  # of one model or arm, by tier
 
@@ -36,9 +34,7 @@ def ending(facts: Facts, width: int) -> list[str]:
         lines += ["", *_filled(_title(facts, scores), width), *_table(named or simulated, width)]
         lines += _notes(named or simulated, width)
     elif len(facts.arms) > _MOST_ROWS:
-        none = (
-            f"{len(facts.arms)} arms, none at K = 16 with the standard prompt: their scores are on the page"
-        )
+        none = f"{len(facts.arms)} arms, none at slice budget 16 with the standard prompt: see the page"
         lines += _filled(none, width)
     if simulated and not named:
         lines += _filled("Simulated readers only: these numbers test the software, not a model.", width)
@@ -52,12 +48,12 @@ def ending(facts: Facts, width: int) -> list[str]:
     return lines
 
 
-def _asked(facts: Facts) -> list[Answer]:
+def _asked(facts: Facts) -> list[Card]:
     """The first answers of the page to what the run asked."""
-    return [answer for answer in first_screen(facts) if answer.verdict not in _NO_ANSWER][:_MOST_ANSWERS]
+    return [card for card in cards(facts) if card.verdict not in NOT_ASKED][:_MOST_ANSWERS]
 
 
-def _answer(answer: Answer, width: int) -> list[str]:
+def _answer(answer: Card, width: int) -> list[str]:
     return [
         *_filled(f"{answer.question} {answer.verdict}", width),
         *_filled(answer.sentence, width, indent=2),
@@ -66,7 +62,7 @@ def _answer(answer: Answer, width: int) -> list[str]:
 
 def _scores(facts: Facts) -> dict[str, dict[str, AnalysisRow]]:
     """Tier scores of headlines; without any, of the arms without control if these are few."""
-    rows = facts.of_arms(["primary"], "tier:")
+    rows = facts.scores_of(["primary"], "tier:")
     headlines = [row for row in rows if str(row["arm_id"]).startswith(PREFIX)]
     if not headlines:
         keys = {arm.arm_id for arm in facts.arms if arm.control == "none"}
@@ -109,14 +105,14 @@ def _varied(arms: Sequence[ArmFactors]) -> list[str]:
 
 
 def _level(arm: ArmFactors, factor: str) -> str:
-    return f"K={arm.budget}" if factor == "budget" else str(getattr(arm, factor))
+    return f"budget {arm.budget}" if factor == "budget" else str(getattr(arm, factor))
 
 
 def _title(facts: Facts, scores: Mapping[str, Scores]) -> str:
     rows = [row for by_tier in scores.values() for row in by_tier.values()]
     patients = max(int(row["n_patients"]) for row in rows)
     of_headlines = any(facts.arm(key) is None for key in scores)
-    over = "K = 16, standard prompt, mean over selections" if of_headlines else "of each arm"
+    over = "slice budget 16, standard prompt, mean over selections" if of_headlines else "of each arm"
     interval = f"no interval to rely on with fewer than {FEWEST_FOR_CLAIM}"
     if any(_has_interval(row) for row in rows):
         interval = "95 % intervals in brackets"
@@ -156,7 +152,7 @@ def _cell(row: AnalysisRow | None) -> str:
 
 
 def _has_interval(row: AnalysisRow) -> bool:
-    return not math.isnan(interval_of(row).low)
+    return not math.isnan(ends(row)["low"])
 
 
 def _value(row: AnalysisRow | None) -> str:
@@ -172,9 +168,7 @@ def _notes(scores: Mapping[str, Scores], width: int) -> list[str]:
         if (percent := percent_read(row)) is not None
     ]
     incomplete = [
-        f"{name} on {tier.replace(':', ' ')}"
-        for name, tier, row in rows
-        if str(row["method"]).startswith(INCOMPLETE)
+        f"{name} on {tier.replace(':', ' ')}" for name, tier, row in rows if row["percent_judged"] is not None
     ]
     lines = _filled(f"Replies that could be read: {', '.join(unread)}", width) if unread else []
     return lines + (_filled(f"Incomplete: {', '.join(incomplete)}", width) if incomplete else [])

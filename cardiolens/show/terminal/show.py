@@ -9,8 +9,8 @@ from cardiolens.base.phrasing import counted
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.totals import Totals
+from cardiolens.score.claims.declared import Declaration
 from cardiolens.score.claims.planned_power import ASSUMED
-from cardiolens.score.claims.preregistered import Declaration
 from cardiolens.score.run_results.verdict_changes import Changes
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.terminal.ending import ending
@@ -75,7 +75,7 @@ def _standing(plan: Plan, missing: Mapping[str, Missing]) -> str:
 def show_power(lines: Sequence[str]) -> None:
     """Print the detectable differences per tier and their assumptions, before the models run."""
     if lines:
-        say(f"what this cohort can show of two arms ({ASSUMED}):")
+        say(f"smallest difference between two arms that this cohort detects with 80 % power ({ASSUMED}):")
     for line in lines:
         say(f"  {line}")
 

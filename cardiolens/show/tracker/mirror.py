@@ -1,29 +1,41 @@
-"""Mirror of a judged run in a tracker: one run of the sweep, one per model, and if asked for one per arm."""
+"""Mirror of a judged run in Weights & Biases: a run of the sweep, one per model, and if asked one per arm."""
 
 import logging
+import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
 
 from cardiolens.base.errors import RunError
 from cardiolens.base.sanitize import one_line
-from cardiolens.config.arms import Arm, arms
-from cardiolens.config.sweep import SweepSpec, TrackerSpec
+from cardiolens.config.sweep import TrackerSpec
+from cardiolens.score.statistics.factors import FACTORS, ArmFactors
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.tracker.live import add_progress, open_model
-from cardiolens.show.tracker.run_group import open_group
-from cardiolens.show.tracker.run_summary import Summaries
-from cardiolens.show.tracker.run_tables import tables_of_run
-from cardiolens.show.tracker.tracked_run import RunGroup, TrackedRun, finishing
-from cardiolens.storage import documents
+from cardiolens.show.tracker.tracked_progress import open_model, read_rows
+from cardiolens.show.tracker.wandb_runs import WandbGroup, WandbRun, finishing, open_group
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 
 log = logging.getLogger(__name__)
 
+Summary = dict[str, Any]
+_REQUESTS = ("asked", "unique", "executed", "reused", "error", "overflow")  # counters of the manifest
+_USAGE = {  # of a model: name in a summary, and in its usage
+    **{f"requests/{name}": name for name in ("asked", "unique", "answered")},
+    **{f"tokens/{name}": f"{name}_tokens" for name in ("prompt", "cached", "output")},
+    "request_seconds": "seconds",
+}
+
 
 def track(run: Run, tracker: TrackerSpec) -> bool:
-    """Mirror a judged run; False if the tracker failed, or holds fewer rows than the run.
+    """Mirror a judged run; False if W&B failed, or holds fewer rows than the run.
 
     A failure is logged and raises nothing: the disk is the record.
     """
@@ -31,25 +43,21 @@ def track(run: Run, tracker: TrackerSpec) -> bool:
         return True
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     facts = read_facts(run, [run])
-    summaries = Summaries(facts)
     group = open_group(run, spec, tracker, protocol=manifest["protocol"], studies=manifest["studies"])
     try:
         with _staging(tracker):
             with finishing(group.open("sweep", tags=["sweep"])) as opened:
-                _add_sweep(opened, run, summaries)
+                _add_sweep(opened, run, facts)
             if tracker.runs != "summary":
                 for model in manifest["models"]:
-                    _add_model(group, run, summaries, model)
+                    _add_model(group, run, facts, model)
             if tracker.runs == "arms":
-                for arm in arms(spec):
-                    if arm.model.name in manifest["models"]:  # not one that could not be planned
-                        _add_arm(group, spec, summaries, arm)
+                for arm in facts.arms:
+                    if arm.model in manifest["models"]:  # not one that could not be planned
+                        _add_arm(group, facts, arm)
     except Exception as error:  # noqa: BLE001 - whatever a server said, the sweep is done and on the disk
-        log.error(
-            "Weights & Biases was not written (%s); every number is in %s",
-            one_line(str(error), 400),
-            run.root,
-        )
+        words = one_line(str(error), 400)
+        log.error("Weights & Biases was not written (%s); every number is in %s", words, run.root)
         _end_quietly()
         return False
     return True
@@ -79,54 +87,103 @@ def _staging(tracker: TrackerSpec) -> Iterator[None]:
             del os.environ["WANDB_DATA_DIR"]
 
 
-def _add_sweep(opened: TrackedRun, run: Run, summaries: Summaries) -> None:
+def _add_sweep(opened: WandbRun, run: Run, facts: Facts) -> None:
     """Write summary and page of the sweep, and every table; RunError if a row of a table was not written."""
-    opened.summarize(summaries.of_sweep())
+    opened.summarize(_of_sweep(facts))
     if run.page.exists():
         opened.add_page(run.page)
-    for name, table in tables_of_run(run, summaries.facts):
+    for name, table in tables_of_run(run, facts):
         n_written = opened.add_table(name, table)
         if n_written != table.num_rows:
             raise RunError(f"of table {name}, {n_written:,} of {table.num_rows:,} rows were written")
 
 
-def _add_model(group: RunGroup, run: Run, summaries: Summaries, model: str) -> None:
+def tables_of_run(run: Run, facts: Facts) -> Iterator[tuple[str, pa.Table]]:
+    """Yield the tables by name: aggregates alone, without a study, patient or question."""
+    yield (
+        "cards",
+        pa.table(
+            {
+                name: [getattr(card, name) for card in cards(facts)]
+                for name in ("question", "verdict", "sentence")
+            }
+        ),
+    )
+    arms = [{name: str(value) for name, value in asdict(arm).items()} for arm in facts.arms]
+    yield "arms", pa.Table.from_pylist(arms)
+    yield "scores", tables.read(run.scores, schemas.SCORES)
+    yield "comparisons", tables.read(run.comparisons, schemas.COMPARISONS)
+    for name in ("collapse", "confusion"):
+        yield name, pa.Table.from_pylist([dict(row) for row in facts.analysis(name)])
+
+
+def _add_model(group: WandbGroup, run: Run, facts: Facts, model: str) -> None:
     """Write the progress of a model, its scores and its cost."""
-    with finishing(open_model(group, model, _model_options(summaries, model))) as opened:
-        add_progress(opened, run.progress(model))
-        opened.summarize(summaries.of_model(model))
-
-
-def _model_options(summaries: Summaries, model: str) -> dict[str, object]:
-    facts = summaries.facts
-    return {
+    options = {
         "model_key": facts.manifests[0]["models"][model]["model_key"],
         "simulated": model in facts.simulated,
-        "scored_arm": summaries.scored_arm(model),
+        "scored_arm": _scored_arm(facts, model),
     }
+    summary = _of_arm(facts, _scored_arm(facts, model))
+    for usage in facts.usage:
+        if usage.model == model:
+            summary |= {name: getattr(usage, of) for name, of in _USAGE.items()}
+    with finishing(open_model(group, model, options)) as opened:
+        for step, row in enumerate(read_rows(run.progress(model))):
+            opened.log(row, step)
+        opened.summarize(summary)
 
 
-def _add_arm(group: RunGroup, spec: SweepSpec, summaries: Summaries, arm: Arm) -> None:
+def _add_arm(group: WandbGroup, facts: Facts, arm: ArmFactors) -> None:
     """Write the options and scores of one arm."""
-    tags = [arm.model.name, arm.selector_name, arm.prompt.name, spec.dataset.name]
-    options = _options(spec, summaries.facts, arm)
-    with finishing(group.open("arm", arm.label, key=[arm.arm_id], tags=tags, config=options)) as opened:
-        opened.summarize(summaries.of_arm(arm.arm_id))
+    options: dict[str, object] = {name: value for name, value in asdict(arm).items() if name != "simulated"}
+    options |= {"simulated": arm.simulated, **_shared(facts)}
+    tags = [arm.model, arm.selector, arm.prompt, str(facts.manifests[0]["dataset"])]
+    name = " ".join(getattr(arm, factor) for factor in FACTORS)
+    with finishing(group.open("arm", name, key=[arm.arm_id], tags=tags, config=options)) as opened:
+        opened.summarize(_of_arm(facts, arm.arm_id))
 
 
-def _options(spec: SweepSpec, facts: Facts, arm: Arm) -> dict[str, object]:
-    return {
-        "arm_id": arm.arm_id,
-        "model": arm.model.name,
-        "model_key": facts.manifests[0]["models"][arm.model.name]["model_key"],
-        "simulated": arm.model.simulated,
-        "selector": arm.selector_name,
-        "budget": arm.budget_value,
-        "prompt": arm.prompt.name,
-        "caption": spec.caption,
-        "answer_format": spec.answer_format,
-        "control": arm.control,
-        "wording": arm.wording,
-        "shots": arm.prompt.shots,
-        "cine": arm.prompt.cine,
-    }
+def _shared(facts: Facts) -> Mapping[str, object]:
+    spec = facts.specs[0]
+    return {"caption": spec.caption, "answer_format": spec.answer_format}
+
+
+def _of_sweep(facts: Facts) -> Summary:
+    """The highest headline, and what the sweep was and took."""
+    (manifest,) = facts.manifests
+    models = [name for name in facts.models if name not in facts.simulated] or list(facts.models)
+    summaries = {name: _of_arm(facts, _scored_arm(facts, name)) for name in models}
+    highest = max(models, key=lambda name: summaries[name].get("tier_1") or -math.inf)
+    summary: Summary = {"highest_model": highest, **summaries[highest]}
+    summary |= {"models": len(facts.models), "arms": len(facts.arms), "patients": facts.n_patients}
+    summary |= {f"requests/{name}": manifest["requests"].get(name, 0) for name in _REQUESTS}
+    summary |= {f"tokens/{name}": manifest["tokens"].get(name, 0) for name in ("prompt", "output")}
+    return summary | {"seconds": sum(map(float, manifest["seconds"].values()))}
+
+
+def _scored_arm(facts: Facts, model: str) -> str:
+    """The arm whose scores stand for a model: its headline, else its first arm that sees the images."""
+    headline = f"{PREFIX}{model}"
+    if any(row["arm_id"] == headline for row in facts.scores_of(["primary"], "tier:")):
+        return headline
+    own = [arm for arm in facts.arms if arm.model == model]
+    return next((arm.arm_id for arm in own if arm.control == "none"), own[0].arm_id)
+
+
+def _of_arm(facts: Facts, arm_id: str) -> Summary:
+    """The score of an arm on each tier with its interval, and the share of the replies that was read."""
+    rows = [row for row in facts.scores_of(["primary"], "tier:") if row["arm_id"] == arm_id]
+    summary: Summary = {}
+    for row in rows:
+        name = row["scope"].replace(":", "_")
+        for end, column in (("", "value"), ("/low", "low"), ("/high", "high")):
+            summary[f"{name}{end}"] = None if math.isnan(row[column]) else row[column]
+    items = sum(row["n_items"] for row in rows)
+    if items:
+        summary["percent_read"] = round(100 * (items - _unread(rows)) / items, 2)
+    return summary | {"items": items}
+
+
+def _unread(rows: Sequence[Mapping[str, Any]]) -> int:
+    return sum(int(row["n_parse_error"]) + int(row["n_refusal"]) for row in rows)

@@ -1,33 +1,28 @@
 """Runs of Weights & Biases with fixed ids: mirroring again replaces them."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from netrc import netrc
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cardiolens.base.digest import digest_of
-from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.config.sweep import TrackerSpec
-from cardiolens.show.tracker.tracked_progress import DONE
-from cardiolens.show.tracker.tracked_run import JobType, TrackedRun, Value
+from cardiolens.base.errors import InputError
+from cardiolens.config.sweep import SweepSpec, TrackerSpec
+from cardiolens.storage.places import Run
 
-PART_ROWS = 10_000  # of a table that W&B shows; of a longer one it drops the rest and says nothing
-MOST_PARTS = 50  # a longer table is in its Parquet file alone, which is always whole
+SHOWN_ROWS = 10_000  # of a table that W&B shows; of a longer one it drops the rest and says nothing
 
-
-def part_names(name: str, n_rows: int) -> list[str]:
-    """Names of the shown tables that a table is divided into; none if there would be too many."""
-    n_parts = max(1, -(-n_rows // PART_ROWS))
-    if n_parts > MOST_PARTS:
-        return []
-    return [name] if n_parts == 1 else [f"{name}_{number}" for number in range(1, n_parts + 1)]
+DONE = "requests/done"  # the axis of every series: two runs of one model differ in time, not in requests
+JobType = Literal["sweep", "arm", "model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,7 @@ class WandbGroup:
         key: Sequence[str] = (),
         tags: Sequence[str] = (),
         config: Mapping[str, object] | None = None,
-    ) -> TrackedRun:
+    ) -> "WandbRun":
         """Open a run of W&B; its id is a digest of the run's folder and `key`.
 
         An agent of W&B has one id for whatever its command opens, and a project; the id does not apply, the
@@ -96,24 +91,18 @@ class WandbRun:
         """Add a row of a series."""
         self.run.log(row, step=step)
 
-    def summarize(self, values: Mapping[str, Value]) -> None:
+    def summarize(self, values: Mapping[str, Any]) -> None:
         """Set the run's summary."""
         self.run.summary.update(dict(values))
 
     def add_table(self, name: str, table: pa.Table) -> int:
-        """Show a table in parts, and keep it whole as a Parquet file of a versioned artifact.
+        """Keep a table whole as a Parquet file of a versioned artifact, and show it if W&B shows all of it.
 
-        The rows are counted in the files that W&B wrote; the fewer, of parts and artifact, are returned.
+        The rows are counted in the file that W&B has staged.
         """
-        n_kept = self._keep(name, table)
-        parts = part_names(name, table.num_rows)
-        before = set(self._shown())
-        for number, part in enumerate(parts):
-            self._show(part, table.slice(number * PART_ROWS, PART_ROWS))
-        if not parts:
-            return n_kept
-        written = [path for path in self._shown() if path not in before]
-        return min(n_kept, sum(len(read_json(path)["data"]) for path in written))
+        if table.num_rows <= SHOWN_ROWS:
+            self._show(name, table)
+        return self._keep(name, table)
 
     def _keep(self, name: str, table: pa.Table) -> int:
         import wandb
@@ -138,9 +127,6 @@ class WandbRun:
         columns = [_defined(column).to_pylist() for column in table.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
         self.run.log({name: wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)})
-
-    def _shown(self) -> list[Path]:
-        return sorted(Path(self.run.dir).glob("media/table/*.table.json"))
 
     def add_page(self, page: Path) -> None:
         """Show a page, as it is."""
@@ -185,3 +171,41 @@ def _settings() -> Any:
         x_disable_machine_info=True,
         x_save_requirements=False,
     )
+
+
+@contextmanager
+def finishing(run: WandbRun) -> Iterator[WandbRun]:
+    """Finish a run, as failed where something goes wrong. (W&B's own block prints a traceback of that.)"""
+    try:
+        yield run
+    except BaseException:
+        with suppress(Exception):
+            run.finish(failed=True)
+        raise
+    run.finish()
+
+
+def open_group(run: Run, spec: SweepSpec, tracker: TrackerSpec, *, protocol: str, studies: int) -> WandbGroup:
+    """The runs of a sweep; each is configured with the number of the sweep's studies."""
+    config: dict[str, object] = {
+        "experiment": spec.name,
+        "protocol": protocol,
+        "dataset": spec.dataset.name,
+        "studies": studies,
+    }
+    return WandbGroup(run.root, tracker, config)
+
+
+def check_tracker(tracker: TrackerSpec) -> None:
+    """Raise InputError where W&B is to be written online without a login."""
+    if tracker.kind == "none" or tracker.mode == "offline" or os.environ.get("WANDB_API_KEY"):
+        return
+    try:
+        hosts = netrc().hosts
+    except (OSError, ValueError):
+        hosts = {}
+    if not any("wandb" in host for host in hosts):
+        raise InputError(
+            f"tracker.mode=online for project {tracker.project!r}, but there is no login; run `wandb login`, "
+            "set WANDB_API_KEY, or use tracker.mode=offline"
+        )

@@ -1,6 +1,7 @@
 """Judge stored completions again, for one run or for several runs merged into one."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 
 import pyarrow as pa
 
@@ -8,9 +9,9 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.run_results import merging
+from cardiolens.score.run_results import merging, peer_scores
 from cardiolens.score.run_results.groups import groups_of
+from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow
 from cardiolens.score.run_results.scoring import (
     Replies,
     RunResults,
@@ -41,9 +42,10 @@ def judge(run: Run, *, by_others: bool = False) -> int:
     before, scored = _before(run), _scored(run)
     with closing_progress(run):
         replies = _replies(run, spec)
-        further = (
-            [judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies)] if by_others else []
-        )
+        further: dict[str, Sequence[AnalysisRow]] = {}
+        if by_others:
+            rows = judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies)
+            further[peer_scores.NAME] = rows
         results = _write(run, replies, spec, arms(spec), further=further)
         facts = read_facts(run, [run])
         if run.page.exists():
@@ -119,7 +121,7 @@ def _write(
     planned_arms: Sequence[Arm],
     *,
     parts: Sequence[tuple[Run, SweepSpec]] = (),
-    further: Sequence[Analysis] = (),
+    further: Analyses = MappingProxyType({}),
 ) -> RunResults:
     """Write verdicts, scores and analyses of replies."""
     arm_ids = {arm.arm_id for arm in planned_arms}

@@ -12,11 +12,11 @@ from pydicom.dataset import Dataset
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.phantom_cohort import planned
 from cardiolens.phantom.planes import sizes
 from cardiolens.phantom.roster import study
+from cardiolens.phantom.signal import appearance
 from tests.support.dicom.classic import classic_images
 from tests.support.dicom.encode import check_encoder, write_file
 from tests.support.dicom.exam import Exam, exam_of

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.phantom.appearance import Appearance
 from cardiolens.phantom.basal_anatomy import tricuspid_centre
 from cardiolens.phantom.geometry import Heart, cosine, sine
 from cardiolens.phantom.planes import Plane, Size, Vector, View
 from cardiolens.phantom.render import pictures
+from cardiolens.phantom.signal import Appearance
 from tests.support.dicom.place import Matrix, in_heart
 from tests.support.dicom.stacks import Frames4, Stack
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.phantom.appearance import Appearance
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.planes import Plane, Size, views
 from cardiolens.phantom.render import render
+from cardiolens.phantom.signal import Appearance
 
 Frames4 = NDArray[np.int16]  # (slice, phase, row, column), as displayed
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.sampler import Study
+from cardiolens.phantom.roster import Study
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from tests.support.free_text.contradictions import Contradiction, contradiction
 from tests.support.free_text.document import Document

@@ -8,7 +8,7 @@ from typing import Literal
 from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure
-from cardiolens.phantom.sampler import Study
+from cardiolens.phantom.roster import Study
 from cardiolens.protocol.tasks.truth import Lesion, Truth, findings, of_four
 from tests.support.free_text.place_phrases import Place, joined, place
 from tests.support.free_text.templates import Group, Style, groups, words

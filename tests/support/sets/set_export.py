@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from cardiolens.base import disk
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.phantom_cohort import planned
 from cardiolens.phantom.planes import sizes, views
 from cardiolens.phantom.render import render
 from cardiolens.phantom.roster import study
+from cardiolens.phantom.signal import appearance
 from tests.support.sets.set_volume import SetVolume, set_volume
 from tests.support.sets.set_writers import SETS, SetFormat, Subject
 

@@ -4,7 +4,7 @@ import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.phantom.study_writer import gzipped
+from cardiolens.phantom.phantom_cohort import gzipped
 
 Array = NDArray[np.generic]
 

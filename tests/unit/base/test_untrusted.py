@@ -1,7 +1,6 @@
 """Readers of what strangers made: a value or a named error for any bytes, never more than the bound."""
 
 import gzip
-import zlib
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -16,13 +15,7 @@ from cardiolens.base.untrusted import csv_file, dicom_file, gzip_stream, image_f
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.base.untrusted.gzip_stream import DamagedError, TooLargeError, TruncatedError
 
-MIB = 1 << 20
 SMALL = settings(max_examples=150, deadline=None)
-
-
-def zeros(n_mib: int, wbits: int = 31) -> bytes:
-    packer = zlib.compressobj(9, wbits=wbits)
-    return b"".join([*(packer.compress(bytes(MIB)) for _ in range(n_mib)), packer.flush()])
 
 
 @st.composite
@@ -61,29 +54,18 @@ def test_damaged_gzip_is_refused_by_one_of_three_names(stored) -> None:
             read()
 
 
-def test_a_deflated_bomb_is_refused_at_its_bound() -> None:
-    with pytest.raises(TooLargeError):
-        gzip_stream.raw_unpacked(zeros(8, wbits=-15), 4 * MIB)
-    assert len(gzip_stream.raw_unpacked(zeros(4, wbits=-15), 4 * MIB)) == 4 * MIB
-    with pytest.raises((TruncatedError, DamagedError)):
-        gzip_stream.raw_unpacked(zeros(4, wbits=-15)[:-9], 8 * MIB)
+def test_a_file_that_is_deflated_as_a_whole_is_refused() -> None:
+    with pytest.raises(dicom_file.DeflatedError):
+        dicom_file.read(Path(str(get_testdata_file("image_dfl.dcm"))), pixels=False)
 
 
-@pytest.mark.parametrize("name", ["CT_small.dcm", "MR_small.dcm", "image_dfl.dcm", "MR_small_RLE.dcm"])
+@pytest.mark.parametrize("name", ["CT_small.dcm", "MR_small.dcm", "MR_small_RLE.dcm"])
 def test_files_as_others_wrote_them_are_read_as_pydicom_reads_them(name: str, tmp_path: Path) -> None:
     path = get_testdata_file(name, download=False)
     ours, theirs = dicom_file.read(Path(path), pixels=True), dcmread(path, force=True)
     assert ours == theirs or ours.PatientID == theirs.PatientID
     assert (dicom_file.frames_of(ours) == theirs.pixel_array).all()
     assert "PixelData" not in dicom_file.read(Path(path), pixels=False)
-
-
-@SMALL
-@given(stored=st.binary(max_size=300) | damaged(Path(get_testdata_file("MR_small.dcm")).read_bytes()[:3000]))
-def test_a_transfer_syntax_is_found_or_not_in_any_bytes(stored) -> None:
-    syntax, end = dicom_file._transfer_syntax(stored, 132)
-    assert end >= 132
-    assert isinstance(syntax, str)
 
 
 @SMALL

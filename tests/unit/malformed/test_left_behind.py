@@ -1,16 +1,12 @@
 """Byte order marks, and what desktops and archivers leave in folders: read, or passed over."""
 
-import json
-import shutil
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from study_folders import study
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, is_housekeeping, parse_json
+from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import legal_names
 from cardiolens.config.dataset import DatasetSpec
@@ -22,7 +18,6 @@ from cardiolens.study.manifest import read_study
 from cardiolens.workflow.steps.prepare_studies import _read_studies
 from tests.unit.questions_file import read_questions
 
-MINIATURE = Path(__file__).parents[1] / "miniature"
 LEFT = ("__MACOSX", ".ipynb_checkpoints", "._S1", ".DS_Store", "Thumbs.db", "desktop.ini", ".git", "@eaDir")
 
 
@@ -50,19 +45,6 @@ def test_a_manifest_and_questions_may_begin_with_a_mark(tmp_path):
     assert marked.equals(read_questions(tmp_path / "plain.jsonl", catalogue))
 
 
-def test_parsing_bytes_is_parsing_their_text():
-    assert parse_json(BYTE_ORDER_MARK + json.dumps({"a": 1}).encode()) == {"a": 1}
-
-
-def test_a_protocol_may_hold_marks_and_what_was_left_behind(tmp_path):
-    shutil.copytree(MINIATURE, tmp_path / "own")
-    for path in sorted((tmp_path / "own").glob("*.yaml")):
-        (path.parent / f"._{path.name}").write_bytes(b"\0\x05\x16\x07")
-        path.write_bytes(BYTE_ORDER_MARK + path.read_bytes())
-    plain, marked = load_catalogue(str(MINIATURE)), load_catalogue(str(tmp_path / "own"))
-    assert marked.subtasks == plain.subtasks
-
-
 @pytest.mark.parametrize("name", LEFT)
 def test_what_was_left_behind_is_no_study(name, tmp_path):
     study(tmp_path / "S1")
@@ -70,11 +52,6 @@ def test_what_was_left_behind_is_no_study(name, tmp_path):
     (tmp_path / name / "study.json").write_text("no study")
     studies, failed = _read_studies(DatasetSpec(name="own", studies=tmp_path, questions=tmp_path / "q"))
     assert ([one.study_id for one in studies], failed) == (["S1"], {})
-
-
-@pytest.mark.parametrize("name", ["S1", ".S1", "_S1", "MACOSX", "Thumbs", "DS_Store", "study.json", "a._b"])
-def test_other_names_are_read(name):
-    assert not is_housekeeping(name)
 
 
 def test_templates_and_configuration_pass_them_over(tmp_path, monkeypatch):

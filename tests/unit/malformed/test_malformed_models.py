@@ -94,35 +94,19 @@ EACH = "{% for m in messages %}{% for p in m['content'] %}"
 END = "{% endfor %}{% endfor %}"
 WEIGHTS: list[tuple[str, Break, str]] = [
     ("weights cut", weights(lambda b: b[:-100]), rf"holds \d+ bytes; expected \d+ by its header; {AGAIN}"),
-    ("weights of nothing", weights(lambda b: b""), r"holds 0 bytes; expected 8 by its header"),
-    ("weights longer", weights(lambda b: b + b"x"), r"holds \d+ bytes; expected \d+ by its header"),
     ("header too long", weights(lambda b: struct.pack("<Q", 10**15) + b[8:]), r"expected 1000000000000008"),
-    ("header garbage", weights(lambda b: struct.pack("<Q", 9) + b"x" * 99), r"header cannot be read"),
 ]
 JSON: list[tuple[str, Break, str]] = [
     ("no config", gone("config.json"), r"config\.json"),
     ("config broken", text("config.json", "{"), rf"config\.json: is not a whole JSON file .*; {AGAIN}"),
     ("config a list", text("config.json", "[]"), r"config\.json: holds a list, expected a JSON object"),
-    ("config bytes", text("config.json", b"\xff"), r"config\.json: is not a whole JSON file"),
-    ("config deep", text("config.json", "[" * 100_000), r"config\.json: is not a whole JSON file"),
     ("tokenizer broken", text("tokenizer.json", "{"), r"tokenizer\.json: is not a whole JSON file"),
-    ("tokenizer a list", text("tokenizer.json", "[]"), r"tokenizer\.json: holds a list"),
 ]
 MODELS: list[tuple[str, Break, str]] = [
     *JSON,
     *WEIGHTS,
     ("a file", a_file, r"folder '.*/model' does not exist; give a folder or a hub id"),
     ("no architectures", edited("config.json", lambda t: t.pop("architectures")), r"architectures is None"),
-    (
-        "empty architectures",
-        edited("config.json", lambda t: t.update(architectures=[])),
-        r"is \[\]; expected",
-    ),
-    (
-        "one architecture",
-        edited("config.json", lambda t: t.update(architectures="X")),
-        r"architectures is 'X'",
-    ),
     (
         "fewer positions than max_model_len",
         edited("config.json", lambda t: t["text_config"].update(max_position_embeddings=4096)),
@@ -133,25 +117,14 @@ MODELS: list[tuple[str, Break, str]] = [
         gone("processor_config.json"),
         r"processor cannot be loaded .* is it a language model\?",
     ),
-    ("processor broken", text("processor_config.json", "{"), r"processor_config\.json: is not a whole JSON"),
-    ("processor a list", text("processor_config.json", "[]"), r"processor_config\.json: holds a list"),
     ("no tokenizer", gone("tokenizer.json", "tokenizer_config.json"), r"its processor cannot be loaded"),
     ("no template", no_template, r"has no chat template; add a chat_template\.jinja to the model's folder"),
-    ("empty template", template(""), r"has no chat template"),
     ("broken template", template("{% for"), rf"its chat template cannot be used .*; {TEMPLATE}"),
-    (
-        "refusing template",
-        template("{{ raise_exception('No system') }}"),
-        r"cannot be used \(No system\)",
-    ),
     (
         "template of text",
         template("{{ messages[0]['content'] + 'x' }}"),
         r"cannot be used \(can only con.*, it drops or repeats text\)",
     ),
-    ("template undefined", template("{{ foo.bar }}"), r"cannot be used \('foo' is undefined\)"),
-    ("template bytes", text("chat_template.jinja", b"\xff"), r"its processor cannot be loaded"),
-    ("template without images", template(f"{EACH}{{{{ p['text'][:1] }}}}{END}"), r"drops or repeats text"),
     (
         "template that drops the question",
         template(EACH + "{% if p['type'] == 'image' or loop.first %}<image>{{ p['text'] }}{% endif %}" + END),
@@ -159,23 +132,12 @@ MODELS: list[tuple[str, Break, str]] = [
     ),
 ]
 ENCODERS: list[tuple[str, Break, str]] = [
-    *JSON[:5],
+    *JSON[:3],
     *WEIGHTS,
     ("no folder", shutil.rmtree, r"no folder with a config\.json; give the local folder of a saved image"),
     ("no weights", gone("model.safetensors"), rf"cannot be loaded .*; {ENCODER}"),
     ("no image processor", gone("preprocessor_config.json"), rf"cannot be loaded .*; {ENCODER}"),
-    ("broken processor", text("preprocessor_config.json", "{"), r"preprocessor_config\.json: is not a whole"),
     ("unknown type", edited("config.json", lambda t: t.update(model_type="zz")), r"cannot be loaded .*`zz`"),
-    (
-        "other sizes",
-        edited("config.json", lambda t: t["vision_config"].update(hidden_size=20)),
-        rf"cannot be loaded .*; {ENCODER}",
-    ),
-    (
-        "three heads",
-        edited("config.json", lambda t: t["vision_config"].update(num_attention_heads=3)),
-        rf"cannot be loaded .*; {ENCODER}",
-    ),
     (
         "another frame size",
         edited("preprocessor_config.json", lambda t: t.update(crop_size={"height": 40, "width": 40})),

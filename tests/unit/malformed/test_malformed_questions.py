@@ -17,7 +17,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import tell
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.show.page.sections import run_setup
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
@@ -87,21 +86,11 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
     ("empty", whole(b""), r"holds no question; expected one qa-1 record a line"),
     ("not JSON", whole(b"qa_id,study_id\n"), r":1: not JSON .*; each line holds one qa-1"),
     ("an array", lambda records: json.dumps(records).encode(), r"is a JSON object, found list"),
-    ("a number", whole(b"3"), r"is a JSON object, found int"),
     ("deep", whole(b"[" * 100_000), r":1: not JSON \(nested too deeply"),
-    ("5000 digits", whole(b'{"tier": ' + b"9" * 5000 + b"}"), r":1: not JSON \(Exceeds the limit"),
     ("other bytes", whole(b"{\xff"), r"cannot be read as UTF-8 text \(byte 1 is not UTF-8"),
     ("UTF-16", whole("{}".encode("utf-16")), r"cannot be read as UTF-8 text \(it is UTF-16 or UTF-32"),
-    ("two byte order marks", whole(b"\xef\xbb\xbf" * 2 + b"{}"), r":1: not JSON \(Unexpected UTF-8 BOM"),
-    ("NUL", whole(b"\0\0"), r":1: not JSON"),
     ("half a surrogate", whole(b'{"qa_id": "\\ud800"}'), r":1: .*qa_id: Input should be a valid string"),
-    ("another version", line(schema="qa-2"), r"schema: Input should be 'qa-1', got 'qa-2'"),
     ("no patient", line(patient_id=None), r"patient_id: Field required"),
-    (
-        "a patient that is a number",
-        line(patient_id=195001011234),
-        r"patient_id: Input should be a valid string$",
-    ),
     (
         "another patient",
         line(patient_id=SECRET),
@@ -115,8 +104,6 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
     ),
     ("unknown study", lambda records: line()([records[0] | {"study_id": "X"}]), r"on the 2 prepared studies"),
     ("answer outside", line(answer=["Q"]), r"answer \['Q'\] is outside its options \['A', 'B', 'C'\]"),
-    ("two answers", line(answer=["A", "B"]), r"must be exactly one of \['A', 'B', 'C'\]"),
-    ("no answer", line(answer=[]), r"answer is empty; pick from"),
     ("keys twice", line(options=TWICE), r"option keys \['A', 'A'\] are not unique"),
     (
         "one text twice",
@@ -126,75 +113,29 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
         ),
         r"options A and B have one text but for case and white space; .*; reword or remove one",
     ),
-    (
-        "a blank option",
-        line(options=[{"key": "A", "text": "x"}, {"key": "B", "text": " \u00a0"}], answer=["A"]),
-        r"option B has a blank text",
-    ),
     ("a blank question", line(question=" \n"), r"question is blank; expected the words"),
     (
         "ids that differ in case",
         lambda records: twice(records, str.swapcase),
         r"differs from '.*' on line 1 in case or white space alone",
     ),
-    ("a question of what nobody sees", line(question="\u200b\u2060\x00"), r"question is blank"),
-    (
-        "options that differ in what nobody sees",
-        line(
-            options=[
-                {"key": "A", "text": "x"},
-                {"key": "B", "text": "\u00c4ste"},
-                {"key": "C", "text": "a\u0308s\u200bte "},
-            ],
-            answer=["A"],
-        ),
-        r"options B and C have one text",
-    ),
-    (
-        "ids that differ in a blank",
-        lambda records: twice(records, lambda name: f"{name} "),
-        r"differs from '.*'",
-    ),
     (
         "twenty options",
         line("multi", options=[{"key": key, "text": f"text {key}"} for key in ascii_uppercase[:20]]),
         r"20 options of answer_type multi; expected at most 10",
-    ),
-    ("no options", line(options=[]), r"options \[\] are too few; at least two are needed"),
-    (
-        "no words",
-        line(options=[{"key": "A", "text": ""}]),
-        r"options\.0\.text: String should have at least 1",
     ),
     (
         "twice",
         lambda records: lines([*records, records[0]]),
         r"qa_id 'PH-0001:C01' is already on line \d+",
     ),
-    ("tier NaN", line(tier=float("nan")), r"tier: Input should be 1, 2 or 3, got nan"),
     ("report without reference", line("report", reference=None), r"reference is missing; a report question"),
-    (
-        "report without fields",
-        line("report", reference={"findings": SECRET}),
-        r"reference\.fields: Field req",
-    ),
-    (
-        "report with options",
-        line("report", options=[{"key": "A", "text": "x"}]),
-        r"do not belong to a report",
-    ),
-    ("fields a list", reference(fields=[SECRET]), r"reference\.fields: Input should be a valid dictionary$"),
     (
         "unknown field",
         reference(fields={"colour": SECRET}),
         r"no field 'colour'; expected of lv_size, lv_wall",
     ),
     ("unknown value", reference(fields={"lv_size": SECRET}), r"fields\.lv_size: expected of \['Markedly"),
-    (
-        "findings a list",
-        reference(findings=[SECRET]),
-        r"reference\.findings: Input should be a valid string$",
-    ),
 ]
 
 
@@ -220,22 +161,13 @@ ASKED = "{{ question }} {{ options }} "
 TEMPLATES = [
     ("question_standard", ASKED + "{{ foo }}", r"uses \['foo'\], which it is not given; it may use"),
     ("question_standard", "{{ question }}", r"never uses \['options'\]; write e\.g\. \{\{ options \}\}"),
-    ("question_standard", ASKED + "{{ ", JINJA),
     (
         "question_standard",
         ASKED + "{{ 1 / 0 }}",
         r"uses 'div', which prompts do not need; use variables, if, for",
     ),
-    ("question_standard", "{{ question + options }}", rf"{JINJA} \(can only concatenate"),
-    ("question_standard", "{{ question() }}{{ options }}", r"uses 'call', which prompts do not need"),
     ("question_standard", ASKED + "{% include 'x' %}", r"uses 'include', which prompts do not need"),
-    ("question_standard", ASKED + "{{ options[5].text }}", rf"{JINJA} \(list object has no element 5\)"),
     ("question_standard", ASKED + "{{ question | nofilter }}", r"uses the filter 'nofilter', which prompts"),
-    (
-        "question_standard",
-        ASKED + "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-        r"uses 'macro', which prompts",
-    ),
     ("question_standard", ASKED + "\ufffc", r"holds U\+FFFC, which is reserved for frames"),
     ("report_standard", "{{ question }}", r"never uses \['schema'\]"),
     ("questions", ASKED, r"no prompt uses this name; a template is called one of"),
@@ -260,10 +192,7 @@ def head(**changes: Any) -> Callable[[dict[str, Any]], None]:
 
 PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]] = [
     ("protocol.yaml", "", r"protocol\.yaml: must hold keys and values at its top, found NoneType"),
-    ("protocol.yaml", "[1]", r"must hold keys and values at its top, found list"),
     ("protocol.yaml", "a: [1", r"protocol\.yaml: not YAML"),
-    ("protocol.yaml", b"\xff", r"protocol\.yaml: not YAML"),
-    ("protocol.yaml", head(protocol=3), r"protocol is 3; give your data files a name of their own"),
     ("protocol.yaml", head(protocol="openprotocol-1"), r"give your data files a name of their own"),
     ("protocol.yaml", head(protocol="../x"), r"protocol is '\.\./x'; expected letters, digits"),
     (
@@ -271,10 +200,7 @@ PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]]
         head(colour=3),
         r"unknown key 'colour'; expected only inherited, inherits, .*, protocol",
     ),
-    ("protocol.yaml", head(option_sets="abc"), r"option_sets is 'abc'; expected lists of options by name"),
-    ("questions.yaml", "subtasks: []", r"has no subtasks; expected YAML files with lists of subtasks"),
     ("questions.yaml", "subtasks: {a: 1}", r"exactly one key 'subtasks', a list of subtasks"),
-    ("questions.yaml", "subtasks: " + "[" * 5000, r"questions\.yaml: not YAML"),
     (
         "questions.yaml",
         "subtasks: !!python/object:os.system [1]",
@@ -286,14 +212,9 @@ PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]]
         r"SCAR: no option set 'none'; protocol\.yaml has \['no_yes'\]",
     ),
     ("questions.yaml", subtask(route={"cine_9ch": 1}), rf"SCAR: route names 'cine_9ch'; {VIEWS}"),
-    ("questions.yaml", subtask(unreadable_without=["x"]), rf"SCAR: unreadable_without names 'x'; {VIEWS}"),
     ("questions.yaml", subtask(sequence="t9"), r"sequence is 't9'; expected one of cine, lge, perfusion"),
-    ("questions.yaml", subtask(route={"lge_sax": 0}), r"SCAR: weights must be positive"),
-    ("questions.yaml", subtask(route={}), r"SCAR: route is empty; name at least one view"),
     ("questions.yaml", subtask(answer_type="essay"), r"SCAR: answer_type: .* 'ranking', got 'essay'"),
-    ("questions.yaml", subtask(tier=9), r"SCAR: tier: Input should be 1, 2 or 3, got 9"),
     ("questions.yaml", subtask(parent="NO", parent_answers=["A"]), r"parent 'NO' is not in the catalogue"),
-    ("lexicon.yaml", "[]", r"lexicon\.yaml: must hold keys and values"),
     ("lexicon.yaml", "{}", r"lexicon\.yaml: 'sequences' is missing"),
 ]
 
@@ -309,14 +230,6 @@ def test_protocols_that_cannot_be_asked_are_named(row, place, capsys):
     own.write_bytes(content if isinstance(content, bytes) else content.encode())
     dataset = sweep_spec(place, reader("uniform")).dataset.model_copy(update={"protocol": str(own.parent)})
     refused(planned(place, dataset=dataset), said, capsys, place)
-
-
-@pytest.mark.parametrize("name", ["protocol.yaml", "questions.yaml", "lexicon.yaml"])
-def test_a_protocol_without_one_of_its_files_is_named(name, tmp_path):
-    own = shutil.copytree(MINIATURE, tmp_path / "protocol")
-    (own / name).unlink()
-    with pytest.raises(InputError, match=r"cannot be read .*; a protocol folder needs it|has no subtasks"):
-        load_catalogue(str(own))
 
 
 def compact(record: dict[str, Any]) -> dict[str, Any]:

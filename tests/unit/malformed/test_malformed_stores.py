@@ -140,31 +140,20 @@ def flipped(pixels: bytes) -> bytes:
 
 PLANNED: list[tuple[str, Break, str]] = [  # found when the sweep is planned
     ("cohort broken", text("cohort.json", b"{"), r"is not a cohort-1 file \(Invalid JSON"),
-    ("cohort bytes", text("cohort.json", b"\xff"), rf"cohort\.json: is not a cohort-1 file .*{AGAIN}"),
-    ("cohort a list", text("cohort.json", b"[]"), r"Input should be an object, got \[\]"),
     ("cohort newer", edited("cohort.json", schema="cohort-2"), r"should be 'cohort-1', got 'cohort-2'"),
     ("cohort odd", edited("cohort.json", extra=1), r"unknown key 'extra'; expected only .*schema"),
     ("volumes cut", cut("volumes"), r"part-0\.parquet: not a whole Parquet file"),
-    ("volumes gone", gone("volumes"), r"not a whole Parquet file .*No such file"),
     ("volumes foreign", foreign("volumes"), r"not those of table 'volumes' version 1; .*: use a new store"),
     ("study unnamed", column("volumes", "study_id", null), r"holds no volume of study PH-0001"),
-    ("study renamed", column("volumes", "study_id", lambda _: "X"), r"which cohort\.json names"),
     ("view unknown", column("volumes", "volume_id", lambda _: "cine_9ch"), r"cine_9ch is no volume of"),
-    ("sequence unknown", column("volumes", "sequence", lambda _: "t1"), r"is no volume of sequence t1"),
     ("no slices", column("volumes", "n_slices", lambda _: 0), rf"a volume has no frames; .*{AGAIN}"),
-    ("many slices", column("volumes", "n_slices", lambda n: n + 1), r"does not hold the 12 frames of cine"),
     ("key layers null", column("volumes", "key_layers", null), r"column key_layers holds nulls"),
     ("row group 99", column("volumes", "row_group", lambda _: 99), rf"has no row group 99 for .*{AGAIN}"),
-    ("row group -1", column("volumes", "row_group", lambda _: -1), r"has no row group -1"),
     ("row groups mixed", column("volumes", "row_group", lambda at: at ^ 1), r"does not hold the \d+ frames"),
     ("frames cut", cut("frames"), rf"frames/part-0\.parquet: is missing or not whole .*{AGAIN}"),
-    ("frames gone", gone("frames"), r"is missing or not whole .*No such file"),
     ("frames foreign", foreign("frames"), r"its columns are not those of table 'frames' version 1"),
-    ("frames without digests", rewritten("frames", lambda t: t.drop_columns(["digest"])), r"table 'frames'"),
     ("frames missing", rewritten("frames", lambda t: t.slice(1)), r"does not hold the \d+ frames of"),
-    ("frames none", rewritten("frames", lambda t: t.slice(0, 0)), r"does not hold the \d+ frames of"),
     ("frames alike", column("frames", "idx", lambda _: 0), r"does not hold the \d+ frames of"),
-    ("frames of another", column("frames", "study_id", lambda _: "X"), r"frames of \w+ of PH-0001"),
 ]
 
 STREAMED: list[tuple[str, Break, str]] = [  # found when frames are read
@@ -173,20 +162,14 @@ STREAMED: list[tuple[str, Break, str]] = [  # found when frames are read
         column("frames", "pixels", lambda p: p[:-1]),
         r"the pixels of frame 0 of \w+ of PH-0001",
     ),
-    ("pixels long", column("frames", "pixels", lambda p: p + b"a"), r"are not those of its digest"),
-    ("pixels null", column("frames", "pixels", null), r"are not those of its digest"),
     ("one bit flipped", column("frames", "pixels", flipped), rf"are not those of its digest; .*{AGAIN}"),
-    ("height 0", column("frames", "height", lambda _: 0), r"are not those of its digest"),
     ("digest of another", column("frames", "digest", lambda _: "0" * 32), r"are not those of its digest"),
-    ("digest null", column("frames", "digest", null), r"are not those of its digest"),
 ]
 
 NO_MODELS = {"schema": "manifest-1"}
 JUDGED: list[tuple[str, Break, str]] = [  # found when the run is judged
     ("completions cut", cut("completions/*"), r"not a whole Parquet file .*; delete it and run again"),
-    ("completions foreign", foreign("completions/*"), r"not those of table 'completions' version 1"),
     ("requests cut", cut("requests/*"), r"requests/uniform/part-00000\.parquet: not a whole Parquet file"),
-    ("requests foreign", foreign("requests/*"), r"not those of table 'requests' version 1"),
     ("requests gone", gone("requests/*"), r"requests/uniform: holds no requests; plan the run again"),
     ("arms unknown", column("requests/*", "arm_id", lambda _: "other"), r"requests of arm 'other', which"),
     (
@@ -195,40 +178,27 @@ JUDGED: list[tuple[str, Break, str]] = [  # found when the run is judged
         r"\['Q', 'Z'\], its question",
     ),
     ("questions cut", cut("questions"), r"questions/part-.*: not a whole Parquet file"),
-    ("questions gone", gone("questions"), r"the questions of .* have changed since it was judged"),
     (
         "questions changed",
         column("questions", "answer", lambda _: ["A"]),
         r"have changed since it was judged",
     ),
     ("verdicts cut", cut("verdicts"), r"verdicts/part-.*: not a whole Parquet file"),
-    ("scores foreign", foreign("scores"), r"not those of table 'scores' version 1"),
     ("manifest gone", lambda root: (run_of(root) / "manifest.json").unlink(), NO_RUN),
     ("manifest broken", text("manifest.json", b"{"), NO_RUN),
-    ("manifest bytes", text("manifest.json", b"\xff"), NO_RUN),
-    ("manifest deep", text("manifest.json", b"[" * 100_000), NO_RUN),
     (
         "manifest a list",
         text("manifest.json", b"[]"),
         r"manifest\.json: Input should be a valid dictionary, got",
     ),
-    ("manifest empty", text("manifest.json", b"{}"), rf"manifest\.json: schema: Field required; .*{CHANGED}"),
     ("manifest newer", edited("manifest.json", schema="manifest-2"), r"'manifest-1', got 'manifest-2'"),
-    (
-        "manifest models a list",
-        edited("manifest.json", models=["uniform"]),
-        r"models: Input should be a valid",
-    ),
     (
         "manifest no key",
         edited("manifest.json", models={"uniform": {}}),
         r"uniform\.model_key: Field required",
     ),
     ("manifest upwards", edited("manifest.json", models={"u": {"model_key": "../x"}}), r"got '\.\./x'"),
-    ("configuration gone", lambda root: (run_of(root) / "configuration.json").unlink(), NO_RUN),
     ("configuration broken", text("configuration.json", b'{"a":'), NO_RUN),
-    ("configuration a list", text("configuration.json", b"[]"), r"configuration\.json: .* valid dictionary"),
-    ("configuration empty", text("configuration.json", b"{}"), r"name: Field required; .*and 3 more"),
     ("configuration newer", edited("configuration.json", novel=1), rf"unknown key 'novel'; .*{CHANGED}"),
     ("configuration other", edited("configuration.json", budget=[4]), r"requests of arm 'uniform-clinical-8"),
     (

@@ -8,11 +8,11 @@ import pytest
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import codes, roster
-from cardiolens.phantom.appearance import appearance
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import LesionShape, Parameters
-from cardiolens.phantom.planes import heights, planes, sizes, views
+from cardiolens.phantom.planes import planes, sizes, views
 from cardiolens.phantom.render import end_systole, phases, render
+from cardiolens.phantom.signal import appearance
 from cardiolens.phantom.truth_labels import GuardBandError, truth
 from cardiolens.protocol.prompts.frames import captions
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
@@ -71,18 +71,6 @@ def test_no_rule_on_captions_beats_the_constant_answer(large):
     scores = {name: best_rule(items) for name, items in found.items()}
     beaten = {name: pair for name, pair in scores.items() if pair[0] > pair[1] + MARGIN}
     assert beaten == {}
-
-
-def test_every_stack_is_stretched_over_its_heart(large):
-    for made in large:
-        p = made.parameters
-        sax, t2 = heights(views()["cine_sax"], p), heights(views()["t2_sax"], p)
-        assert sax == heights(views()["lge_sax"], p)
-        assert (len(sax), t2) == (10, sax[1::2])
-        assert sax[0] == 4
-        assert sax[-1] == pytest.approx(0.98 * p.length, abs=1e-4)
-        assert np.allclose(np.diff(sax), np.diff(sax)[0])
-        assert 8 < np.diff(sax)[0] < 13
 
 
 def test_every_segment_of_a_t2_lesion_is_in_a_mask():

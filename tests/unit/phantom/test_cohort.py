@@ -10,8 +10,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.phantom_cohort import make_cohort, write_study
 from cardiolens.phantom.planes import views
-from cardiolens.phantom.roster import catalogue
-from tests.unit.questions_file import read_questions
 
 PINNED = {
     "cine_4ch.nii.gz": "feb990417dca4c3d",
@@ -40,14 +38,6 @@ def hashes(study):
         for path in sorted(study.rglob("*"))
         if path.is_file()
     }
-
-
-def test_a_study_folder_holds_what_the_specification_lists(made):
-    study = made / "studies" / "PH-NORMAL"
-    volumes = {f"{code}.nii.gz" for code in views()}
-    masks = {f"masks/{name}" for name in volumes} | {"masks/labels.json"}
-    assert set(hashes(study)) == volumes | masks | {"study.json", "truth.json", "params.json", "report.json"}
-    assert sorted(path.name for path in made.iterdir()) == ["questions.jsonl", "studies"]
 
 
 def test_volumes_are_what_their_manifest_says(made):
@@ -85,13 +75,6 @@ def test_the_affine_agrees_with_the_display(made):
     assert np.nonzero(shown == 7)[0].mean() < np.nonzero(shown == 10)[0].mean()  # anterior above inferior
 
 
-def test_questions_load_and_are_in_the_order_of_the_cohort(made):
-    rows = read_questions(made / "questions.jsonl", catalogue()).to_pylist()
-    assert list(dict.fromkeys(row["study_id"] for row in rows)) == ["PH-NORMAL", "PH-0001"]
-    normal = [row for row in rows if row["study_id"] == "PH-NORMAL"]
-    assert [sum(row["tier"] == tier for row in normal) for tier in (1, 2, 3)] == [16, 4, 1]
-
-
 def test_a_study_has_the_same_bytes_alone_and_at_another_place(made, tmp_path):
     write_study("PH-0001", SPEC, tmp_path)
     assert hashes(tmp_path / "PH-0001") == hashes(made / "studies" / "PH-0001")
@@ -101,20 +84,6 @@ def test_files_are_those_of_every_machine(made):
     """Pinned: these change with the phantom alone."""
     found = hashes(made / "studies" / "PH-NORMAL")
     assert {name: found[name][:16] for name in PINNED} == PINNED
-
-
-def test_difficulty_changes_pixels_and_no_label(made, tmp_path):
-    questions = (made / "questions.jsonl").read_text()
-    for difficulty in ("easy", "hard"):
-        spec = SPEC.model_copy(update={"difficulty": difficulty})
-        asked = write_study("PH-0001", spec, tmp_path / difficulty)
-        assert all(json.dumps(record, ensure_ascii=False) in questions for record in asked)
-        assert (
-            hashes(tmp_path / difficulty / "PH-0001")["truth.json"]
-            == hashes(made / "studies" / "PH-0001")["truth.json"]
-        )
-    easy, hard = (hashes(tmp_path / name / "PH-0001") for name in ("easy", "hard"))
-    assert easy["lge_sax.nii.gz"] != hard["lge_sax.nii.gz"]
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path):

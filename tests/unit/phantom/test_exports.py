@@ -11,7 +11,7 @@ import pytest
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import phantom_cohort as cohort
-from cardiolens.phantom.archetypes import canonical_values
+from cardiolens.phantom.parameters import canonical_values
 from cardiolens.phantom.planes import Size, views
 from cardiolens.phantom.roster import catalogue, study
 from cardiolens.protocol.tasks.instantiate import answer
@@ -19,12 +19,9 @@ from cardiolens.protocol.tasks.truth import findings
 from jobs.make_phantom import main
 from tests.support.dicom import dicom_export as exporting
 from tests.support.dicom import stacks
-from tests.support.dicom.habits import CHANGES, habits
 from tests.support.dicom.scouts import scouts
 from tests.support.dicom.spec import ExportSpec
 from tests.support.free_text.free_report import free_report
-from tests.support.free_text.report_writer import make_reports
-from tests.support.sets.set_export import make_set
 
 SPEC = PhantomSpec(n_sampled=1)
 SIZE = Size(pixels=32, spacing_mm=6.4, phases=2, beats=2, layers=1)  # small: files take the time
@@ -73,14 +70,6 @@ def test_pixels_are_those_of_the_nifti_cohort_and_files_hold_the_identity(vendor
     assert seen == set(SHORT)
 
 
-def test_every_habit_names_where_it_was_seen_and_changes_files(small, tmp_path):
-    assert {name for habit in habits().values() for name in habit.changes} == CHANGES.keys()
-    assert all(habit.seen and habit.what for habit in habits().values())
-    exporting.write_exam("PH-0001", SPEC, ExportSpec(vendor="siemens", habit="mosaic"), tmp_path)
-    made = [pydicom.dcmread(path) for path in tmp_path.rglob("*") if path.is_file()]
-    assert any("MOSAIC" in one.ImageType for one in made)
-
-
 def test_what_a_report_says_for_certain_is_the_truth_of_the_study():
     for study_id in (*canonical_values(), *(f"PH-{number:04d}" for number in range(1, 41))):
         made = free_report(study(2026, study_id), catalogue())
@@ -90,24 +79,6 @@ def test_what_a_report_says_for_certain_is_the_truth_of_the_study():
             subtask = catalogue()[one["subtask"]]
             keys = answer(subtask, found)
             assert one["answer"] == [option.text for option in subtask.options if option.key in keys]
-
-
-def test_reports_follow_from_the_seed(tmp_path):
-    for name in ("one", "two"):
-        make_reports(PhantomSpec(n_sampled=3), tmp_path / name)
-    written = [
-        {path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")} for name in ("one", "two")
-    ]
-    assert written[0] == written[1]
-    assert len(written[0]) == 5
-
-
-def test_acdc_has_unit_columns_beside_true_lengths(tmp_path):
-    make_set(PhantomSpec(canonical=("PH-NORMAL",)), "acdc", tmp_path / "made")
-    home = tmp_path / "made" / "export" / "database" / "training" / "patient001"
-    header = nib.load(home / "patient001_4d.nii.gz").header
-    assert [abs(header[row][at]) for at, row in enumerate(("srow_x", "srow_y", "srow_z"))] == [1, 1, 1]
-    assert header.get_zooms()[:3] == pytest.approx((3.2, 3.2, 9.35556), rel=1e-5)
 
 
 @pytest.mark.parametrize(

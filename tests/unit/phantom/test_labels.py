@@ -4,12 +4,10 @@ from dataclasses import replace
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.phantom.archetypes import archetypes
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
-from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.phantom.sampler import draw_study
-from cardiolens.phantom.truth_labels import GuardBandError, bands, classify, truth
+from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, archetypes
+from cardiolens.phantom.roster import SEQUENCES, catalogue, draw_study, study
+from cardiolens.phantom.truth_labels import GuardBandError, bands, truth
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 
@@ -45,39 +43,22 @@ def test_labels_of_the_canonical_table(name):
     assert {subtask: found.get(subtask) for subtask in expected} == expected
 
 
-def test_a_value_between_two_classes_is_refused():
-    assert classify("lv_size", 95.0) == "normal"
-    assert classify("lv_size", 105.0) == "enlarged"
-    with pytest.raises(
-        GuardBandError, match=r"lv_size 100 is in a guard band of normal -inf..95, enlarged 105..130"
-    ):
-        classify("lv_size", 100.0)
-
-
 @pytest.mark.parametrize(
     ("changes", "band"),
     [
-        ({"wall": 5.5}, "thickness"),
         ({"wall_of": {3: 12}}, "thickness"),
         ({"bulge_of": {13: 1.5}}, "bulging"),
         ({"motion_of": {4: 0.7}}, "motion"),
         ({"fluid": 4}, "pericardium"),
-        ({"la_radius": 25}, "atrium"),
         ({"early_filling": 0.5}, "lv_diastolic"),
-        ({"rv_wall": 5}, "rv_thickness"),
         ({"rv_contraction": 0.27}, "rv_motion"),
-        ({"contraction": 0.27}, "lv_systolic"),
         ({"defect": DefectShape((4, 10), 0.7)}, "perfusion_depth"),
         ({"lge": (LesionShape((4,), (0.1, 0.5)),)}, "lesion_layer"),
-        ({"lge": (LesionShape((4,), (0.4, 0.6)),)}, "visible_lesion"),
         ({"wall": 5, "lge": (LesionShape((4,), (0.0, 0.55)),)}, "lesion_layer"),
         ({"lge": (LesionShape((4,), (0.0, 0.5)), LesionShape((4, 10), (0.6, 1.0)))}, "lesion_layer"),
         ({"wall_of": {3: 10.9}, "wall": 7.5}, "unevenness"),
-        ({"contraction": 0.47}, "enhanced"),
         ({"delay_of": {5: 0.1}}, "delay"),
-        ({"bulge_of": dict.fromkeys((13, 14, 15, 16), -6)}, "spade"),
         ({"aortic_opening": 0.6}, "aortic_opening"),
-        ({"pulmonary_artery": 14.5}, "pulmonary_artery"),
         ({"pleural_fluid": 6}, "pleural_fluid"),
         ({"defect": DefectShape((4, 10), uptake=0.45)}, "uptake"),
         ({"lge_low": (LesionShape((4,), (0.0, 1.0)),)}, "lge_low"),

@@ -36,12 +36,6 @@ def test_coverage_replaces_studies_by_wanted_ones():
     assert not any(is_public(SEED, int(name.removeprefix("PH-"))) for name in set(ids) - set(after_ids))
 
 
-def test_a_study_is_a_function_of_seed_and_id():
-    assert study(SEED, "PH-0007") == study(SEED, "PH-0007")
-    assert study(SEED, "PH-0007").parameters != study(SEED + 1, "PH-0007").parameters
-    assert study(SEED, "PH-0007").parameters != study(SEED, "PH-0020").parameters
-
-
 def test_classes_come_in_the_shares_of_the_specification_in_every_prefix():
     shares = {
         "normal": 0.15,
@@ -55,15 +49,6 @@ def test_classes_come_in_the_shares_of_the_specification_in_every_prefix():
     for count in (20, 200, 670):
         found = Counter(class_of(SEED, number)[0] for number in range(1, count + 1))
         assert all(abs(found[kind] - share * count) <= 3 for kind, share in shares.items()), (count, found)
-
-
-def test_the_public_sub_cohort_of_the_large_cohort_is_stratified():
-    public = [number for number in range(1, 671) if is_public(SEED, number)]
-    assert len(public) == 135
-    everyone = Counter(class_of(SEED, number)[0] for number in range(1, 671))
-    chosen = Counter(class_of(SEED, number)[0] for number in public)
-    assert all(abs(chosen[kind] - count * 135 / 670) <= 3 for kind, count in everyone.items())
-    assert [number for number in range(1, 201) if is_public(SEED, number)] == [n for n in public if n <= 200]
 
 
 @pytest.mark.parametrize(

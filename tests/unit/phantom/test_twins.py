@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_run import write_record
 from scipy import ndimage
 from small_cohort import reader, sweep_spec, swept
 
@@ -13,16 +12,12 @@ from cardiolens.config.dataset import PhantomSpec, Windows
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.phantom import codes
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.protocol.tasks.twins import is_twin, twin_of
+from cardiolens.protocol.tasks.twins import twin_of
 from cardiolens.score.run_results.scoring import RunResults
-from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 from cardiolens.study.nifti import parse_header, read_file, voxels
-from cardiolens.study.same_pixels import same_pixels
-from cardiolens.study.shards import read_volumes
 
 NAMES = ("PH-NORMAL", "PH-ICM-LAD", "PH-INFLAM", "PH-HCM-ASH", "PH-ICM-RCA")
 
@@ -73,27 +68,10 @@ def test_pixels_as_shown_differ_where_the_lesion_is_and_nowhere_else(root: Path,
     assert changed.any() == lesion.any()
 
 
-def test_two_studies_of_one_patient_are_no_doubles(root: Path) -> None:
-    assert same_pixels(root / "store", read_volumes(root / "store")) == ()
-
-
 @pytest.fixture(scope="module")
 def run(root: Path) -> tuple[Plan, RunResults]:
     readers = [reader("oracle"), reader("constant", answer="A"), reader("noisy", error=0.5)]
     return swept(spec_of(root, *readers, control=["none", "lesion", "other_patient"]))
-
-
-def test_only_control_lesion_asks_about_twins(root: Path, run: tuple[Plan, RunResults]) -> None:
-    planned, _ = run
-    control = {arm.arm_id: arm.control for arm in planned.arms}
-    rows = tables.read(planned.run.requests("oracle"), schemas.REQUESTS).to_pylist()
-    assert {(control[row["arm_id"]] == "lesion") == is_twin(row["study_id"]) for row in rows} == {True}
-    assert not any(is_twin(str(row["frames_study_id"])) for row in rows if control[row["arm_id"]] != "lesion")
-    alone, _ = swept(spec_of(root, reader("oracle"), control=["none"], name="alone", limit=5))
-    assert not any(map(is_twin, alone.study_ids))
-    keys = {row["request_key"] for row in rows if control[row["arm_id"]] == "none"}
-    plain = tables.read(alone.run.requests("oracle"), schemas.REQUESTS)["request_key"].to_pylist()
-    assert set(plain) == keys
 
 
 def test_an_oracle_moves_where_it_must_and_only_there(run: tuple[Plan, RunResults]) -> None:
@@ -112,17 +90,3 @@ def test_an_oracle_moves_where_it_must_and_only_there(run: tuple[Plan, RunResult
     assert found["constant", "moved_with_lesion"]["value"] == 0
     assert found["oracle", "moved_with_lesion"]["n_patients"] == 4
     assert found["noisy", "right_with_and_without"]["value"] < 100
-
-
-def test_the_page_shows_it(run: tuple[Plan, RunResults]) -> None:
-    planned, judged = run
-    write_record(planned, judged)
-    page = render(read_facts(planned.run, [planned.run])).index
-    assert "answers that move where the lesion is taken away and the truth moves" in page
-
-
-def test_a_run_with_this_control_alone_has_its_table(root: Path) -> None:
-    planned, judged = swept(spec_of(root, reader("oracle"), control=["none", "lesion"], name="two"))
-    write_record(planned, judged)
-    page = render(read_facts(planned.run, [planned.run])).index
-    assert "right both with the lesion and without, of these" in page

@@ -7,7 +7,7 @@ from small_cohort import SEED, make_cohort, reader, sweep_spec, swept, values
 
 from cardiolens.base.errors import InputError
 from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.quantities import quantity_findings
+from cardiolens.phantom.phantom_cohort import quantity_findings
 from cardiolens.phantom.roster import study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records

@@ -14,7 +14,7 @@ import pytest
 from running_server import running
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.confirm.confirm_server import Desk, desk_server
+from cardiolens.curation.ingest.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger
 from cardiolens.curation.review import desk as review
 from cardiolens.curation.review.people import read_people

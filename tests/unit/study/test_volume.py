@@ -217,7 +217,7 @@ def test_a_damaged_gzip(tmp_path):
     stored = bytearray((tmp_path / entry["path"]).read_bytes())
     stored[-6] ^= 1  # in the checksum
     (tmp_path / entry["path"]).write_bytes(stored)
-    assert refused(tmp_path, entry).startswith("cine_sax.nii.gz: its gzip stream is damaged (Error -3 ")
+    assert refused(tmp_path, entry).startswith("cine_sax.nii.gz: its gzip stream is damaged (")
 
 
 def test_a_truncated_nii(tmp_path):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,7 +14,7 @@ from cardiolens.base.phrasing import choices
 from cardiolens.base.untrusted.yaml_file import read_yaml
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
-from cardiolens.curation.ingest.frame_records import HeaderRule
+from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule
 from cardiolens.curation.masks.labels import label_maps
 from cardiolens.study.anatomy import sequences
 from cardiolens.study.volume_manifest import DisplayTransform
@@ -44,7 +45,6 @@ class FileRule(Spec):
     files: str
     image: str | None = None  # the volume that the file is, such as cine_sax
     mask_of: tuple[str, ...] = ()  # the volumes that the file is a mask of
-    unlabelled: str | None = None  # folders whose masks are empty, by a pattern of the path
     moment: Literal["ED", "ES"] | None = None  # the moment of a file of one phase
     first_phase: Literal["ED"] | None = None  # what the first of several phases is
     needed: bool = False  # without such a file the layout is not proposed: others share its other names
@@ -106,21 +106,6 @@ class InfoRule(Spec):
         return self
 
 
-class HeaderSource(Spec):
-    """What of the NIfTI headers of a set holds."""
-
-    spacing: Literal["agree", "pixdim", "sform"] = "agree"  # agree: a contradiction waits for a person
-    position: Literal["header", "none"] = "header"  # none: straight affines are none, and display is declared
-    stored: Annotated[str, Field(pattern=r"^([LRAPHF]{2})?$")] = ""  # where columns and rows point, as LP
-    time: Literal["header", "none"] = "header"  # none: the fourth voxel length is no time
-
-    def rule(self) -> HeaderRule:
-        """Return what reading a file needs to know."""
-        return HeaderRule(
-            self.spacing, positions=self.position == "header", timed=self.time == "header", stored=self.stored
-        )
-
-
 class Convention(Spec):
     """A layout: its files, headers, information files, and what its groups answer."""
 
@@ -138,7 +123,7 @@ class Convention(Spec):
     proposed: bool = True  # False: taken only by name
     refused: tuple[RefusedFiles, ...] = ()
     information: tuple[InfoRule, ...] = ()
-    header: HeaderSource = HeaderSource()
+    header: HeaderRule = ORDINARY
     display: DisplayTransform | None = None  # of files without a position in the patient
     labels: str | None = None  # label map of the masks
     facts: Mapping[FactName, str] = {}  # the same for every subject
@@ -154,19 +139,14 @@ class Convention(Spec):
             raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
         if self.labels is None and (self.outlines or any(rule.mask_of for rule in self.files)):
             raise ValueError("has masks without labels; name their label map")
+        patterns = [rule.files for rules in (self.files, self.refused, self.information) for rule in rules]
+        patterns += [self.outlines.files] if self.outlines else []
         try:
             re.compile(self.subject)
+            for pattern in (*patterns, *([self.dicom] if self.dicom else [])):
+                self.pattern(pattern)
         except re.error as error:
             raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None
-        for pattern in (
-            *(rule.files for rule in self.files),
-            *(rule.files for rule in self.refused),
-            *(rule.files for rule in self.information),
-            *((self.dicom,) if self.dicom is not None else ()),
-            *((self.outlines.files,) if self.outlines is not None else ()),
-            *(rule.unlabelled for rule in self.files if rule.unlabelled),
-        ):
-            self.pattern(pattern)
         return self
 
     def pattern(self, template: str) -> re.Pattern[str]:
@@ -174,6 +154,7 @@ class Convention(Spec):
         return _pattern(template, self.subject)
 
 
+@cache
 def _pattern(template: str, subject: str) -> re.Pattern[str]:
     parts, at, used = [r"(?:^|.*/)"], 0, set[str]()
     for match in _PLACES.finditer(template):
@@ -200,19 +181,10 @@ def _literal(text: str) -> str:
     return re.escape(text).replace(re.escape(".nii"), _NIFTI)
 
 
-def legal_volumes() -> list[str]:
-    """List the volumes that a study may hold."""
-    return [kind.volume_id(view) for kind in sequences().values() for view in kind.views]
-
-
-def volume_kind(volume_id: str) -> tuple[str, str]:
-    """Return sequence and view of a volume."""
-    return next(
-        (name, view)
-        for name, kind in sequences().items()
-        for view in kind.views
-        if kind.volume_id(view) == volume_id
-    )
+@cache
+def legal_volumes() -> dict[str, tuple[str, str]]:
+    """Map each volume that a study may hold to its sequence and view."""
+    return {kind.volume_id(view): (name, view) for name, kind in sequences().items() for view in kind.views}
 
 
 def conventions() -> dict[str, Convention]:

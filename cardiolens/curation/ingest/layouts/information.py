@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode, read_bytes
 from cardiolens.base.untrusted.csv_file import parse_rows
 from cardiolens.curation.ingest.frame_records import Person
-from cardiolens.curation.ingest.layouts.convention import Convention, FactName, FactRule, InfoRule
+from cardiolens.curation.ingest.layouts.convention import Convention, FactName, InfoRule
 from cardiolens.curation.ingest.reasons import Flag
 
 _MOST_BYTES = 16 << 20
@@ -19,7 +19,20 @@ _PAIR = re.compile(r"^[^\S\n]*([^:=\n]{1,80}?)[^\S\n]*[:=][^\S\n]*(.{0,200}?)[^\
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _MISSING = frozenset({"", "nan", "na", "n/a", "none", "unknown", "-", "?"})
 _SEXES = {"f": "F", "female": "F", "w": "F", "m": "M", "male": "M"}
-_HEIGHT_CM, _WEIGHT_KG = (30.0, 260.0), (1.0, 400.0)
+_RANGES: Mapping[FactName, tuple[float, float]] = {
+    "ed": (-0.5, 10_000),
+    "es": (-0.5, 10_000),
+    "phases": (0, 10_000),
+    "age": (0, 130),
+    "height_cm": (30, 260),
+    "weight_kg": (1, 400),
+    "field_tesla": (0, 20),
+    "slice_mm": (0.5, 50),
+    "lv_edv_ml": (1, 1000),
+    "lv_esv_ml": (0.5, 1000),
+}
+
+Values = dict[FactName, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +56,34 @@ def facts_of_subjects(
 
     InputError if a file cannot be read or lacks a column.
     """
-    subjects = set(subject_of.values())
-    values: dict[str, dict[FactName, str]] = {subject: {} for subject in subjects}
-    sources: dict[str, list[str]] = {subject: [] for subject in subjects}
-    rules: dict[FactName, FactRule] = {}
+    values: dict[str, Values] = {subject: {} for subject in subject_of.values()}
+    sources: dict[str, list[str]] = {subject: [] for subject in values}
+    counts_from: dict[FactName, int] = {}
     for rule in convention.information:
-        rules |= rule.facts
+        counts_from |= {name: fact.counts_from for name, fact in rule.facts.items()}
         pattern = convention.pattern(rule.files)
-        for path, place in sorted(files.items()):
-            if (match := pattern.match(path)) is None:
+        for path, match in ((path, pattern.match(path)) for path in sorted(files)):
+            if match is None:
                 continue
+            text = _content(path, files[path])
+            subject_named = match.groupdict().get("subject") or _only_subject(path, subject_of)
             entries = (
-                _pairs(rule, path, place, match.groupdict().get("subject") or _only_subject(path, subject_of))
+                [(subject_named, _pairs(rule, path, text))]
                 if rule.kind == "pairs"
-                else (_rows(rule, path, place))
+                else _rows(rule, path, text)
             )
             for subject, facts in entries:
                 if subject in values:
                     values[subject] |= facts
                     sources[subject].append(path)
-    for subject in subjects:
-        for name, value in convention.facts.items():
-            values[subject].setdefault(name, value)
-        for start, group in convention.group_by_subject.items():
-            if subject.lower().startswith(start.lower()):
-                values[subject].setdefault("group", group)
+    groups = convention.group_by_subject.items()
+    for subject, stated in values.items():
+        by_name = [group for start, group in groups if subject.lower().startswith(start.lower())]
+        group: Values = {"group": by_name[0]} if by_name else {}
+        values[subject] = {**convention.facts, **group, **stated}
     return {
-        subject: replace(_facts(values[subject], rules), files=tuple(sources[subject]))
-        for subject in subjects
+        subject: replace(_facts(stated, counts_from), files=tuple(sources[subject]))
+        for subject, stated in values.items()
     }
 
 
@@ -78,7 +91,7 @@ def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
     """Return the subject whose files alone lie in a file's folder, or below it; else nothing."""
     folder = PurePosixPath(path).parent
     subjects = {
-        subject for other, subject in subject_of.items() if PurePosixPath(other).is_relative_to(folder)
+        subject for image, subject in subject_of.items() if PurePosixPath(image).is_relative_to(folder)
     }
     return subjects.pop() if len(subjects) == 1 else ""
 
@@ -97,27 +110,17 @@ def _content(path: str, place: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _pairs(rule: InfoRule, path: str, place: Path, subject: str) -> Iterator[tuple[str, dict[FactName, str]]]:
+def _pairs(rule: InfoRule, path: str, text: str) -> Values:
     pairs: dict[str, str] = {}
-    for match in _PAIR.finditer(_content(path, place)):
-        key = _plain(match[1])
-        if key in pairs and pairs[key] != match[2]:
+    for match in _PAIR.finditer(text):
+        if pairs.setdefault(_plain(match[1]), match[2]) != match[2]:
             raise InputError(f"{path}: {match[1]!r} stands twice with two values; correct the file")
-        pairs[key] = match[2]
-    yield (
-        subject,
-        {
-            name: pairs[_plain(fact.column)]
-            for name, fact in rule.facts.items()
-            if _plain(fact.column) in pairs
-        },
-    )
+    columns = {name: _plain(fact.column) for name, fact in rule.facts.items()}
+    return {name: pairs[column] for name, column in columns.items() if column in pairs}
 
 
-def _rows(rule: InfoRule, path: str, place: Path) -> Iterator[tuple[str, dict[FactName, str]]]:
-    text = _content(path, place)
-    head = text.split("\n", 1)[0]
-    delimiter = max(",;\t", key=head.count)
+def _rows(rule: InfoRule, path: str, text: str) -> Iterator[tuple[str, Values]]:
+    delimiter = max(",;\t", key=text.split("\n", 1)[0].count)
     try:
         rows = parse_rows(text, delimiter)
     except ValueError as error:
@@ -129,16 +132,11 @@ def _rows(rule: InfoRule, path: str, place: Path) -> Iterator[tuple[str, dict[Fa
             f"{path}: has no column {rule.subject!r}, only {', '.join(sorted(names.values())[:12])}; "
             "get the table of the set as it was published"
         )
+    columns = {name: names.get(_plain(fact.column), "") for name, fact in rule.facts.items()}
     for row in rows:
         subject = (row.get(key) or "").strip()
-        if subject.isdigit():
-            subject = subject.zfill(rule.subject_width)
-        entries = {
-            name: (row.get(names[_plain(fact.column)]) or "").strip()
-            for name, fact in rule.facts.items()
-            if _plain(fact.column) in names
-        }
-        yield subject, entries
+        subject = subject.zfill(rule.subject_width) if subject.isdigit() else subject
+        yield subject, {name: (row.get(at) or "").strip() for name, at in columns.items() if at}
 
 
 def _plain(name: str) -> str:
@@ -146,52 +144,39 @@ def _plain(name: str) -> str:
     return " ".join(re.sub(r"[^\w()+&/.-]+", " ", name).lower().split())
 
 
-def _facts(values: Mapping[FactName, str], rules: Mapping[FactName, FactRule]) -> Facts:
-    flags: list[Flag] = []
-
-    def text(name: FactName) -> str:
-        value = values.get(name, "").strip()
-        return "" if value.lower() in _MISSING else value
-
-    def number(name: FactName, low: float, high: float) -> float | None:
-        value = text(name)
-        if not value:
-            return None
-        match = _NUMBER.search(value)
-        parsed = float(match[0].replace(",", ".")) if match else math.nan
-        if not low < parsed < high:
-            flags.append(Flag.VALUES)
-            return None
-        return parsed
-
-    def phase(name: FactName) -> int | None:
-        rule = rules.get(name)
-        offset = 1 - (rule.counts_from if rule else 1)
-        parsed = number(name, -0.5, 10_000)
-        if parsed is None:
-            return None
-        if parsed != int(parsed) or parsed + offset < 1:
-            flags.append(Flag.TIMES)
-            return None
-        return int(parsed) + offset
-
-    age = number("age", 0, 130)
+def _facts(values: Values, counts_from: Mapping[FactName, int]) -> Facts:
+    text = {name: value.strip() for name, value in values.items() if value.strip().lower() not in _MISSING}
+    number = {name: _in_range(name, text[name]) for name in _RANGES if name in text}
+    wrong = {name for name, value in number.items() if value is None}
+    phase = {
+        name: round(at) + 1 - counts_from.get(name, 1)
+        for name in ("ed", "es")
+        if (at := number.get(name)) is not None and at == int(at)
+    }
+    phase = {name: at for name, at in phase.items() if at >= 1}
+    is_one = len(phase) == 2 and phase["ed"] == phase["es"]
+    is_odd = is_one or {name for name in ("ed", "es") if name in number} != phase.keys()
+    age = number.get("age")
     person = Person(
-        sex=_SEXES.get(text("sex").lower(), ""),
+        sex=_SEXES.get(text.get("sex", "").lower(), ""),
         age="" if age is None else f"{int(age):03d}Y",
-        manufacturer=text("vendor"),
-        tesla=number("field_tesla", 0, 20),
-        height_cm=number("height_cm", *_HEIGHT_CM),
-        weight_kg=number("weight_kg", *_WEIGHT_KG),
-        site=text("site"),
-        group=text("group"),
-        lv_edv_ml=number("lv_edv_ml", 1, 1000),
-        lv_esv_ml=number("lv_esv_ml", 0.5, 1000),
+        manufacturer=text.get("vendor", ""),
+        tesla=number.get("field_tesla"),
+        height_cm=number.get("height_cm"),
+        weight_kg=number.get("weight_kg"),
+        site=text.get("site", ""),
+        group=text.get("group", ""),
+        lv_edv_ml=number.get("lv_edv_ml"),
+        lv_esv_ml=number.get("lv_esv_ml"),
     )
-    ed, es = phase("ed"), phase("es")
-    if ed is not None and ed == es:
-        flags.append(Flag.TIMES)
-        ed = es = None
-    slice_mm = number("slice_mm", 0.5, 50)
-    phases = number("phases", 0, 10_000)
-    return Facts(ed, es, slice_mm, phases, person, tuple(flags), case=text("case"))
+    ed, es = (None, None) if is_one else (phase.get("ed"), phase.get("es"))
+    flags = [Flag.VALUES] * bool(wrong) + [Flag.TIMES] * is_odd
+    return Facts(
+        ed, es, number.get("slice_mm"), number.get("phases"), person, tuple(flags), case=text.get("case", "")
+    )
+
+
+def _in_range(name: FactName, value: str) -> float | None:
+    match, (low, high) = _NUMBER.search(value), _RANGES[name]
+    parsed = float(match[0].replace(",", ".")) if match else math.nan
+    return parsed if low < parsed < high else None

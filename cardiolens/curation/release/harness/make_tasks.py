@@ -1,7 +1,11 @@
-"""Make a task folder for lmms-eval of a release that has arrived: a task a split, over Parquet beside it."""
+"""Make a task folder for lmms-eval of a release that has arrived: a task a split, over Parquet beside it.
 
+Replies are scored without this package, by one file: the reader of replies, and the scoring.
+"""
+
+import ast
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,14 +20,22 @@ from cardiolens.config.command_words import read_words
 from cardiolens.config.conf_names import INDEX, read_index, released_options
 from cardiolens.curation.release.card import split_of
 from cardiolens.curation.release.facts import read_contents
-from cardiolens.curation.release.harness.one_file import with_reader
-from cardiolens.curation.release.question_table import Row, rows_by_study, write_rows
+from cardiolens.curation.release.question_table import rows_by_study, write_rows
 from cardiolens.curation.release.verify import differences
+from cardiolens.protocol import replies
 from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
 from cardiolens.protocol.tasks.questions import Question
 
 HANDED_OUT = Path(__file__).parent / "handed_out"
-_MOST_BYTES = 1 << 20  # of a file of ours
+_MOST_BYTES = 1 << 20  # of a file of the package
+_MODULES = ("reply_words", "json_objects", "visible_reply", "marks", "answer_values", "strict_reading")
+_HEAD = '''"""Score replies to choice questions, as a sweep of CardioLens reads them.
+
+{about}
+
+This file needs nothing but Python. It is made of several modules of CardioLens.
+"""
+'''
 _TESTED = "0.7.3"  # the version of lmms-eval that the tests run
 _CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
 _FUNCTIONS = {
@@ -58,10 +70,11 @@ def make_tasks(words: Sequence[str]) -> int:
     canary = _canary(spec.harness)
     with disk.draft_folder(spec.out) as draft:
         splits = []
-        for name in given.cohorts:
-            rows = rows_by_study(name, scored, catalogue, canary=canary, frames=True)
-            asked = write_rows(draft / "data" / split_of(name), _that_show(rows), frames=True)
-            _tell(name, given.cohorts[name], len(scored.cohorts[name]), asked)
+        for name, questions in given.cohorts.items():
+            groups = rows_by_study(name, scored, catalogue, canary=canary, frames=True)
+            visible = ([row for row in rows if row["frames"]] for rows in groups)
+            asked = write_rows(draft / "data" / split_of(name), filter(None, visible), frames=True)
+            _tell(name, questions, len(scored.cohorts[name]), asked)
             splits += [split_of(name)] if asked else []
         if not splits:
             raise InputError(f"harness={spec.harness}: has no choice question with a told answer and frames")
@@ -100,6 +113,25 @@ def _task(folder: Path, name: str, split: str) -> str:
     return f"{yaml.safe_dump(head, sort_keys=False)}{functions}"
 
 
+def with_reader(scoring: Path) -> str:
+    """The text of a scoring module behind the modules of the reader, from which it imports."""
+    folder = Path(next(iter(replies.__path__)))
+    paths = [*(folder / f"{name}.py" for name in _MODULES), scoring]
+    bodies = [_body(read_bytes(path, _MOST_BYTES).decode()) for path in paths]
+    return _HEAD.format(about=(replies.__doc__ or "").strip()) + "\n".join(bodies)
+
+
+def _body(source: str) -> str:
+    """A module without its docstring and without what it imports of this package."""
+    lines = source.splitlines(keepends=True)
+    for node in reversed(ast.parse(source).body):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        is_own = isinstance(node, ast.ImportFrom) and str(node.module).startswith("cardiolens.")
+        if is_docstring or is_own:
+            del lines[node.lineno - 1 : node.end_lineno]
+    return "".join(lines)
+
+
 def _readme(benchmark: str, names: list[str], canary: str) -> str:
     return f"""# {benchmark} in lmms-eval
 
@@ -126,13 +158,6 @@ def _canary(release: Path) -> str:
 def _scored(questions: Sequence[Question]) -> list[Question]:
     """Return the questions that a harness can score: a choice, with an answer."""
     return [question for question in questions if question.answer_type not in OPEN and not question.withheld]
-
-
-def _that_show(groups: Iterable[list[Row]]) -> Iterator[list[Row]]:
-    """Yield the rows that show frames; studies without any are left out."""
-    for rows in groups:
-        if visible := [row for row in rows if row["frames"]]:
-            yield visible
 
 
 def _tell(cohort: str, given: Sequence[Question], scored: int, asked: int) -> None:

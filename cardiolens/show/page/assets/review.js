@@ -21,7 +21,7 @@ function element(name, text = "", attributes = {}) {
 }
 
 const say = text => { byId("message").textContent = text; };
-const reading = () => told?.mode === "read";
+const reading = () => told?.mode !== "verify";
 
 /* ---- the server ---- */
 
@@ -91,7 +91,8 @@ function show(next) {
   const {item} = told;
   document.body.dataset.item = item ? item.qa_id : "";
   document.body.dataset.done = told.done;
-  byId("title").textContent = item ? `${item.study} · ${item.subtask}` : "Nothing waits for you";
+  byId("title").textContent = !item ? "Nothing waits for you"
+    : item.reply === undefined ? `${item.study} · ${item.subtask}` : "What does this reply answer?";
   byId("progress").textContent = `${told.reader} (${told.role}, ${told.mode}): ${told.done} done, ${told.left} left`;
   byId("item").hidden = !item;
   tools();
@@ -100,7 +101,7 @@ function show(next) {
     truth();
     options();
     if (item.study !== before) bitmaps.clear();
-    loadLoops(item);
+    if (item.reply === undefined) loadLoops(item); else reply(item);
   }
   document.body.dataset.ready = "yes";
 }
@@ -169,6 +170,11 @@ function report(item) {
   return made;
 }
 
+function reply(item) {
+  const text = element("pre", item.reply, {id: "reply", role: "group", tabindex: "0", "aria-label": "Reply"});
+  byId("loops").replaceChildren(text, element("p", item.cut ? "The reply ends at its token limit." : ""));
+}
+
 /* ---- keys ---- */
 
 const ACTIONS = [
@@ -179,14 +185,14 @@ const ACTIONS = [
   }, "both"],
   ["+", "correct: choose another option", () => { view.correcting = true; view.chosen = []; options(); }, "verify"],
   ["-", "reject: choose a reason", () => { view.rejecting = true; options(); }, "verify"],
-  ["0", "cannot tell", () => decide({verdict: "cannot_tell"}), "both"],
+  ["0", "cannot tell; no answer", () => decide({verdict: "cannot_tell"}), "both"],
   ["Backspace", "undo", () => decide({undo: true}), "both"],
-  [" ", "hold, play", () => { view.phase = view.phase === null ? phaseNow(loops[view.loop]?.phases ?? 1) : null; }, "both"],
-  ["ArrowLeft", "phase before", () => step("phase", -1), "both"],
-  ["ArrowRight", "phase after", () => step("phase", 1), "both"],
-  ["ArrowUp", "slice before", () => step("slice", -1), "both"],
-  ["ArrowDown", "slice after", () => step("slice", 1), "both"],
-  [".", "next view", () => focusLoop(view.loop + 1), "both"],
+  [" ", "hold, play", () => { view.phase = view.phase === null ? phaseNow(loops[view.loop]?.phases ?? 1) : null; }, "images"],
+  ["ArrowLeft", "phase before", () => step("phase", -1), "images"],
+  ["ArrowRight", "phase after", () => step("phase", 1), "images"],
+  ["ArrowUp", "slice before", () => step("slice", -1), "images"],
+  ["ArrowDown", "slice after", () => step("slice", 1), "images"],
+  [".", "next view", () => focusLoop(view.loop + 1), "images"],
   ["/", "masks on, off", () => { view.masks = !view.masks; drawn.clear(); }, "verify"],
   ["*", "whole report", () => { view.whole = !view.whole; truth(); }, "verify"],
   ["=", "agreement", agreement, "adjudicator"],
@@ -194,7 +200,7 @@ const ACTIONS = [
 ];
 const NAMES = {" ": "Space", ArrowRight: "→", ArrowLeft: "←", ArrowUp: "↑", ArrowDown: "↓", Backspace: "⌫"};
 
-const possible = when => when === "both" || when === told.mode || when === told.role && told.mode === "verify";
+const possible = when => when === "both" || when === "images" && told.mode !== "audit" || when === told.mode || when === told.role && told.mode === "verify";
 
 function press(key) {
   if (!told) return false;

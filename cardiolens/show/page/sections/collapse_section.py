@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cardiolens.score.run_results.run_analyses import AnalysisRow
-from cardiolens.show.page.columns import ARM, METHOD, answer_words, arm_cells, subtask_words
+from cardiolens.show.page.columns import ARM, answer_words, arm_cells, subtask_words
 from cardiolens.show.page.elements import Chart, Column, Grid, Section, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -11,6 +11,7 @@ _INDICES = (
     Column("collapse_index", "collapse index", "score"),
     Column("modal_share", "modal share", "score"),
     Column("modal_excess", "modal excess", "score"),
+    *(Column("excess_low", "95 % CI from", "score"), Column("excess_high", "to", "score")),
     Column("absorption", "absorption", "score"),
     Column("entropy", "entropy", "score"),
     Column("entropy_deficit", "entropy deficit", "score"),
@@ -30,12 +31,10 @@ _MATRIX = (
 
 def collapse(facts: Facts) -> Section:
     """Confusion matrices, diagnoses first, then indices of every subtask with one right option."""
-    indices, matrices = _indices(facts), facts.analysis("confusion").rows
+    indices, matrices = _indices(facts), facts.analysis("confusion")
     question = "Does a model default to a few categories, whatever the image shows?"
     if not indices.rows:
-        return Section(
-            "collapse", "Collapse", question, absent="No subtask with one right option was judged."
-        )
+        return Section("collapse", "Confusion and collapse", question)
     diagnoses = _matrices(facts, "confusion", "Diagnosis: true against called", matrices, diagnosis=True)
     other_subtasks = _matrices(facts, "confusion_findings", "Findings: true against called", matrices)
     note = "Shares of a row: what was called where the row is true. Numbers are items."
@@ -53,13 +52,12 @@ def collapse(facts: Facts) -> Section:
         note="A subtask counts as collapsed from an index of 30 %, or where one answer holds 80 % and 10 % "
         "too much, if the 95 % interval of that excess lies above 5 points.",
     )
-    findings = facts.analysis("collapse").findings
-    return Section("collapse", "Collapse", question, findings, (*grids[:1], chart, *grids[1:]))
+    return Section("collapse", "Confusion and collapse", question, figures=(*grids[:1], chart, *grids[1:]))
 
 
 def _indices(facts: Facts) -> Table:
     records = []
-    for row in sorted(facts.analysis("collapse").rows, key=lambda row: facts.place(row["arm_id"])):
+    for row in sorted(facts.analysis("collapse"), key=lambda row: facts.place(row["arm_id"])):
         if arm := facts.arm(row["arm_id"]):
             subtask = str(row["scope"]).removeprefix("subtask:")
             words = {
@@ -67,7 +65,14 @@ def _indices(facts: Facts) -> Table:
                 "flag": "collapsed" if row["collapsed"] else "",
             }
             records.append({**row, **arm_cells(arm, facts.simulated), **words})
-    columns = (_ARM, *ARM, Column("subtask", "subtask"), *_INDICES, Column("flag", "flag"), METHOD)
+    columns = (
+        _ARM,
+        *ARM,
+        Column("subtask", "subtask"),
+        *_INDICES,
+        Column("flag", "flag"),
+        Column("n_items", "items", "count"),
+    )
     return Table.of("collapse_indices", "Collapse indices", columns, _diagnoses_first(records))
 
 

@@ -1,6 +1,5 @@
 """Section on option probabilities: separation of right from wrong answers, and calibration."""
 
-from cardiolens.score.claims.confidence_analysis import positives
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.show.page.columns import (
     ARM,
@@ -33,12 +32,11 @@ def confidence(facts: Facts) -> Section:
     question = "When a model is sure, is it right?"
     rows = [
         row
-        for row in facts.of_arms(_metrics(facts), "subtask:")
+        for row in facts.scores_of(None, "subtask:")
         if str(row["metric"]).partition(".")[0] in _SEPARATION | _CALIBRATION
     ]
     if not rows:
-        absent = "No engine gave option probabilities in this run (answer_format=choice asks for them)."
-        return Section("confidence", "Confidence", question, absent=absent)
+        return Section("confidence", "Confidence", question)
     table = _table(facts, rows)
     separation = Chart(
         "auroc-chart",
@@ -47,7 +45,7 @@ def confidence(facts: Facts) -> Section:
         table,
         where={"metric": "AUROC"},
         choices=("arm",),
-        note="50 %: probabilities do not separate. One line a subtask, or an option of several.",
+        note="50 %: no better than chance. One row per subtask, or per option of a multi-select subtask.",
     )
     calibration = Chart(
         "calibration-chart",
@@ -58,9 +56,7 @@ def confidence(facts: Facts) -> Section:
         choices=("arm",),
         note="Mean distance of confidence and accuracy; zero is calibrated.",
     )
-    findings = facts.analysis("confidence").findings
-    figures = (separation, calibration, *_curves(facts))
-    return Section("confidence", "Confidence", question, findings, figures)
+    return Section("confidence", "Confidence", question, figures=(separation, calibration, *_curves(facts)))
 
 
 def _curves(facts: Facts) -> tuple[Chart, ...]:
@@ -71,7 +67,7 @@ def _curves(facts: Facts) -> tuple[Chart, ...]:
         "calibration_curve",
         _curve(facts, "calibration", _CALIBRATION_POINTS),
         choices=("arm", "on"),
-        note="On the dashed line confidence is accuracy. A point is a tenth of confidence.",
+        note="On the dashed line, confidence equals accuracy. Each point is one of ten confidence bins.",
     )
     risk = Chart(
         "risk-curve",
@@ -79,7 +75,7 @@ def _curves(facts: Facts) -> tuple[Chart, ...]:
         "risk",
         _curve(facts, "risk and coverage", _RISK),
         choices=("arm", "on"),
-        note="How often the answers are wrong that are kept when the least confident are left out.",
+        note="Error rate among the answers that remain when the least confident ones are dropped.",
     )
     return tuple(chart for chart in (calibration, risk) if chart.table.rows)
 
@@ -87,7 +83,7 @@ def _curves(facts: Facts) -> tuple[Chart, ...]:
 def _curve(facts: Facts, analysis: str, columns: tuple[Column, ...]) -> Table:
     """Points of an analysis in the order of the arms; a tier's points stand before those of its subtasks."""
     place = {arm.arm_id: at for at, arm in enumerate(facts.arms)}
-    rows = [row for row in facts.analysis(analysis).rows if row["arm_id"] in place]
+    rows = [row for row in facts.analysis(analysis) if row["arm_id"] in place]
     rows.sort(key=lambda row: (place[row["arm_id"]], not row["scope"].startswith("tier:")))
     records = [
         {
@@ -106,11 +102,6 @@ def _on(facts: Facts, scope: str) -> str:
     return subtask_words(facts, name) if kind == "subtask" else scope_words(scope)
 
 
-def _metrics(facts: Facts) -> list[str]:
-    names = facts.scores["metric"].unique().to_pylist()
-    return [name for name in names if name.partition(".")[0] in _SEPARATION | _CALIBRATION]
-
-
 def _table(facts: Facts, rows: list[AnalysisRow]) -> Table:
     records = []
     for row in rows:
@@ -121,7 +112,6 @@ def _table(facts: Facts, rows: list[AnalysisRow]) -> Table:
         cells = arm_cells(arm, facts.simulated)
         subtask = subtask_words(facts, str(row["scope"]).removeprefix("subtask:"))
         words = {"metric": (_SEPARATION | _CALIBRATION)[metric], "option": option, "subtask": subtask}
-        words |= {"positives": positives(row) if metric in _SEPARATION else ""}
         words |= {"line": f"{subtask} {option}".strip()}
         records.append({**row, **cells, **words})
     columns = (
@@ -133,7 +123,8 @@ def _table(facts: Facts, rows: list[AnalysisRow]) -> Table:
         LOW,
         HIGH,
         *COUNTS,
-        Column("positives", "positive items"),
+        Column("n_positive", "positive items", "count"),
+        Column("n_rarer_class", "patients of the rarer class", "count"),
         METHOD,
     )
     return Table.of("confidence", "Separation and calibration", columns, records)

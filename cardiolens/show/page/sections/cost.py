@@ -1,4 +1,4 @@
-"""Section on cost: tokens, seconds, GPU hours."""
+"""Tables of cost: tokens, seconds, GPU hours."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -6,13 +6,9 @@ from typing import Any
 
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.show.page.columns import ARM, arm_cells
-from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
-_TOKENS = (
-    *(Column("model", "model"), Column("kind", "tokens"), Column("order", "order", "count")),
-    Column("n", "number", "count"),
-)
 _COLUMNS = (
     *(Column("model", "model"), Column("answered", "requests", "count")),
     Column("prompt_tokens", "prompt tokens", "count"),
@@ -39,37 +35,12 @@ _FRAMES = {
 }
 
 
-def cost(facts: Facts) -> Section:
-    """Tokens by model, from the completions that count, and seconds by step, of the last invocation."""
-    table = _tokens(facts)
-    figures = (Chart("tokens-chart", "Tokens", "tokens", table),) if table.rows else ()
-    return Section(
-        "cost",
-        "Cost",
-        "What did it take?",
-        figures=figures,
-        tables=(_by_model(facts), *_by_arm(facts), _seconds(facts)),
-        notes=(
-            "Requests overlap in an engine: their summed seconds are not wall-clock time. Steps are those of "
-            "the last invocation, which reuses what earlier ones computed.",
-        ),
-    )
+def cost_tables(facts: Facts) -> tuple[Table, ...]:
+    """Tokens by model, from the completions that count, and seconds by step, of the last invocation.
 
-
-def _tokens(facts: Facts) -> Table:
-    records: list[dict[str, object]] = []
-    for usage in facts.usage:
-        kinds = {
-            "prompt, computed": usage.prompt_tokens - usage.cached_tokens,
-            "prompt, from cache": usage.cached_tokens,
-            "output": usage.output_tokens,
-        }
-        if usage.model not in facts.simulated:
-            records += [
-                {"model": usage.model, "kind": kind, "order": at, "n": n}
-                for at, (kind, n) in enumerate(kinds.items())
-            ]
-    return Table.of("tokens", "Tokens", _TOKENS, records)
+    Requests overlap in an engine: their summed seconds are not wall-clock time.
+    """
+    return _by_model(facts), *_by_arm(facts), _seconds(facts)
 
 
 def _by_model(facts: Facts) -> Table:

@@ -1,6 +1,10 @@
 """Section on models by tier: raw scores, and skill beyond the best constant answer."""
 
+import numpy as np
+
+from cardiolens.score.claims.sentences import chance, signed
 from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
+from cardiolens.score.statistics.hypothesis_tests import kendall
 from cardiolens.show.page.columns import (
     ARM,
     COUNTS,
@@ -12,6 +16,7 @@ from cardiolens.show.page.columns import (
     VALUE,
     arm_cells,
     row_cells,
+    starred,
 )
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
@@ -30,7 +35,7 @@ def landscape(facts: Facts) -> Section:
             "by_model",
             headlines,
             where={"measure": "score"},
-            note="Headline: K = 16, standard prompt; mean over seeds, then over selection protocols.",
+            note="Headline: slice budget 16, standard prompt; mean over seeds, then over selections.",
         ),
         Chart(
             "landscape-skill",
@@ -45,33 +50,44 @@ def landscape(facts: Facts) -> Section:
         "landscape",
         "Landscape",
         "How well does each model read, tier by tier, and how much of it is beyond a constant answer?",
-        findings=facts.analysis("landscape").findings,
         figures=charts if headlines.rows else (),
         tables=(arm_scores(facts),),
-        absent=""
-        if headlines.rows
-        else f"{why_no_headline(facts.arms)} The scores of every arm are in the table.",
+        notes=_ranks(facts) if headlines.rows else (why_no_headline(facts.arms),),
     )
 
 
 def _headlines(facts: Facts) -> Table:
     records = [
-        row_cells(row) | {"model": _model(str(row["arm_id"]), facts), "measure": _MEASURES[row["metric"]]}
-        for row in facts.of_arms(tuple(_MEASURES), "tier:")
+        row_cells(row)
+        | {"model": starred(row["arm_id"].removeprefix(PREFIX), facts), "measure": _MEASURES[row["metric"]]}
+        for row in facts.scores_of(tuple(_MEASURES), "tier:")
         if str(row["arm_id"]).startswith(PREFIX)
     ]
     columns = (Column("model", "model"), SCOPE, _MEASURE, VALUE, LOW, HIGH, *COUNTS, *ENDINGS, METHOD)
     return Table.of("headlines", "Headline of each model", columns, records)
 
 
-def _model(arm_id: str, facts: Facts) -> str:
-    model = arm_id.removeprefix(PREFIX)
-    return f"{model}*" if model in facts.simulated else model
+def _ranks(facts: Facts) -> tuple[str, ...]:
+    """Whether tiers 1 and 3 rank the models alike; none with fewer than two."""
+    values: dict[str, dict[str, float]] = {}
+    for row in facts.scores_of(["primary"], "tier:"):
+        model = str(row["arm_id"]).removeprefix(PREFIX)
+        if str(row["arm_id"]).startswith(PREFIX) and model not in facts.simulated:
+            values.setdefault(model, {})[row["scope"]] = row["value"]
+    pairs = np.array([[of.get("tier:1", np.nan), of.get("tier:3", np.nan)] for of in values.values()])
+    defined = pairs.reshape(-1, 2)[~np.isnan(pairs.reshape(-1, 2)).any(axis=1)]
+    tau, p = kendall(*defined.T)
+    if np.isnan(p):
+        return ()
+    return (
+        f"Ranks of models on tiers 1 and 3: Kendall's tau {signed(tau, 2)} over {len(defined)} models "
+        f"({chance(p)}).",
+    )
 
 
 def arm_scores(facts: Facts) -> Table:
     """Scores and skill of every arm at tiers and sequences."""
-    rows = [row for scope in ("tier:", "sequence:") for row in facts.of_arms(tuple(_MEASURES), scope)]
+    rows = [row for scope in ("tier:", "sequence:") for row in facts.scores_of(tuple(_MEASURES), scope)]
     records = [
         row_cells(row) | arm_cells(arm, facts.simulated) | {"measure": _MEASURES[row["metric"]]}
         for row in rows

@@ -71,13 +71,12 @@ def open_questions(facts: Facts) -> Section:
             heading, note = _CHARTS[form]
             chart_name = form.replace("_", "-")
             figures.append(Chart(chart_name, heading, form, table, choices=("subtask",), note=note))
-    absent = "" if figures else "No number and no ranking was judged."
-    return Section(name, title, question, figures=tuple(figures), absent=absent)
+    return Section(name, title, question, figures=tuple(figures))
 
 
 def _numbers(facts: Facts) -> Table:
     records: dict[tuple[object, object], dict[str, object]] = {}
-    for row in facts.of_arms(_METRICS, "subtask:"):
+    for row in facts.scores_of(_METRICS, "subtask:"):
         subtask = facts.subtasks.get(str(row["scope"]).removeprefix("subtask:"))
         arm = facts.arm(row["arm_id"])
         if arm is None or arm.control in _UNCHANGED or subtask is None or subtask.quantity is None:
@@ -100,7 +99,7 @@ def _numbers(facts: Facts) -> Table:
 def _rankings(facts: Facts) -> Table:
     measures = {**_MEASURES, scores.RECIPROCAL: "mean reciprocal rank, times 100"}
     records = []
-    for row in facts.of_arms(list(measures), "subtask:"):
+    for row in facts.scores_of(list(measures), "subtask:"):
         if arm := facts.arm(row["arm_id"]):
             metric, cells = str(row["metric"]), arm_cells(arm, facts.simulated)
             subtask = subtask_words(facts, str(row["scope"]).removeprefix("subtask:"))

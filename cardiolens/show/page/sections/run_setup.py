@@ -3,10 +3,12 @@
 from collections import Counter
 
 from cardiolens.base.phrasing import counted
-from cardiolens.show.page.columns import ARM, arm_cells, shots_words
-from cardiolens.show.page.elements import Column, Section, Table
+from cardiolens.show.page.columns import ARM, arm_cells, setting, shots_words
+from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.reader_agreement import ceiling
+from cardiolens.show.page.reply_readings import reading_tables
+from cardiolens.show.page.sections.cost import cost_tables
 from cardiolens.storage.documents import release_of
 
 _MODELS = (
@@ -31,6 +33,41 @@ _STAGES = (
     Column("failed", "failed", "count"),
 )
 
+# in the order of the bars, and in words
+ENDINGS = {
+    "ok": "read",
+    "asked_back": "read when asked back",
+    "no_answer": "no answer when asked back",
+    "inconsistent": "inconsistent",
+    "contradicted": "contradicts itself",
+    "parse_error": "not readable",
+    "truncated": "cut off",
+    "illegal_selection": "illegal selection",
+    "refusal": "refused",
+    "overflow": "too long for the model",
+    "skipped": "skipped",
+    "engine_error": "engine failed",
+    "missing": "not run",
+}
+
+
+_AUDITS = (
+    *(
+        Column("model", "model"),
+        Column("audited", "read by a person", "count"),
+        Column("replies", "replies", "count"),
+    ),
+    *(Column("misread", "misread, %", "score"), Column("misread_low", "95 % from", "score")),
+    *(Column("misread_high", "to", "score"), Column("missed", "missed, %", "score")),
+    *(Column("missed_low", "95 % from", "score"), Column("missed_high", "to", "score")),
+    *(Column("shift", "share right would move by", "points"), Column("shift_low", "95 % from", "points")),
+    Column("shift_high", "to", "points"),
+)
+_NO_AUDIT = (
+    "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
+    "run=<folder> shows a person a sample of the replies and reports the errors by model."
+)
+
 UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
 
 PUBLIC_HEARTS = (
@@ -49,17 +86,15 @@ def run_setup(facts: Facts) -> Section:
     return Section(
         "asked",
         "What was run",
-        "Models, arms, cohort and protocol, how every request ended, and what was not computed twice.",
+        "Models, arms, cohort and protocol, how every request ended, and what it took.",
+        figures=_endings(facts),
         tables=(
-            _models(facts),
-            *ceiling(facts),
-            _work(facts),
-            *_stages(facts),
-            _endings(facts),
-            _arms(facts),
-            _common_settings(facts),
+            *(_models(facts), *ceiling(facts), _work(facts), *_stages(facts)),
+            *(*reading_tables(facts), *_audits(facts)),
+            *(_arms(facts), _common_settings(facts), *cost_tables(facts)),
         ),
         notes=_notes(facts),
+        is_folded=True,
     )
 
 
@@ -71,6 +106,8 @@ def _notes(facts: Facts) -> tuple[str, ...]:
             f"* Simulated readers ({names}) know or ignore the answers by construction: their numbers test "
             "the software, they say nothing about a model."
         )
+    if not facts.audits and not facts.simulated.issuperset(facts.models):
+        notes.append(_NO_AUDIT)
     notes += _examples(facts)
     notes += _videos(facts)
     if people := sorted(facts.header.people & set(facts.models)):
@@ -174,13 +211,62 @@ def _stages(facts: Facts) -> tuple[Table, ...]:
     return (Table.of("stages", "Requests in chains, by stage", _STAGES, records),) if records else ()
 
 
-def _endings(facts: Facts) -> Table:
-    counts: Counter[str] = Counter()
-    for row in facts.analysis("how requests ended").rows:
+def _endings(facts: Facts) -> tuple[Chart, ...]:
+    """One bar per arm; only the first six kinds of ending enter a score."""
+    table = _endings_table(facts)
+    note = (
+        "No answer, not readable, cut off, illegal selection and refused count as wrong; unanswered ones are "
+        "in no score."
+    )
+    choices = ("model",)
+    chart = Chart("endings-chart", "How questions ended", "endings", table, None, choices, note)
+    return (chart,) if table.rows else ()
+
+
+def _audits(facts: Facts) -> tuple[Table, ...]:
+    """The replies of each model that a person read otherwise than the rules did."""
+    records = [
+        {"model": entry.model, "audited": entry.audited, "replies": entry.replies}
+        | {
+            f"{name}{suffix}": 100 * getattr(rate, end)
+            for name, rate in (("misread", entry.misread), ("missed", entry.missed), ("shift", entry.shift))
+            for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
+        }
+        for entry in facts.audits
+    ]
+    return (Table.of("audits", "Replies that a person read", _AUDITS, records),) if records else ()
+
+
+def _endings_table(facts: Facts) -> Table:
+    counts: Counter[tuple[str, str]] = Counter()
+    total: Counter[str] = Counter()
+    for row in facts.analysis("how requests ended"):
         if row["channel"] != "text":
-            counts[row["parse_status"] or row["status"]] += row["n"]
-    columns = (Column("ending", "ending"), Column("n", "number", "count"))
-    return Table("endings", "How questions ended, over all arms", columns, sorted(counts.items()))
+            ending = str(row["parse_status"] or row["status"]).partition(":")[0]
+            counts[row["arm_id"], ending] += row["n"]
+            total[row["arm_id"]] += row["n"]
+    records = [
+        arm_cells(arm, facts.simulated)
+        | {
+            "arm": setting(arm),
+            "ending": ENDINGS.get(ending, ending),
+            "order": at,
+            "n": counts[arm.arm_id, ending],
+            "share": 100 * counts[arm.arm_id, ending] / total[arm.arm_id],
+        }
+        for arm in facts.arms
+        for at, ending in enumerate(ENDINGS)
+        if counts[arm.arm_id, ending]
+    ]
+    columns = (
+        *(*ARM, Column("arm", "arm"), Column("order", "order", "count")),
+        *(
+            Column("ending", "ending"),
+            Column("n", "questions", "count"),
+            Column("share", "share, %", "score"),
+        ),
+    )
+    return Table.of("endings_by_arm", "How questions ended, by arm", columns, records)
 
 
 def _arms(facts: Facts) -> Table:

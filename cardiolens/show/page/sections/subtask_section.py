@@ -2,7 +2,7 @@
 
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
-from cardiolens.score.statistics.field_scores import FIELD_METRICS, SET_ACCURACY
+from cardiolens.score.statistics.arm_statistics import FIELD_METRICS, SET_ACCURACY
 from cardiolens.show.page.columns import (
     COUNTS,
     HIGH,
@@ -49,11 +49,11 @@ def subtasks(facts: Facts) -> Section:
             "setting": setting(arm),
             "subtask": subtask_words(facts, str(row["scope"]).removeprefix("subtask:")),
         }
-        for row in facts.of_arms(["primary"], "subtask:")
+        for row in facts.scores_of(["primary"], "subtask:")
         if (arm := facts.arm(row["arm_id"]))
     ]
     if not records:
-        return Section("subtasks", "Subtasks", question, absent="No item was judged.")
+        return Section("subtasks", "Subtasks", question)
     table = Table.of("subtask_scores", "Score of every subtask", _COLUMNS, records)
     note = "Accuracy, micro-F1 or entity-F1 in percent. Press a model to sort by it."
     grid = Grid(
@@ -77,7 +77,7 @@ def _field_scores(facts: Facts) -> Table:
     """Scores by protocol, type and view, as the authors' public program has them."""
     records: dict[tuple[object, object], dict[str, object]] = {}
     for scope in ("protocol:", "type:", "view:"):
-        for row in facts.of_arms(FIELD_METRICS, scope):
+        for row in facts.scores_of(FIELD_METRICS, scope):
             if arm := facts.arm(row["arm_id"]):
                 record = records.setdefault((row["arm_id"], row["scope"]), {})
                 record[row["metric"]] = row["value"]
@@ -92,7 +92,7 @@ def _side_by_side(facts: Facts) -> Table:
     """Fields of one protocol beside the subtasks of the other that ask after the same."""
     accuracy = {
         (row["arm_id"], str(row["scope"]).removeprefix("subtask:")): row
-        for row in facts.of_arms([SET_ACCURACY], "subtask:")
+        for row in facts.scores_of([SET_ACCURACY], "subtask:")
     }
     records = [
         {

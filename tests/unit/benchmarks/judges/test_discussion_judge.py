@@ -133,8 +133,7 @@ def test_the_command_counts_what_it_did_not_judge(
 ) -> None:
     lines = [{"case": case, "discussion": text} for case, text in ((1, TEXT), (2, "All is said."), (3, TEXT))]
     path = written(tmp_path, *lines)
-    monkeypatch.setattr(medthinkvqa, "execute_plan", lambda planned: None)
-    monkeypatch.setattr(medthinkvqa, "replies_of", lambda planned, asked: [json.dumps(GOOD), "no"])
+    monkeypatch.setattr(medthinkvqa, "ask", lambda sweep, asked: [json.dumps(GOOD), "no"])
     words = [f"discussions={path}", f"root={source.root}", f"out={tmp_path / 'out'}", "model=uniform"]
     assert medthinkvqa.main(["rate", *words]) == 0
     said = capsys.readouterr().out

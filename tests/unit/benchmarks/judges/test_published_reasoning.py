@@ -244,8 +244,7 @@ def test_the_command_reads_their_file_and_names_the_judge_of_its_agreement(
 ) -> None:
     path = written(tmp_path, [judged(source, 1, explanation_steps_checks=[FACTUAL, MISSING, WRONG])])
     reply = json.dumps({"verdicts": [FACTUAL | {"error_types": None}, WRONG, WRONG]})
-    monkeypatch.setattr(medthinkvqa, "execute_plan", lambda planned: None)
-    monkeypatch.setattr(medthinkvqa, "replies_of", lambda planned, asked: [reply] * len(asked))
+    monkeypatch.setattr(medthinkvqa, "ask", lambda sweep, asked: [reply] * len(asked))
     words = [f"steps={path}", f"root={source.root}", f"out={tmp_path / 'out'}", "model=uniform"]
     assert medthinkvqa.main(["judge", *words, "judge=published"]) == 0
     said = capsys.readouterr().out

@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cardiolens.curation.ingest.classify import heart_frame, propose
+from cardiolens.curation.ingest.classify import propose
 from cardiolens.curation.ingest.frame_records import Identity, Image, Person, Stack
+from cardiolens.curation.ingest.heart_axis import heart_frame
 from cardiolens.curation.ingest.words import words_of
 from cardiolens.study.heart_frame import TYPICAL_BASE, frame_along
 

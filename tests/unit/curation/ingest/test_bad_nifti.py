@@ -197,18 +197,6 @@ def test_a_small_file_that_declares_much_is_refused_before_it_is_unpacked(good, 
     assert taken(tmp_path / "out") == taken(good / "out")
 
 
-def test_a_border_without_values_comes_in_as_zeros_and_is_flagged(good, tmp_path):
-    values = VOXELS.astype(np.float32) + 1
-    rows, columns = np.indices(values.shape[:2])
-    values[rows + columns < 9] = np.nan
-    save(tmp_path / "in" / "p1" / "cine_sax.nii.gz", values, AFFINE, step_s=0.1)
-    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
-    [path] = (tmp_path / "out").glob("studies/*/cine_sax.nii")
-    assert (np.asarray(nib.load(path).dataobj) == 0).sum() == np.isnan(values).sum()
-    [proposals] = (tmp_path / "out").glob("proposals/*/proposals.json")
-    assert "values_changed" in json.loads(proposals.read_text())["proposals"][0]["flags"]
-
-
 def test_a_still_stack_that_ends_as_it_began_or_reaches_too_far_is_not_taken(tmp_path):
     """Phases on the third axis: of one slice, and of slices one after the other."""
     cycle = VOXELS[:, :, 2].astype(np.int16)
@@ -219,5 +207,4 @@ def test_a_still_stack_that_ends_as_it_began_or_reaches_too_far_is_not_taken(tmp
     [path] = (tmp_path / "out").glob("proposals/*/proposals.json")
     [proposal] = json.loads(path.read_text())["proposals"]
     assert (proposal["status"], proposal["reason"]) == ("waits", "contradicted")
-    assert "phases_contradicted" in proposal["flags"]
     assert '"bad_shape"' in (tmp_path / "out" / "rejects.jsonl").read_text()

@@ -6,8 +6,7 @@ from email.message import Message
 
 import pytest
 
-from cardiolens.curation.ingest.confirm.confirm_server import Change, Desk
-from cardiolens.curation.ingest.confirm.imported import read_imported
+from cardiolens.curation.ingest.confirm_server import Change, Desk, read_imported
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.show.local_server import Request
 from cardiolens.study.volume_manifest import DisplayTransform

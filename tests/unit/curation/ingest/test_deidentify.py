@@ -7,14 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydicom.datadict import tag_for_keyword
 
-from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
 from cardiolens.curation.ingest.frame_records import Identity, Person
 from cardiolens.curation.ingest.ids import (
     PASSES,
     Pseudonyms,
     age_band,
-    read_key,
     sex,
     tesla,
     vendor,
@@ -75,15 +73,3 @@ def test_ids_hide_what_they_stand_for_and_depend_on_the_key(patient, study, name
     assert all(re.fullmatch(r"[PSF][0-9a-f]{16}", each) for each in ids)
     assert ids == [names.patient(identity), names.study(identity), names.file(name)]
     assert not set(ids) & {others.patient(identity), others.study(identity), others.file(name)}
-
-
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o666])
-def test_a_key_that_others_can_read_is_refused(tmp_path, mode):
-    path = tmp_path / "ids.key"
-    first = read_key(path)
-    assert path.stat().st_mode & 0o777 == 0o600
-    path.chmod(mode)
-    with pytest.raises(InputError, match=f"mode {mode:o}.*chmod 600"):
-        read_key(path)
-    path.chmod(0o400)
-    assert read_key(path) == first

@@ -16,7 +16,7 @@ from cardiolens.curation.ingest.layouts.convention import convention, convention
 from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release import public_set
-from cardiolens.curation.release.public_set import verify_set
+from cardiolens.curation.release.verify import verify
 from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, healthy
 from tests.unit.curation.ingest.nifti_exports import grids, save, whole
@@ -169,16 +169,16 @@ def test_the_same_set_has_the_same_digests_wherever_it_lies(subjects, tmp_path, 
         write_set_questions(out, conventions()["acdc"])
         write_all_questions(out)
         record = public_set.write_set(tmp_path / name, out, conventions()["acdc"])
-        digests.append([record[part] for part in ("sets", "studies", "questions")])
+        digests.append([record[part] for part in ("sets", "files")])
     assert digests[0] == digests[1]
-    assert verify_set(out) == 0
+    assert verify(out) == 0
     with (out / "questions" / "questions.jsonl").open("a") as file:
         file.write("\n")
     next(out.glob("studies/*/masks/*.nii")).write_bytes(b"other")
-    assert verify_set(out) == 1
+    assert verify(out) == 1
     told = capsys.readouterr().out
     assert "cine_sax.nii: is not what was imported" in told
-    assert "questions.jsonl: is not what was drafted" in told
+    assert "questions.jsonl: is not what was imported" in told
 
 
 def test_frames_alone_become_a_cine_of_two_phases(acdc, tmp_path):

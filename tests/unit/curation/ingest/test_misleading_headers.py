@@ -156,19 +156,10 @@ def test_a_copy_is_left_out_however_it_is_stored_and_a_damaged_one_costs_nothing
     assert len(done.proposals) == 1
 
 
-@pytest.mark.parametrize("step", [8.0, -8.0])
-def test_slices_of_one_position_are_placed_by_their_locations_and_wait(tmp_path, step):
-    for k, frame in enumerate(rings()[:, 0]):
-        one_image(tmp_path / "in", k, frame, SliceLocation=k * step, **LGE)
-    found = Import(tmp_path).waiting["lge_sax"]
-    assert (found["slices"], found["entry"]["spacing_mm"][2]) == (10, 8.0)
-    assert "slices_contradicted" in found["flags"]
-
-
 @pytest.mark.parametrize("told", [LGE, CINE | {"CardiacNumberOfImages": 4}])
-def test_images_of_one_position_that_nothing_places_wait(tmp_path, told):
+def test_images_of_one_position_wait(tmp_path, told):
     for k, frame in enumerate(rings()[:, 0]):
-        timed = {} if told is LGE else {"TriggerTime": 70.0 * k}
+        timed = {"SliceLocation": 8.0 * k} if told is LGE else {"TriggerTime": 70.0 * k}
         one_image(tmp_path / "in", k, frame, **told | timed)
     done = Import(tmp_path)
     assert not done.taken

@@ -10,7 +10,6 @@ import pytest
 
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.curation.ingest.names import name_of
 from cardiolens.curation.ingest.nifti_file import scan
 from cardiolens.study.manifest import read_study
 from tests.unit.curation.ingest.exports import healthy
@@ -72,15 +71,6 @@ def test_axes_that_are_not_x_y_z_t_give_no_wrong_volume(volumes, truth, tmp_path
     assert found.keys() <= still
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(12))
-def test_any_placement_and_spelling_of_each_volume_gives_back_every_frame(volumes, truth, tmp_path, seed):
-    draw = random.Random(seed)
-    for grid in volumes.values():
-        in_any_spelling(tmp_path / "in" / "Doe01", grid, draw)
-    assert shown(only_study(imported(tmp_path))) == truth
-
-
 def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(volumes, tmp_path):
     grid = volumes["cine_sax"]
     corners = set()
@@ -92,19 +82,6 @@ def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(vol
         middle = found.affine @ [31.5, 31.5, 4.5, 1]
         corners.add(tuple(np.round(middle[:3], 2) + 0.0))
     assert len(corners) == 1
-
-
-@pytest.mark.long
-def test_lying_names_give_no_wrong_volume(volumes, truth, tmp_path):
-    for grid in volumes.values():
-        SPELLINGS["lying"](tmp_path / "in" / "Doe01", grid)
-    found = shown(only_study(imported(tmp_path, subject="")))
-    assert found == {name: truth[name] for name in found}
-    assert {"cine_sax", "cine_4ch", "cine_2ch", "cine_3ch"} <= found.keys()
-    waits = {p["volume_id"] for p in proposals(tmp_path / "out") if p["status"] == "waits"}
-    assert waits == truth.keys() - found.keys()
-    told = {p["volume_id"]: p["flags"] for p in proposals(tmp_path / "out")}
-    assert "witnesses_disagree" in told["cine_4ch"]
 
 
 def acdc(folder: Path, grid: Grid, *, with_4d: bool) -> None:
@@ -213,19 +190,3 @@ def test_dicom_and_nifti_in_one_folder_are_studies_of_their_own(volumes, tmp_pat
         for folder in (out / "studies").iterdir()
     }
     assert found == {("cine_sax",), ("cine_4ch",)}
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("p_frame01_gt.nii.gz", (True, 1, "")),
-        ("sa_ED.nii.gz", (False, None, "ED")),
-        ("seg_sa_ES.nii", (True, None, "ES")),
-        ("sub-1_dseg.nii", (True, None, "")),
-        ("t2_sax.nii", (False, None, "")),
-        ("phase_12_sax.nii", (False, 12, "")),
-    ],
-)
-def test_names_tell_masks_and_phases(name, expected):
-    read = name_of(name)
-    assert (read.is_mask, read.phase, read.moment) == expected

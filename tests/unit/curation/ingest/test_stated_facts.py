@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.commands.confirm import Words
-from cardiolens.config.command_words import read_words
-from cardiolens.curation.ingest.confirm.confirm_server import Change, Desk, carried_over
-from cardiolens.curation.ingest.confirm.imported import read_imported
+from cardiolens.curation.ingest.confirm_server import Change, Desk, carried_over, read_imported
 from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.show.local_server import Request
 from cardiolens.study.volume_manifest import DisplayTransform
@@ -23,6 +20,8 @@ def waiting(tmp_path_factory) -> Path:
     """Two patients whose headers contradict themselves, imported without a layout: both wait."""
     root = tmp_path_factory.mktemp("waiting")
     write_set(hearts(("PH-NORMAL", "PH-ICM-LAD")), "acdc", root / "in")
+    for path in (root / "in").rglob("*_4d.nii.gz"):  # only a name tells a cine from a first pass
+        path.rename(path.with_name(path.name.replace("4d", "4d_cine")))
     imported_set(root / "in", root / "out", layout="none")
     return root
 
@@ -122,9 +121,3 @@ def test_a_first_pass_of_one_study_is_not_that_of_another(waiting):
     carried = carried_over(choice(sequence="perfusion", t_on=5, t_peak=12, spacing=None), proposal, proposal)
     assert carried is not None
     assert (carried.t_on, carried.t_peak) == (None, None)
-
-
-def test_the_page_stands_on_a_chosen_port():
-    assert read_words(Words, ["out=/data", "port=8001"]).port == 8001
-    with pytest.raises(Exception, match="port"):
-        read_words(Words, ["out=/data", "port=70000"])

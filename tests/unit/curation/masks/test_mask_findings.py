@@ -23,9 +23,9 @@ from cardiolens.curation.masks.mask_stack import Stack
 from cardiolens.curation.masks.wall import wall_of
 from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom import roster
-from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.measure import measure
+from cardiolens.phantom.parameters import canonical_values
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.truth import findings
 from tests.unit.curation.masks.hearts import folder_of, heart

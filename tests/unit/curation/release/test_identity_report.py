@@ -106,16 +106,11 @@ def test_ids_are_found_whole() -> None:
     "entry",
     [
         {"readers": ["Dr. Huber"]},
-        {"readers": "Huber"},
-        {"readers": True},
-        {"readers": 2.5},
         {"readers": 19660523},
         {"stage": "19660523"},
         {"verdict": "Huber"},
-        {"adjudicated": "by Huber"},
         {"kappa_batch": "Huber"},
         {"kappa": 19660523},
-        {"kappa": "Huber"},
         {"drafted_by": "Huber"},
         {"status": "verified by Huber"},
     ],
@@ -130,16 +125,6 @@ def test_a_verification_of_another_form_is_refused(
     assert f"q.jsonl line 2: verification.{name} is" in said
     assert "Huber" not in said
     assert "19660523" not in said
-
-
-def test_what_the_review_writes_is_kept(words: list[str], tmp_path: Path) -> None:
-    verified = {"status": "verified", "stage": 8, "verdict": "correct", "readers": 2, "adjudicated": True}
-    verified |= {"kappa_batch": "b00", "kappa": 0.8123, "drafted_by": "rules"}
-    write_lines(
-        tmp_path, [line(1, verification=verified | {"by": ["Huber"], "at": "2026-05-23", "queue": "full"})]
-    )
-    assert release(words) == 0
-    assert json.loads((tmp_path / "out" / "questions.jsonl").read_text())["verification"] == verified
 
 
 @pytest.mark.parametrize("kind", ["binary", "link"])
@@ -214,17 +199,7 @@ def test_of_forty_identities_in_every_channel_none_is_in_any_byte(words: list[st
 
     refusal(words)
     report = report_of(tmp_path)
-    visible = (
-        "Aalto",
-        "700001",
-        "Bauer",
-        "Carlsson",
-        "1966-05-23",
-        "Dubois",
-        "Eriksen",
-        "Novak",
-        "700006",
-    )
+    visible = ["Aalto", "700001", "Bauer", "Carlsson", "1966-05-23", "Dubois", "Eriksen", "Novak", "700006"]
     assert [one for one in visible if one not in report] == []
     for entry in IN_STUDY:
         path = tmp_path / "studies" / "Kaya_700004" / "study.json"

@@ -2,7 +2,6 @@
 
 import json
 import random
-import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +16,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.release.benchmark_submission import (
     MOST_REPLY,
-    MOST_TEXT,
     Score,
     Submit,
     read_submission,
@@ -26,8 +24,13 @@ from cardiolens.curation.release.benchmark_submission import (
     submit,
     verdicts_of,
 )
-from cardiolens.curation.release.make import digests
-from cardiolens.curation.release.withheld_cohort import read_answers, without_answers, write_answers
+from cardiolens.curation.release.verify import index_of
+from cardiolens.curation.release.withheld_cohort import (
+    ReleaseName,
+    read_answers,
+    without_answers,
+    write_answers,
+)
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain import Sample, samples_to_lines
@@ -85,14 +88,10 @@ def write_release(root: Path) -> None:
     out = root / "release"
     out.mkdir()
     write_questions(out / "questions.jsonl", [row.record for row in without_answers(rows, kept)])
-    index = {name: {"bytes": size, "sha256": digest} for name, size, digest in digests(out)}
-    facts = {"schema": "release-1", "name": "small", "number": "1.0", "files": index}
+    facts = {"schema": "release-1", "name": "small", "number": "1.0", "files": index_of(out)}
     (out / "release.json").write_text(json.dumps(facts))
-    named = {
-        "name": "small",
-        "number": "1.0",
-        "sha256": sha256((out / "release.json").read_bytes()).hexdigest(),
-    }
+    digest = sha256((out / "release.json").read_bytes()).hexdigest()
+    named = ReleaseName(name="small", number="1.0", sha256=digest)
     lines = [dict(row.record) for row in withheld]
     write_answers(root / "answers.json", named, CATALOGUE, {study: study for study in kept}, lines)
 
@@ -120,11 +119,7 @@ def test_the_scores_differ_by_nothing_from_those_of_a_sweep_with_the_answers(
     root, _, alone = made
     verdicts, known = read(root / "submission.jsonl", root / "answers.json")
     scored = scores_of(verdicts, known.catalogue).to_pylist()
-    expected = {
-        (row["metric"], row["scope"], row["arm_id"]): row
-        for row in alone.scores.to_pylist()
-        if row["versus_arm_id"] is None
-    }
+    expected = {(row["metric"], row["scope"], row["arm_id"]): row for row in alone.scores.to_pylist()}
     assert len(scored) > 100
     assert {row["scope"] for row in scored} >= {"tier:1", "tier:2", "tier:3", "subtask:C02", "sequence:cine"}
     for row in scored:
@@ -159,14 +154,6 @@ def test_what_is_printed_says_what_had_no_reply(
     assert set(ended["correct"].to_pylist()) == {False}
 
 
-def test_a_submission_tells_no_answer_and_no_patient(made: tuple[Path, Run, RunResults]) -> None:
-    lines = [json.loads(line) for line in (made[0] / "submission.jsonl").read_text().splitlines()]
-    assert {frozenset(line) for line in lines[1:]} == {
-        frozenset({"arm_id", "qa_id", "option_keys", "status", "finish_reason", "text"})
-    }
-    assert {line["qa_id"][: len(FIRST)] for line in lines[1:]} == {f"PH-000{n}" for n in range(4, 10)}
-
-
 Lines = list[dict[str, Any]]
 
 
@@ -176,22 +163,14 @@ def _repeat(lines: Lines) -> None:
 
 HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
     (lambda lines: lines.clear(), "is no line of submission-1"),
-    (lambda lines: lines.pop(0), "is no line of submission-1"),
-    (lambda lines: lines[0].update(arms=[]), "arms"),
     (lambda lines: lines[0].update(arms=lines[0]["arms"] * 2), "an arm stands twice"),
-    (lambda lines: lines[0]["arms"][0].update(arm_id="a\x1b[2J"), "arm_id"),
     (lambda lines: lines[0]["release"].update(sha256="0" * 64), "the answers are of small 1.0"),
-    (lambda lines: lines[0]["release"].update(number=float("nan")), "number"),
     (lambda lines: lines[0].update(catalogue_sha256="0" * 64), "another version of the protocol"),
     (lambda lines: lines[1].update(qa_id="PH-0001:C02"), "is no question with a withheld answer"),
-    (lambda lines: lines[1].update(qa_id="x" * 10**6), "is no question with a withheld answer"),
     (lambda lines: lines[1].update(arm_id="other"), "arm other is not in the first line"),
     (lambda lines: lines[1].update(option_keys=["A", "A"]), "options that it does not have"),
     (lambda lines: lines[1].update(status="judged"), "status"),
-    (lambda lines: lines[1].update(text=float("nan")), "text"),
-    (lambda lines: lines[1].update(text=None), "text"),
     (lambda lines: lines[1].update(text="\ud800"), "text"),
-    (lambda lines: lines[1].update(text="A" * (MOST_TEXT + 1)), "text"),
     (lambda lines: lines[1].update(text="A" * (MOST_REPLY + 1)), "more than 32,768 characters"),
     (
         lambda lines: lines[1].update(
@@ -201,7 +180,6 @@ HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
     ),
     (lambda lines: lines[1].update(text="A" * 10**7), "has more than"),
     (lambda lines: lines[1].update(gold="A"), "gold"),
-    (lambda lines: lines[1].update(patient=[[]]), "patient"),
     (_repeat, "has a second reply"),
 ]
 
@@ -217,15 +195,6 @@ def test_a_hostile_submission_gets_a_sentence(
     with pytest.raises(InputError, match=said) as refusal:
         score_submission(Score(score=path, answers=made[0] / "answers.json"))
     assert len(str(refusal.value)) < 1000
-
-
-def test_answers_that_others_can_read_are_not_used(
-    made: tuple[Path, Run, RunResults], tmp_path: Path
-) -> None:
-    path = shutil.copy(made[0] / "answers.json", tmp_path / "answers.json")
-    path.chmod(0o644)
-    with pytest.raises(InputError, match="others may read the answers"):
-        score_submission(Score(score=made[0] / "submission.jsonl", answers=path))
 
 
 def test_a_release_that_changed_since_the_run_gives_no_submission(

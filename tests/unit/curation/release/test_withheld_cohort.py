@@ -114,7 +114,6 @@ def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str]
     ("changes", "said"),
     [
         ({"withheld": "[train]"}, "train is no cohort; choose from dev, test"),
-        ({"withheld": None}, "withheld and answers belong together"),
         ({"answers": None}, "withheld and answers belong together"),
         ({"answers": "{root}/out/a.json"}, "answers lies in out"),
         ({"answers": "{root}/studies/a.json"}, "answers lies in studies"),

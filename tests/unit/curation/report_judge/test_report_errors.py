@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.judge import ReadingWords, judge_errors
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.report_judge import report_errors
+from cardiolens.curation.asking import ask_texts
 from cardiolens.curation.report_judge.report_error_counts import RunReport, document, read_people, run_reports
 from cardiolens.curation.report_judge.report_errors import (
     MOST,
@@ -55,7 +55,7 @@ def reply_to(prompt: str) -> str:
 @pytest.fixture
 def prompts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     with answering(reply_to) as (answer, prompts):
-        monkeypatch.setattr(report_errors, "execute_plan", answer)
+        monkeypatch.setattr(ask_texts, "execute_plan", answer)
         yield prompts
 
 
@@ -161,7 +161,7 @@ def test_the_command_writes_apart_and_touches_no_verdict(
 ) -> None:
     before = read(run.verdicts, VERDICTS)
     with answering(lambda prompt: saying(("other", "omission", "minor"))) as (answer, prompts):
-        monkeypatch.setattr(report_errors, "execute_plan", answer)
+        monkeypatch.setattr(ask_texts, "execute_plan", answer)
         assert judge_errors(run, ["model=uniform"], None) == 0
     written = json.loads((run.root / "report_errors-uniform.json").read_text())
     assert (written["unusable"], written["judges_itself"]) == (0, [])
@@ -177,7 +177,7 @@ def run_reports_of(run: Run) -> list[RunReport]:
 
 
 def test_a_judge_without_a_usable_reply_is_no_success(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report_errors, "execute_plan", lambda planned: None)
+    monkeypatch.setattr(ask_texts, "execute_plan", lambda planned: None)
     assert judge_errors(run, ["model=constant", "model.constant.options.answer=B"], None) == 1
     assert json.loads((run.root / "report_errors-constant.json").read_text())["arms"] == {}
 

@@ -58,9 +58,7 @@ class Table:
 
     def __init__(self, folder: Path, items: Sequence[Item], mode: str = "verify") -> None:
         self.ledger = Ledger(folder / NAME)
-        self.time = 0.0
         self.queue = Queue.of(items, self.ledger, mode)
-        self.queue.clock = lambda: self.time
         self.pressed = 0
 
     def shown(self, reader: str) -> str | None:

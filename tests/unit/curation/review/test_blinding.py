@@ -13,8 +13,7 @@ from reviewers import CATALOGUE, Table, items_of
 from running_server import running
 from test_review_server import Client, press
 
-from cardiolens.curation.review.blinding import Blinding
-from cardiolens.curation.review.desk import UNREADABLE, Desk
+from cardiolens.curation.review.desk import UNREADABLE, Blinding, Desk
 from cardiolens.curation.review.ledger import NAME as REVIEWS
 from cardiolens.curation.review.ledger import Ledger
 from cardiolens.curation.review.people import read_people
@@ -23,7 +22,6 @@ from cardiolens.curation.review.review_commands import serve
 from cardiolens.curation.review.review_items import Item, read_items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.curation.review.review_server import review_server
-from cardiolens.show.local_server import LocalServer
 
 PLANT = "answer-is-B"  # in every field of the inputs that holds free text
 
@@ -187,16 +185,9 @@ def test_the_command_blinds_those_who_read_and_nobody_else(
 ) -> None:
     questions, studies = planted(prepared_phantom / "data", tmp_path)
     desks: list[Desk] = []
-
-    def noted(desk: Desk, *rest: Any) -> LocalServer:
-        desks.append(desk)
-        return review_server(desk, *rest)
-
-    def interrupted(server: LocalServer) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("cardiolens.curation.review.review_commands.review_server", noted)
-    monkeypatch.setattr(LocalServer, "serve_forever", interrupted)
+    monkeypatch.setattr(
+        "cardiolens.curation.review.review_commands.serve_desk", lambda desk, *_: desks.append(desk)
+    )
     words = [f"questions={questions}", f"studies={studies}", f"out={tmp_path}/out", "port=0"]
     assert serve([*words, "mode=verify", "readers=[anna]"]) == 0
     assert serve([*words, "mode=read"]) == serve([*words, "mode=read"]) == 0

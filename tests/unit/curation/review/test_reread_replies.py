@@ -9,7 +9,7 @@ from scripted_engine import answering
 from bench.replies import WrittenReply
 from bench.reread import agreement, views
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.review import reread_replies
+from cardiolens.curation.asking import ask_texts
 from cardiolens.curation.review.replies import ReplyView
 from cardiolens.curation.review.reread_replies import Reread, document, keys_of, request_on, reread
 
@@ -38,7 +38,7 @@ def reply_to(prompt: str) -> str:
 def prompts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The prompts that a server was asked, which answers in place of the engine of a plan."""
     with answering(reply_to) as (answer, prompts):
-        monkeypatch.setattr(reread_replies, "execute_plan", answer)
+        monkeypatch.setattr(ask_texts, "execute_plan", answer)
         yield prompts
 
 

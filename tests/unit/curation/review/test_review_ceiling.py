@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reviewers import Table, items_of
 
-from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of, told_between, told_person
+from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of
 from cardiolens.curation.review.ledger import Line, Reviews
 
 ANSWERS = st.sampled_from([(), ("A",), ("B",), ("C",)])
@@ -70,8 +70,8 @@ def test_of_one_patient_there_is_no_interval_and_the_file_has_null(tmp_path: Pat
     lines = [json.loads(json.dumps(line, allow_nan=False)) for line in lines_of(persons, rows)]
     assert [line["schema"] for line in lines] == ["human-reader-1"] * 2 + ["human-agreement-1"] * 3
     assert (lines[2]["same"]["value"], lines[2]["same"]["low"]) == (0.5, None)
-    assert told_person(persons[0]) == "anna: 2/2 read, 0 missing, 0 cannot tell; 2.0 s a question (median)"
-    assert "2 pairs, 1 patients; same answer 0.50 [nan, nan]" in told_between(rows[0])
+    assert persons[0].line() == "anna: 2/2 read, 0 missing, 0 cannot tell; 2.0 s a question (median)"
+    assert "2 pairs, 1 patients; same answer 0.50 [nan, nan]" in rows[0].line()
 
 
 def test_whose_answer_was_shown_is_barred_and_not_missing(tmp_path: Path) -> None:

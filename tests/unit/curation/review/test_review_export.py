@@ -98,7 +98,7 @@ def test_accepted_drafts_are_counted_by_who_drafted_them(tmp_path: Path) -> None
         assert table.press(reader, "correct", answer=["B"]) is None
         table.everything(reader)
     result = exported(table.queue.items, table.queue.reviews)
-    assert [(row.name, row.n_items, row.n_accepted) for row in result.marks] == [
+    assert [(row.name, row.n_items, row.n_accepted) for row in result.agreements.marks] == [
         ("drafted by both", 2, 1),
         ("drafted by rules", 1, 1),
     ]

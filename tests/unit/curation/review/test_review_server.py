@@ -1,7 +1,6 @@
 """The server of review: who may ask for what, and what they are told."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -13,8 +12,7 @@ from reviewers import CATALOGUE
 from running_server import running
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.review.blinding import Blinding
-from cardiolens.curation.review.desk import Desk
+from cardiolens.curation.review.desk import Blinding, Desk
 from cardiolens.curation.review.ledger import NAME, Ledger
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import Queue
@@ -173,29 +171,6 @@ def test_withheld_answers_are_read_by_people_and_not_verified(prepared_phantom: 
         read_items(path, data / "studies", CATALOGUE, "verify")
 
 
-def test_the_loops_are_all_routed_views_as_models_are_shown_them(verify: Served) -> None:
-    anna = verify.client("anna")
-    item = anna.tree("GET", "/state.json")["item"]
-    told = anna.tree("GET", f"/loops/{item['item']}")
-    routed = {name for name, _ in CATALOGUE[item["subtask"]].route}
-    assert {one["id"] for one in told["loops"]} <= routed
-    assert told["loops"]
-    for one in told["loops"]:
-        for rank in (0, one["slices"] - 1):
-            status, content, headers = anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{rank}.png")
-            assert (status, content[:4], headers["Content-Type"]) == (200, PNG, "image/png")
-        for name in (
-            f"{one['slices']}.png",
-            "-1.png",
-            "x.png",
-            "0.png.png",
-            "0-mask-mask.png",
-            "²".encode().hex(),
-            "9" * 5000 + ".png",
-        ):
-            assert anna.ask("GET", f"/sheets/{item['item']}/{one['id']}/{name}")[0] == 404, name
-
-
 def test_nothing_is_said_or_kept_without_a_link(verify: Served) -> None:
     anna = verify.client("anna")
     state = anna.tree("GET", "/state.json")
@@ -237,25 +212,6 @@ def test_nothing_is_said_or_kept_without_a_link(verify: Served) -> None:
     assert press(anna, state, "a1", verdict="accept")["done"] == 1
 
 
-def test_two_people_at_once_lose_nothing(verify: Served) -> None:
-    def work(name: str) -> None:
-        client = verify.client(name)
-        state = client.tree("GET", "/state.json")
-        while state["item"]:
-            state = press(client, state, f"{name}-{state['done']}", verdict="accept", seconds=1.5)
-            assert "error" not in state
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in ("anna", "berta")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    n = len(verify.desk.items.items)
-    assert all(verify.desk.queue.done(name) == n for name in ("anna", "berta"))
-    lines = (verify.root / NAME).read_text().splitlines()
-    assert sum('"decided"' in line for line in lines) == 2 * n
-
-
 def test_what_no_review_can_be_made_of_is_named(prepared_phantom: Path, tmp_path: Path) -> None:
     data, out = prepared_phantom / "data", tmp_path / "out"
     path = drafts(data, tmp_path / "drafts")
@@ -268,9 +224,6 @@ def test_what_no_review_can_be_made_of_is_named(prepared_phantom: Path, tmp_path
         serve([*words[:2], f"out={path.parent}", "mode=verify", "readers=[anna]"])
     with pytest.raises(InputError, match="holds no study"):
         serve([words[0], f"studies={tmp_path}/nothing", *words[2:]])
-    (tmp_path / "file").write_text("kept")
-    with pytest.raises(InputError, match="is no folder and cannot be made one"):
-        serve([*words[:2], f"out={tmp_path}/file/below", "mode=verify", "readers=[anna]"])
 
 
 def test_two_people_read_over_the_server_and_the_export_tells_how_far_they_agree(

@@ -25,12 +25,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_cohort(tmp_path_factory.mktemp("readers"), 40)
 
 
-def rows_of(judged: RunResults, arm_id: str, versus: str | None = None) -> Rows:
+def rows_of(judged: RunResults, arm_id: str) -> Rows:
     """Rows of scores of one arm by metric and scope."""
     return {
-        (row["metric"], row["scope"]): row
-        for row in judged.scores.to_pylist()
-        if (row["arm_id"], row["versus_arm_id"]) == (arm_id, versus)
+        (row["metric"], row["scope"]): row for row in judged.scores.to_pylist() if row["arm_id"] == arm_id
     }
 
 

@@ -23,7 +23,7 @@ from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.score.run_results.judged_arms import arm_factors
+from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.export.dataset_export import write_dataset
@@ -189,7 +189,7 @@ def test_an_arm_with_examples_is_judged_and_says_how_many(root: Path) -> None:
     scores = {
         (row["arm_id"], row["scope"]): row["value"]
         for row in judged.scores.to_pylist()
-        if row["metric"] == "primary" and row["versus_arm_id"] is None
+        if row["metric"] == "primary"
     }
     assert scores[by_name["two"], "tier:1"] == pytest.approx(100)
     assert [prompt_words(arm) for arm in arm_factors(arms(planned.spec))] == ["standard", "two, 2 shots"]

@@ -70,13 +70,11 @@ def test_ids_are_those_of_earlier_versions() -> None:
 def test_wordings_are_judged_and_compared_as_a_factor(root: Path) -> None:
     planned, judged = swept(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, wording=[0, 2]))
     own, other = (arm.arm_id for arm in planned.arms)
-    rows = [row for row in judged.scores.to_pylist() if row["metric"] == "primary"]
-    assert {(row["arm_id"], row["versus_arm_id"]) for row in rows} >= {
-        (own, None),
-        (other, None),
-        (other, own),
-    }
-    assert all(row["value"] == 100 for row in rows if row["versus_arm_id"] is None)
+    scores = [row for row in judged.scores.to_pylist() if row["metric"] == "primary"]
+    assert {row["arm_id"] for row in scores} >= {own, other}
+    assert all(row["value"] == 100 for row in scores)
+    (compared,) = {(row["arm_id"], row["versus_arm_id"]) for row in judged.comparisons.to_pylist()}
+    assert compared == (other, own)
 
 
 def test_families_are_named_as_before_without_wordings() -> None:

@@ -5,7 +5,7 @@ import yaml
 
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import fixed_reports as reports
-from cardiolens.phantom.archetypes import canonical_values
+from cardiolens.phantom.parameters import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, roster, study
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.report_text.extract import extract

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
-from bench.claims import arms_of, findings
-from cardiolens.score.claims.sentences import Finding
+from bench.claims import arms_of, compared
+from cardiolens.score.statistics.comparisons import Row
 
 MODELS = ("a", "b", "c")
 
@@ -35,19 +35,18 @@ def verdict(arm: str, patient: str, gold: str, answer: str) -> dict[str, Any]:
     return names | {"counts": [("options", 2.0)]}
 
 
-def pooled(into_first: float, wrong: float = 0.0) -> Finding:
-    every = findings(*answers(into_first, wrong), resamples=300, swaps=300)[0]
-    (finding,) = [entry for entry in every if "fewer categories than the truth" in entry.sentence]
-    return finding
+def pooled(into_first: float, wrong: float = 0.0) -> Row:
+    found = compared(*answers(into_first, wrong), 300, 300)[1]
+    (row,) = [row for row in found if row["factor"] == "collapse" and row["n_models"] == 3]
+    return row
 
 
-def test_models_that_answer_one_category_have_collapsed_and_are_told_over_all() -> None:
-    finding = pooled(into_first=0.7)
-    assert finding.verdict == "supported"
-    assert "on tier 1 over 3 models" in finding.sentence
-    assert "goes up in 3 of 3 models" in finding.sentence
+def test_models_that_answer_one_category_have_collapsed() -> None:
+    row = pooled(into_first=0.7)
+    assert (row["metric"], row["tier"], row["decision"]) == ("entropy_deficit", 1, "higher")
+    assert row["n_models_above"] == 3
 
 
 @pytest.mark.parametrize("wrong", [0.1, 0.3, 0.5])
 def test_errors_that_favour_no_category_are_no_collapse(wrong: float) -> None:
-    assert pooled(into_first=0.0, wrong=wrong).verdict != "supported"
+    assert pooled(into_first=0.0, wrong=wrong)["decision"] != "higher"

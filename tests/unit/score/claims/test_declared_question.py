@@ -2,68 +2,53 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
-from bench.claims import arms_of, verdicts
+from bench.claims import arms_of, compared, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
-from cardiolens.score.claims.declared_question import DeclaredQuestion, declared_question
-from cardiolens.score.claims.preregistered import Declaration
-from cardiolens.score.statistics.factors import families
-from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.scores import score
-from cardiolens.storage.schemas import VERDICTS
-from cardiolens.storage.tables import from_rows
+from cardiolens.score.claims.declared import Declaration, DeclaredQuestion
+from cardiolens.score.claims.sentences import sentence
+from cardiolens.score.statistics.comparisons import Row
 
 MODELS = ("a", "b", "c")
 
 
 @pytest.fixture(scope="module")
-def scores() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     arms = arms_of(("clinical", "random@1"), ("8", "16"), ("standard", "reasoning"), MODELS)
-    rows = verdicts(arms, 60, np.random.default_rng([11, 1]), better=0.4)
-    pooled = pooled_questions(arms)
-    return score(from_rows(rows, VERDICTS), 1, 200, 1, families(arms), pooled=pooled, swaps=200).to_pylist()
-
-
-def answer(scores: list[dict[str, Any]], question: DeclaredQuestion) -> tuple[str, str]:
-    (finding,) = declared_question(scores, question).findings
-    return finding.verdict, finding.sentence
+    made = verdicts(arms, 60, np.random.default_rng([11, 1]), better=0.4)
+    return [row for row in compared(arms, made, 200, 200)[1] if row["arm_id"] is None]
 
 
 @pytest.mark.full
-def test_it_is_tested_alone(scores: list[dict[str, Any]]) -> None:
-    verdict, sentence = answer(
-        scores, DeclaredQuestion("prompt", "reasoning", 1, "difference", Declaration())
-    )
-    assert verdict == "supported"
-    assert "declared before the run and tested alone" in sentence
-    assert "over 3 models" in sentence
+def test_it_is_tested_alone(rows: list[Row]) -> None:
+    row = DeclaredQuestion("prompt", "reasoning", 1, "difference", Declaration()).row_of(rows)
+    assert row is not None
+    assert (row["decision"], row["n_models"]) == ("higher", 3)
+    assert "declared before the run and tested alone" in sentence(row)
 
 
 @pytest.mark.parametrize(("factor", "level"), [("selector", "random"), ("budget", None)])
-def test_an_equivalence_has_its_own_test(
-    scores: list[dict[str, Any]], factor: str, level: str | None
-) -> None:
+def test_an_equivalence_has_its_own_test(rows: list[Row], factor: str, level: str | None) -> None:
     early, late = (
-        answer(scores, DeclaredQuestion(factor, level, 1, "equivalence", Declaration(answered)))
+        DeclaredQuestion(factor, level, 1, "equivalence", Declaration(answered)).row_of(rows)
         for answered in (0, 7)
     )
-    assert "tested alone" in early[1]
-    assert "after Holm over 6" not in early[1]
-    assert "tested alone" not in late[1]
-    assert "after Holm over 6, declared when 7 answers were there already" in late[1]
+    assert early is not None
+    assert late is not None
+    assert early["within_p_adjusted"] == early["within_p"] == late["within_p"] < late["within_p_adjusted"]
+    assert "tested alone" in sentence(early)
+    assert "tested alone" not in sentence(late)
+    assert f"after Holm over {late['family_size']}" in sentence(late)
 
 
-def test_what_no_setting_answers_is_said(scores: list[dict[str, Any]]) -> None:
-    verdict, sentence = answer(scores, DeclaredQuestion("control", "blind", 1, "difference", Declaration()))
-    assert verdict == "cannot tell"
-    assert "nothing can be said" in sentence
+def test_what_no_setting_answers_has_no_row(rows: list[Row]) -> None:
+    assert DeclaredQuestion("control", "blind", 1, "difference", Declaration()).row_of(rows) is None
 
 
 def test_it_is_declared_on_the_command_line() -> None:

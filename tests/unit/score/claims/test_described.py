@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cardiolens.score.claims.difficulty import BY_SUBTASK, NEVER_RIGHT, item_difficulty
+from cardiolens.score.claims.descriptions import range_rows
+from cardiolens.score.claims.difficulty import item_difficulty
+from cardiolens.score.claims.parts_of_cohort import FEWEST, subgroup_rows
 from cardiolens.score.claims.planned_power import number_of_questions, power_lines
-from cardiolens.score.claims.score_ranges import spread
-from cardiolens.score.claims.subgroups import FEWEST, subgroup_scores
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.storage.schemas import QUESTIONS, VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -51,7 +51,7 @@ def verdicts(shares: dict[str, float], patients: int = 40, seed: int = 1) -> pa.
 
 
 def values(arms: dict[ArmFactors, float]) -> list[dict[str, Any]]:
-    row = {"metric": "primary", "scope": "tier:1", "versus_arm_id": None}
+    row = {"metric": "primary", "scope": "tier:1"}
     return [row | {"arm_id": one.arm_id, "value": value} for one, value in arms.items()]
 
 
@@ -65,7 +65,7 @@ def test_ranges_hold_all_else_and_average_over_seeds_between_selections() -> Non
         arm("f", control="blind"): 10.0,
         arm("g", model="other"): 90.0,
     }
-    rows = {(row["model"], row["factor"]): row for row in spread(values(arms), list(arms)).rows}
+    rows = {(row["model"], row["factor"]): row for row in range_rows(values(arms), list(arms))}
     assert set(rows) == {("m", "protocol"), ("m", "seed"), ("m", "wording")}
     assert rows["m", "protocol"]["mean_range"] == pytest.approx(60 - 52)
     assert rows["m", "seed"]["max_range"] == pytest.approx(4)
@@ -80,7 +80,7 @@ def test_a_range_is_the_mean_over_settings_and_the_largest_of_them() -> None:
         arm("c", prompt="reasoning"): 50.0,
         arm("d", prompt="reasoning", budget="32"): 55.0,
     }
-    rows = {row["factor"]: row for row in spread(values(arms), list(arms)).rows}
+    rows = {row["factor"]: row for row in range_rows(values(arms), list(arms))}
     assert (rows["budget"]["settings"], rows["budget"]["mean_range"], rows["budget"]["max_range"]) == (
         2,
         3,
@@ -94,7 +94,7 @@ def test_a_subgroup_scores_as_its_patients_alone_do() -> None:
     few = {f"p{patient:03d}" for patient in range(15, 15 + FEWEST - 1)}
     models = {"m": {"clinical": ["a"]}, "n": {"clinical": ["b"]}}
     groups = {"vendor": {"one": inside, "two": few}}
-    found = subgroup_scores(ArmAnswers.of(table), groups, models, min_n=1, resamples=300, seed=1).rows
+    found = list(subgroup_rows(ArmAnswers.of(table), groups, models, Settings(1, 300, 1)))
     of_few = [row for row in found if row["subgroup"] == "two"]
     assert [(row.get("value"), row["method"]) for row in of_few] == [
         (None, "fewer than 5 patients: not given")
@@ -103,7 +103,7 @@ def test_a_subgroup_scores_as_its_patients_alone_do() -> None:
     alone = table.filter(pa.array([name in inside for name in table["patient_id"].to_pylist()]))
     expected = {
         row["arm_id"]: row
-        for row in score(alone, 1, 300, 1).to_pylist()
+        for row in score(alone, [], Settings(1, 300, 1)).tables[0].to_pylist()
         if (row["metric"], row["scope"]) == ("primary", "tier:1")
     }
     for name, bare in (("headline:m", "a"), ("headline:n", "b")):
@@ -118,9 +118,7 @@ def test_numbers_of_a_tier_that_fewer_than_five_of_a_subgroup_have_are_not_given
     others = [row | {"tier": 3, "subtask": "D01"} for row in table.to_pylist() if row["patient_id"] >= "p004"]
     groups = {"sex": {"female": set(table["patient_id"].to_pylist())}}
     mixed = from_rows(kept + others, VERDICTS)
-    found = subgroup_scores(
-        ArmAnswers.of(mixed), groups, {"m": {"c": ["a"]}}, min_n=1, resamples=50, seed=1
-    ).rows
+    found = subgroup_rows(ArmAnswers.of(mixed), groups, {"m": {"c": ["a"]}}, Settings(1, 50, 1))
     by_tier = {row["scope"]: row for row in found}
     assert "value" not in by_tier["tier:1"]
     assert by_tier["tier:3"]["n_patients"] == 8
@@ -138,8 +136,7 @@ def test_difficulty_is_over_readers_and_hard_items_are_listed() -> None:
     arms = [arm(name, model=name) for name in ("r1", "r2", "r3")]
     arms += [arm("blind", model="r1", control="blind"), arm("truth", model="oracle", simulated=True)]
     by_subtask, hard = item_difficulty(from_rows(rows, VERDICTS), arms)
-    assert (by_subtask.name, hard.name) == (BY_SUBTASK, NEVER_RIGHT)
-    found = {row["scope"]: row for row in by_subtask.rows}
+    found = {row["scope"]: row for row in by_subtask}
     assert found["subtask:C10"]["difficulty"] == pytest.approx(100 * 60 / 120)
     assert found["subtask:C10"]["never_right"] == 10
     assert found["subtask:L01"]["never_right"] == 1
@@ -147,13 +144,13 @@ def test_difficulty_is_over_readers_and_hard_items_are_listed() -> None:
     assert found["subtask:C10"]["n_discrimination"] == 20
     assert found["subtask:C10"]["discrimination"] > 0.8
     assert np.isnan(float(found["subtask:L01"]["discrimination"]))
-    assert [row["qa_id"] for row in hard.rows if row["scope"] == "subtask:L01"] == ["p000:L01"]
+    assert [row["qa_id"] for row in hard if row["scope"] == "subtask:L01"] == ["p000:L01"]
 
 
 def test_two_readers_make_no_list_for_review() -> None:
     by_subtask, hard = item_difficulty(verdicts({"a": 0.2, "b": 0.2}), [arm("a"), arm("b", model="n")])
-    assert not hard.rows
-    assert all(np.isnan(float(str(row["discrimination"]))) for row in by_subtask.rows)
+    assert not hard
+    assert all(np.isnan(float(str(row["discrimination"]))) for row in by_subtask)
 
 
 def test_what_a_cohort_can_show_is_told_by_tier_before_anything_is_asked() -> None:
@@ -167,7 +164,7 @@ def test_what_a_cohort_can_show_is_told_by_tier_before_anything_is_asked() -> No
     lines = power_lines(questions, two)
     alone, adjusted = (detectable_difference(planned_error(50, 4), number) for number in (1, 2 + 6 + 2))
     assert lines[0] == (
-        f"tier 1: 50 patients, 200 items show a difference of {alone:.1f} points with 80 % power, "
+        f"tier 1: 50 patients, 200 items detect a difference of {alone:.1f} points with 80 % power, "
         f"a difference of {adjusted:.1f} points among the 10 questions of this run"
     )
     assert lines[1].startswith("tier 3: 50 patients, 50 items")
@@ -182,11 +179,13 @@ def test_a_cohort_that_can_show_no_difference_says_so() -> None:
     asked = [{"qa_id": str(at), "patient_id": f"p{at}", "tier": 1} for at in range(4)]
     two = [arm("a"), arm("b", prompt="reasoning")]
     words = [power_lines(from_rows(asked[:n], QUESTIONS), two)[0] for n in (1, 4)]
-    assert words[0] == "tier 1: 1 patient, 1 item show no difference with 80 % power"
-    assert words[1].startswith("tier 1: 4 patients, 4 items show a difference of 82.9 points with 80 % power")
+    assert words[0] == "tier 1: 1 patient, 1 item detect no difference with 80 % power"
+    assert words[1].startswith(
+        "tier 1: 4 patients, 4 items detect a difference of 82.9 points with 80 % power"
+    )
     assert ", no difference among the " in words[1]
 
 
 def test_analyses_without_a_row_hold_nothing() -> None:
-    assert json.dumps(spread([], []).rows) == "[]"
-    assert item_difficulty(from_rows([], VERDICTS), []) == []
+    assert json.dumps(range_rows([], [])) == "[]"
+    assert item_difficulty(from_rows([], VERDICTS), []) == ([], [])

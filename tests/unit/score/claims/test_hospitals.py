@@ -9,26 +9,23 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, verdicts
-from cardiolens.score.claims.hospitals import hospitals
-from cardiolens.score.statistics.arm_answers import ArmAnswers
+from cardiolens.score.claims.descriptions import hospital_rows
+from cardiolens.score.statistics.answers import ArmAnswers, hospital_codes
 from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
-from cardiolens.score.statistics.factors import families
-from cardiolens.score.statistics.hospital_codes import hospital_codes
-from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.score.statistics.scores import Settings, compute_scores
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
 
 def of_sites(number: int, of: int = 30) -> list[str]:
     sites = {f"H{at}": {f"p{10 * at + one}" for one in range(10)} for at in range(number)}
-    return [str(row["sentence"]) for row in hospitals({"site": sites, "vendor": {"x": {"p1"}}}, of).rows]
+    return [str(row["sentence"]) for row in hospital_rows({"site": sites, "vendor": {"x": {"p1"}}}, of)]
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_one_hospital_gives_no_sentence(number: int) -> None:
     assert of_sites(number) == []
-    assert hospitals({}, 30).rows == []
+    assert hospital_rows({}, 30) == []
 
 
 @pytest.mark.parametrize(("number", "word"), [(2, "two"), (3, "three"), (4, "four")])
@@ -79,27 +76,27 @@ def test_intervals_over_five_hospitals_cover(sizes: tuple[int, ...]) -> None:
     assert covered >= 0.93 * 300
 
 
-def scored(number: int) -> dict[tuple[Any, ...], dict[str, Any]]:
+def scored(number: int) -> tuple[dict[str, Any], dict[tuple[Any, ...], dict[str, Any]]]:
+    """Scores of arms on tier 1, and comparisons by both sides, model and tier."""
     arms = arms_of(("clinical",), ("16",), ("standard", "reasoning"), ("a", "b", "c"))
     rows = from_rows(verdicts(arms, 60, np.random.default_rng([3, 1]), better=0.3), VERDICTS)
     patients = sorted(set(rows["patient_id"].to_pylist()))
     sites = {patient: f"H{at % number}" for at, patient in enumerate(patients)} if number else {}
-    answers = ArmAnswers.of(rows, sites)
-    table = compute_scores(
-        answers, 1, 200, 1, families(arms), pooled=pooled_questions(arms), swaps=200
-    ).whole()
-    names = ("arm_id", "versus_arm_id", "metric", "scope")
-    return {tuple(row[name] for name in names): row for row in table.to_pylist()}
+    results = compute_scores(ArmAnswers.of(rows, sites), arms, Settings(1, 200, 1, swaps=200))
+    scores, comparisons = (table.to_pylist() for table in results.tables)
+    names = ("level", "versus", "model", "arm_id", "metric", "tier")
+    by_arm = {row["arm_id"]: row for row in scores if (row["metric"], row["scope"]) == ("primary", "tier:1")}
+    return by_arm, {tuple(row[name] for name in names): row for row in comparisons}
 
 
 def test_every_interval_and_test_is_over_hospitals() -> None:
-    of_hospitals, of_patients = scored(6), scored(0)
-    arm = ("a-clinical-16-standard", None, "primary", "tier:1")
+    (of_hospitals, differences), (of_patients, of_pairs) = scored(6), scored(0)
+    arm = "a-clinical-16-standard"
     assert "6 hospitals; t interval, bootstrap of hospitals" in of_hospitals[arm]["method"]
     assert "hospitals" not in of_patients[arm]["method"]
     assert of_hospitals[arm]["value"] == of_patients[arm]["value"]
-    pooled = "pooled:prompt=reasoning", "pooled:prompt=standard"
-    assert of_hospitals[*pooled, "primary.interval_p", "tier:1"]["value"] > 0
-    swapped = "a-clinical-16-reasoning", "a-clinical-16-standard", "primary.swap_p", "tier:1"
-    swapped = swapped if swapped in of_patients else (swapped[1], swapped[0], *swapped[2:])
-    assert of_hospitals[swapped]["value"] >= of_patients[swapped]["value"]
+    assert differences["reasoning", "standard", None, None, "primary", 1]["p"] > 0
+    pairs = [key for key in of_pairs if key[3] is not None and key[4:] == ("primary", 1)]
+    assert len(pairs) == 9
+    assert all(differences[pair]["p"] >= of_pairs[pair]["p"] for pair in pairs)
+    assert any(differences[pair]["p"] > of_pairs[pair]["p"] for pair in pairs)

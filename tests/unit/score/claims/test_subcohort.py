@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.claims.subcohort import Part, full_versus_part, gold_shift, separate_weights
-from cardiolens.score.statistics.arm_answers import ArmAnswers
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.claims.parts_of_cohort import Part, full_minus_part, gold_shift, separate_weights
+from cardiolens.score.claims.sentences import sentence
+from cardiolens.score.statistics.answers import ArmAnswers
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -46,29 +47,29 @@ EASY = [f"p{patient:02d}" for patient in range(30)]
 ARMS = {"m": {"clinical": ["arm"]}}
 
 
-def primary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    (row,) = [row for row in rows if (row["metric"], row["scope"]) == ("primary", "tier:1")]
-    return row
+def share(verdicts: pa.Table) -> float:
+    (row,) = [
+        row
+        for row in score(verdicts, [], Settings(1, 10, 1)).tables[0].to_pylist()
+        if (row["metric"], row["scope"]) == ("primary", "tier:1")
+    ]
+    return float(row["value"]) / 100
 
 
 def test_the_difference_is_of_full_and_part() -> None:
     verdicts = cohort()
-    part = verdicts.slice(0, 30)
-    analysis = full_versus_part(
-        ArmAnswers.of(verdicts), Part("easy", EASY), ARMS, min_n=1, resamples=1000, seed=1
-    )
-    found = primary(analysis.rows)
-    full, some = (primary(score(table, 1, 10, 1).to_pylist()) for table in (verdicts, part))
-    assert (found["full"], found["part"]) == (full["value"], some["value"])
-    assert found["value"] == pytest.approx(full["value"] - some["value"])
+    (found,) = full_minus_part(ArmAnswers.of(verdicts), Part("easy", EASY), ARMS, Settings(1, 1000, 1))
+    full, easy = share(verdicts), share(verdicts.slice(0, 30))
+    assert found["difference"] == pytest.approx(100 * (full - easy))
     # the full cohort is half part, half remainder: half the difference of two independent shares
-    easy, hard = some["value"] / 100, 2 * full["value"] / 100 - some["value"] / 100
+    hard = 2 * full - easy
     error = 0.5 * np.sqrt((easy * (1 - easy) + hard * (1 - hard)) / 30)
     assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * 100 * error, rel=0.15)
     assert "full cohort minus 30 patients; part and remainder resampled separately" in found["method"]
-    (said,) = analysis.findings
-    assert said.side == ("below" if found["high"] < 0 else None)
-    assert said.sentence.startswith("Taking the full cohort instead of its easy part ")
+    assert found["decision"] == ("lower" if found["high"] < 0 else "open")
+    assert sentence({"n_models": None, **found}).startswith(
+        "full cohort − its easy part, score on tier 1 of m: "
+    )
 
 
 def test_part_and_remainder_keep_their_sizes() -> None:
@@ -95,4 +96,4 @@ def test_shift_of_gold_answers() -> None:
 )
 def test_a_part_that_is_none_is_named(part: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        full_versus_part(ArmAnswers.of(cohort()), Part("none", part), ARMS, min_n=1, resamples=10, seed=1)
+        full_minus_part(ArmAnswers.of(cohort()), Part("none", part), ARMS, Settings(1, 10, 1))

@@ -10,6 +10,7 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
+from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.commands.compare import Words, compare
 from cardiolens.config.command_words import read_words
@@ -104,8 +105,8 @@ def test_runs_that_different_rules_judged_are_not_compared(runs: tuple[Run, Run]
     earlier = Run(tmp_path / "earlier")
     shutil.copytree(runs[1].root, earlier.root)
     tree = json.loads(earlier.analyses.read_text()) | {"rules": "1.0"}
-    del tree["digest"]  # earlier versions wrote none
-    earlier.analyses.write_text(json.dumps(tree))
+    content = {name: value for name, value in tree.items() if name != "digest"}
+    earlier.analyses.write_text(json.dumps(content | {"digest": digest_of(content)}))
     with pytest.raises(InputError, match=r"earlier: was judged by rules 1\.0, .* by \d.*judge both by one"):
         compare(runs[0], earlier, margin=2)
 

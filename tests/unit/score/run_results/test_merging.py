@@ -43,8 +43,10 @@ def test_runs_of_two_models_are_compared_as_one(root: Path, capsys: pytest.Captu
     view = merged_run(runs)
     verdicts, both = (tables.read(one.verdicts, schemas.VERDICTS) for one in (view, runs[1]))
     assert verdicts.equals(both)  # the oracle stands in both runs, and once in the view
-    scores = tables.read(view.scores, schemas.SCORES).to_pylist()
-    assert any(row["versus_arm_id"] for row in scores)
+    assert tables.read(view.scores, schemas.SCORES).num_rows
+    assert any(
+        row["factor"] == "model" for row in tables.read(view.comparisons, schemas.COMPARISONS).to_pylist()
+    )
     assert view.analyses.exists()
 
 

@@ -1,7 +1,5 @@
 """How replies were read: shares by model and arm, bounds of scores, claims within bounds, other readings."""
 
-from dataclasses import replace
-
 import pyarrow as pa
 import pytest
 from mumbler import PROSE, Mumbler, asking_spec
@@ -9,12 +7,12 @@ from small_cohort import make_cohort, swept
 
 from cardiolens.config.arms import arms
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
-from cardiolens.score.claims.evidence_analysis import Evidence
-from cardiolens.score.claims.sentences import change
-from cardiolens.score.run_results.peer_scores import NAME as OF_PEERS
+from cardiolens.score.claims.sentences import basis
 from cardiolens.score.run_results.reading_shares import NAME, READINGS
 from cardiolens.score.run_results.scoring import judge_by_others
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.comparisons import decided, reversed_row
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.scores import Settings, score
 
 LETTERS = ("A", "B", "C", "Z")
 
@@ -28,8 +26,7 @@ def runs(tmp_path_factory):
 
 
 def shares(judged):
-    (analysis,) = [one for one in judged.analyses if one.name == NAME]
-    of_model, of_arm = analysis.rows
+    of_model, of_arm = judged.analyses[NAME]
     assert of_model["arm_id"] is None
     assert {name: of_model[name] for name in READINGS} == {name: of_arm[name] for name in READINGS}
     return of_arm
@@ -50,9 +47,8 @@ def test_shares_and_bounds_with_and_without_second_turns(runs):
 def test_readings_of_others_are_scored_beside_the_strict_one(runs):
     ((planned, asking), _) = runs
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    analysis = judge_by_others(planned.run, planned.store, keys, planned.spec, asking.replies)
-    assert analysis.name == OF_PEERS
-    by_tier = {row["scope"]: row for row in analysis.rows}
+    rows = judge_by_others(planned.run, planned.store, keys, planned.spec, asking.replies)
+    by_tier = {row["scope"]: row for row in rows}
     assert set(by_tier) == {"tier:1", "tier:3"}
     row = by_tier["tier:1"]
     assert row["model"] == arms(planned.spec)[0].arm_id
@@ -71,24 +67,19 @@ def test_differences_have_bounds_over_unread_replies_and_a_claim_must_hold_withi
         right.column_names.index("parse_status"), "parse_status", pa.repeat("ok", right.num_rows)
     )
     both = pa.concat_tables([verdicts, right.cast(verdicts.schema)])
-    rows = score(both, 1, 50, 0, {"reading": [("right", arm)]}).to_pylist()
-    of_tier = {row["metric"]: row for row in rows if row["scope"] == "tier:1" and row["versus_arm_id"] == arm}
-    difference, bounds = of_tier["primary"], of_tier["primary.bounds"]
-    assert (
-        bounds["high"]
-        == pytest.approx(difference["value"])
-        == pytest.approx(100 - shares(silent)["low_tier_1"])
-    )
-    assert bounds["low"] == pytest.approx(100 - shares(silent)["high_tier_1"])
-    assert "not read" in bounds["method"]
-    assert "fell out" not in difference["method"]
-    shown = {**difference, "n_patients": 100, "low": 1.0, "high": 99.0}
-    evidence = Evidence(adjusted_p=0.001, bounds=bounds)
-    assert change("x", "y", shown, evidence).side == "above"
-    turned = replace(evidence, bounds={**bounds, "low": -1.0})
-    finding = change("x", "y", shown, turned)
-    assert finding.side is None
-    assert "could not be read, with them between" in finding.sentence
+    arms = [ArmFactors(name, "m", "clinical", "16", prompt) for name, prompt in (("right", "a"), (arm, "b"))]
+    found = score(both, arms, Settings(1, 50, 0)).tables[1].to_pylist()
+    (row,) = [row for row in found if row["arm_id"] and (row["metric"], row["tier"]) == ("primary", 1)]
+    row = row if row["arm_id"] == "right" else reversed_row(row)
+    assert row["difference"] == pytest.approx(100 - shares(silent)["low_tier_1"])
+    assert row["high_bound"] == pytest.approx(row["difference"])
+    assert row["low_bound"] == pytest.approx(100 - shares(silent)["high_tier_1"])
+    assert row["n_dropped"] > 0
+    assert not row["is_incomplete"]
+    shown = {**row, "n_patients": 100, "low": 1.0, "high": 99.0, "p_adjusted": 0.001, "adjustment": "holm"}
+    assert decided(shown)["decision"] == "higher"
+    assert decided(shown | {"low_bound": -1.0})["decision"] == "open"
+    assert f"{row['n_dropped']} items fell out or were not read, with them between " in basis(row)
 
 
 @pytest.mark.parametrize(

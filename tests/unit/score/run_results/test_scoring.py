@@ -14,8 +14,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.score.claims.analyses import analyse, rows_read
-from cardiolens.score.run_results.judged_arms import arm_factors
 from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
@@ -37,18 +35,21 @@ def test_scores_of_a_run_hold_paired_differences_of_its_arms(root: Path) -> None
     arm = {(arm.model.name, arm.budget): arm.arm_id for arm in planned.arms}
     stored = tables.read(planned.run.scores, schemas.SCORES)
     assert repr(stored.to_pylist()) == repr(judged.scores.to_pylist())
-    rows = [row for row in stored.to_pylist() if row["scope"] == "tier:1" and row["versus_arm_id"]]
-    pairs = {(row["arm_id"], row["versus_arm_id"]) for row in rows}
-    assert pairs == {
+    compared = tables.read(planned.run.comparisons, schemas.COMPARISONS)
+    assert repr(compared.to_pylist()) == repr(judged.comparisons.to_pylist())
+    rows = [row for row in compared.to_pylist() if row["tier"] == 1 and row["arm_id"]]
+    pairs = {(row["arm_id"], row["versus_arm_id"]): row for row in rows if row["metric"] == "primary"}
+    assert set(pairs) == {
         (arm["uniform", 4], arm["oracle", 4]),
         (arm["uniform", 8], arm["oracle", 8]),
         (arm["oracle", 8], arm["oracle", 4]),
         (arm["uniform", 8], arm["uniform", 4]),
     }
-    found = {row["metric"]: row for row in rows if row["versus_arm_id"] == arm["oracle", 8]}
-    assert {"primary", "primary.equivalence", "primary.swap_p", "primary.holm_p"} <= set(found)
-    assert found["primary"]["high"] < 0
-    assert found["primary"]["n_patients"] == 20
+    found = pairs[arm["uniform", 8], arm["oracle", 8]]
+    assert found["high"] < 0
+    assert found["p"] <= found["p_adjusted"]
+    assert found["within_p_adjusted"] == 1
+    assert (found["n_patients"], found["simulated"]) == (20, True)
 
 
 def test_an_arm_without_a_judged_item_is_compared_with_nothing(root: Path) -> None:
@@ -58,7 +59,7 @@ def test_an_arm_without_a_judged_item_is_compared_with_nothing(root: Path) -> No
     for part in tables.parts(planned.store.completions(keys["constant"])):
         part.unlink()
     judged = judge_and_write(planned.run, planned.store, keys, spec)
-    assert judged.scores["versus_arm_id"].null_count == judged.scores.num_rows
+    assert judged.comparisons.num_rows == 0
     assert judged.replies.counts["missing"] == judged.replies.unfinished > 0
 
 
@@ -77,35 +78,27 @@ def test_reports_stand_beside_chance(root: Path) -> None:
 
 
 @pytest.mark.full
-def test_analyses_of_a_run_are_written_with_their_sentences(root: Path) -> None:
+def test_tables_and_comparisons_of_a_run_are_written(root: Path) -> None:
     readers = reader("oracle"), reader("uniform", seed=1), reader("constant", answer="A")
     seeds = {"name": "random", "kind": "random", "seeds": [1, 2]}
     selectors = [{"name": "clinical", "kind": "clinical"}, seeds]
     changes = {"name": "analyses", "budget": [16], "selector": selectors, "subtask": SOME}
     planned, judged = swept(sweep_spec(root, *readers, **changes))
-    every, factors = judged.scores, arm_factors(planned.arms)
-    read = rows_read(every, factors)
-    assert read.num_rows < every.num_rows / 3
-    few, all_of_them = (repr(analyse(some.to_pylist(), factors)) for some in (read, every))
-    alike = few == all_of_them
-    assert alike
     tree = json.loads(planned.run.analyses.read_text())
-    found = {entry["name"]: entry for entry in tree["analyses"]}
+    found = tree["tables"]
     assert list(found) == [
-        *("landscape", "collapse", "slice protocols", "spread", "full versus public cohort"),
-        *("item difficulty", "how replies were read", "confusion", "how requests ended"),
+        *("collapse", "spread", "gold shifts", "item difficulty", "how replies were read"),
+        *("confusion", "how requests ended"),
     ]
-    assert found["landscape"]["findings"] == []  # simulated readers are described only
-    headline = [row for row in found["landscape"]["table"] if row["arm_id"] == "headline:oracle"]
-    alone = [row for row in headline if row.get("versus_arm_id") is None]
-    scores = [row["value"] for row in alone if row["metric"] in ("primary", "primary.skill")]
+    headline = [row for row in judged.scores.to_pylist() if row["arm_id"] == "headline:oracle"]
+    scores = [row["value"] for row in headline if row["metric"] in ("primary", "primary.skill")]
     assert scores == pytest.approx([100] * 4)
-    chance = [row["value"] for row in alone if row["metric"] == "primary.constant"]
-    assert len(chance) == 2
-    assert max(chance) < 90
-    claims = [finding["sentence"] for finding in found["slice protocols"]["findings"]]
-    assert any("are equivalent within 2 points on tier 1 (oracle" in line for line in claims)
-    joint = [row for row in found["confusion"]["table"] if row["subtask"] == "D01+D02"]
+    assert max(row["value"] for row in headline if row["metric"] == "primary.constant") < 90
+    rows = judged.comparisons.to_pylist()
+    assert all(row["simulated"] for row in rows)  # they are compared, and no finding on models
+    alike = [row for row in rows if row["factor"] == "selector" and row["model"] == "oracle"]
+    assert {row["difference"] for row in alike if row["metric"] == "primary"} == {0}
+    joint = [row for row in found["confusion"] if row["subtask"] == "D01+D02"]
     arm = next(arm.arm_id for arm in planned.arms if arm.model.name == "oracle")
     assert all(row["gold"] == row["predicted"] for row in joint if row["arm_id"] == arm)
     assert sum(row["n"] for row in joint if row["arm_id"] == arm) == 20

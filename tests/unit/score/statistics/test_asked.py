@@ -8,12 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_answers import ArmAnswers
-from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.report_scores import Reports
-from cardiolens.score.statistics.spilled_mapping import AT_HAND, SpilledMapping
-from cardiolens.score.statistics.verdict_rows import cohort
+from cardiolens.score.statistics.answers import Answers, ArmAnswers
+from cardiolens.score.statistics.items import Items, Reports
+from cardiolens.score.statistics.verdict_rows import AT_HAND, SpilledMapping, cohort
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 

@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 from test_scores import cohort, table, verdict
 
-from cardiolens.score.claims.landscape import landscape
-from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.cells import Cells, claimed_statistics
-from cardiolens.score.statistics.corrected import chance_accuracy
+from cardiolens.score.statistics.arm_statistics import arm_statistics, chance_accuracy
+from cardiolens.score.statistics.counting import Cells, claimed_values
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.hypothesis_tests import coins, split, stack, swap_p
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.paired import wilcoxon
-from cardiolens.score.statistics.scores import score
-from cardiolens.score.statistics.swap_test import coins, split, stack, swap_p
+from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.statistic import Resampling
 
 
 def patients_of(number: int) -> list[str]:
@@ -28,16 +26,14 @@ def patients_of(number: int) -> list[str]:
 def value(rows: list[dict[str, Any]], arm: str, number: int) -> dict[tuple[str, str], float]:
     """Every statistic of an arm by the code that makes intervals."""
     answers = Answers.of(table(rows), patients_of(number)).of_arm(arm)
-    found = arm_statistics(answers, np.ones((1, number)), 1, 1, {})
+    found = arm_statistics(answers, Resampling(np.ones((1, number)), 1, 1))
     return {key: float(statistic.values[0]) for key, statistic in found.items()}
 
 
 def test_swaps_test_the_statistic_of_the_interval() -> None:
     """All 64 swaps of six patients, each written out as lists of verdicts, against sums of cells."""
     rows, number = cohort(6, arms="ab", seed=5), 6
-    keys = [
-        ("primary", scope) for scope in ("tier:1", "tier:3", "sequence:lge", "subtask:L02", "subtask:D01")
-    ]
+    keys = [("primary", "tier:1"), ("primary", "tier:3"), ("criterion", "tier:3"), ("d_prime", "tier:3")]
     keys += [
         (metric, "tier:1") for metric in ("precision", "recall", "mean_cardinality", "criterion", "d_prime")
     ]
@@ -55,7 +51,7 @@ def test_swaps_test_the_statistic_of_the_interval() -> None:
     sizes = [len(cells) for cells in mine.rows]
 
     def statistics(sums: Floats) -> dict[tuple[str, str], Floats]:
-        return claimed_statistics(mine.parts, split(sums, sizes), 1)
+        return claimed_values(mine.parts, split(sums, sizes), 1)
 
     swaps = np.array(every, np.float32).T
     found = swap_p(stack(mine.rows), stack(other_arm.rows), statistics, swaps)
@@ -95,54 +91,48 @@ def overflowing(patients: int = 60) -> list[dict[str, Any]]:
     return rows
 
 
+def arm(name: str, model: str, selector: str = "clinical", **changes: Any) -> ArmFactors:
+    return ArmFactors(name, model, selector, "16", **{"prompt": "standard", **changes})
+
+
+def results(rows: list[dict[str, Any]], *arms: ArmFactors) -> tuple[list[dict[str, Any]], ...]:
+    """The rows of scores and of comparisons."""
+    return tuple(made.to_pylist() for made in score(table(rows), arms, Settings(1, 200, 1, swaps=200)).tables)
+
+
 def test_models_are_ranked_on_items_that_all_were_judged_on() -> None:
-    models = {"m1": {"clinical": ["one"]}, "m2": {"clinical": ["two"]}}
-    found = {
-        (row["arm_id"], row["versus_arm_id"], row["metric"], row["scope"]): row
-        for row in score(table(overflowing()), 1, 200, 1, headlines=models, swaps=200).to_pylist()
-    }
-    alone = {name: found[f"headline:{name}", None, "primary", "tier:1"] for name in ("m1", "m2")}
-    assert alone["m1"]["value"] == alone["m2"]["value"]
-    assert all(row["method"].startswith("incomplete, 80.0 % of items") for row in alone.values())
-    pair = found["headline:m1", "headline:m2", "primary", "tier:1"]
-    assert pair["value"] == 0
+    scores, compared = results(overflowing(), arm("one", "m1"), arm("two", "m2"))
+    primary = {row["arm_id"]: row for row in scores if (row["metric"], row["scope"]) == ("primary", "tier:1")}
+    assert primary["headline:m1"]["value"] == primary["headline:m2"]["value"]
+    assert [primary[f"headline:{name}"]["percent_judged"] for name in ("m1", "m2")] == pytest.approx([80, 80])
+    (pair,) = [row for row in compared if row["level"] == "m1" and row["arm_id"] is None and row["tier"] == 1]
+    assert pair["difference"] == 0
     assert pair["low"] == -pair["high"] < 0, "that no item differs is no proof that none would"
-    bounds = found["headline:m1", "headline:m2", "primary.bounds", "tier:1"]
-    assert bounds["n_items"] == 24
-    assert bounds["low"] < 0 < bounds["high"]
-    whole = {arm: found[arm, None, "primary", "tier:1"]["value"] for arm in ("one", "two")}
-    assert whole["two"] - whole["one"] > 5  # what was claimed before
+    assert (pair["n_dropped"], pair["is_incomplete"]) == (24, True)
+    assert pair["low_bound"] < 0 < pair["high_bound"]
+    assert primary["two"]["value"] - primary["one"]["value"] > 5  # what was claimed before
 
 
 def test_bounds_give_what_fell_out_to_either_side() -> None:
-    rows = overflowing()
-    scores = score(table(rows), 1, 50, 1, {"model | x": [("one", "two")]}, swaps=50).to_pylist()
-    (bounds,) = [row for row in scores if (row["metric"], row["scope"]) == ("primary.bounds", "subtask:L01")]
-    right = {(r["arm_id"], r["patient_id"]): r["correct"] for r in rows if r["subtask"] == "L01"}
+    rows = [row for row in overflowing() if row["subtask"] == "L01"]
+    _, compared = results(rows, arm("one", "m1"), arm("two", "m1", prompt="reasoning"))
+    (pair,) = [row for row in compared if row["arm_id"] == "two" and row["metric"] == "primary"]
+    right = {(r["arm_id"], r["patient_id"]): r["correct"] for r in rows}
     one = sum(bool(right["one", f"p{at:03d}"]) for at in range(60))
     two = sum(bool(right["two", f"p{at:03d}"]) for at in range(12, 60))
-    assert (bounds["low"], bounds["high"]) == pytest.approx(
-        (100 * (one - two - 12) / 60, 100 * (one - two) / 60)
+    assert (pair["low_bound"], pair["high_bound"]) == pytest.approx(
+        (100 * (two - one) / 60, 100 * (two + 12 - one) / 60)
     )
-    (pair,) = [
-        row
-        for row in scores
-        if (row["metric"], row["scope"]) == ("primary", "subtask:L01") and row["versus_arm_id"]
-    ]
-    assert pair["method"].startswith("incomplete, 12 of 60 items fell out; ")
+    assert (pair["n_dropped"], pair["is_incomplete"], pair["n_items"]) == (12, True, 48)
 
 
 def test_headlines_are_made_of_protocols_that_all_models_have() -> None:
-    def arm(name: str, model: str, selector: str, simulated: bool = False) -> ArmFactors:
-        return ArmFactors(name, model, selector, "16", "standard", simulated=simulated)
-
     arms = [arm("a", "m1", "clinical"), arm("b", "m1", "random@1"), arm("c", "m2", "clinical")]
     assert headlines(arms) == {"m1": {"clinical": ["a"]}, "m2": {"clinical": ["c"]}}
     arms.append(arm("d", "reader", "random@1", simulated=True))
     assert headlines(arms)["m1"] == {"clinical": ["a"]}
-    apart = headlines([arm("b", "m1", "random@1"), arm("c", "m2", "clinical")])
-    rows = score(table(cohort(8, arms="bc")), 1, 50, 1, headlines=apart, swaps=50).to_pylist()
-    assert not [row for row in rows if row["versus_arm_id"] and row["arm_id"].startswith("headline:")]
+    apart = arm("b", "m1", "random@1"), arm("c", "m2", "clinical")
+    assert not [row for row in results(cohort(8, arms="bc"), *apart)[1] if row["factor"] == "model"]
 
 
 def readers(kind: str, number: int = 8, patients: int = 150) -> list[dict[str, Any]]:
@@ -163,17 +153,14 @@ def readers(kind: str, number: int = 8, patients: int = 150) -> list[dict[str, A
 
 @pytest.mark.parametrize("kind", ["knows", "wrong"])
 def test_eight_readers_alike_in_every_tier_decline_nowhere(kind: str) -> None:
-    models = {f"m{reader}": {"clinical": [f"r{reader}"]} for reader in range(8)}
-    scores = score(table(readers(kind)), 1, 50, 1, headlines=models, swaps=50).to_pylist()
-    said = [found for found in landscape(scores).findings if "corrected for guessing" in found.sentence]
-    assert [found.verdict for found in said] == ["cannot tell"]
-    value = {(r["arm_id"], r["scope"]): r["value"] for r in scores if r["metric"] == "corrected_accuracy"}
-    changes = [
-        value[f"headline:{model}", "tier:3"] - value[f"headline:{model}", "tier:1"] for model in models
-    ]
+    arms = [arm(f"r{reader}", f"m{reader}") for reader in range(8)]
+    scores, compared = results(readers(kind), *arms)
+    (change,) = [row for row in compared if row["metric"] == "corrected_accuracy"]
+    assert (change["level"], change["versus"], change["decision"]) == ("tier:3", "tier:1", "open")
     # on corrected accuracy alone those that are wrong as often in every tier would decline
-    assert (wilcoxon(np.array(changes)).p < 0.05) == (kind == "wrong")
-    if kind == "knows":
+    if kind == "wrong":
+        assert change["high"] < 0
+    else:
         tier = [row["value"] for row in scores if row["metric"] == "corrected_accuracy"]
         assert np.mean(tier) == pytest.approx(50, abs=6)
 
@@ -191,29 +178,24 @@ def test_equivalence_stands_beside_the_items_whose_requests_differ() -> None:
         if same:
             row["parsed"] = row["gold"]
     kept = [row for row in rows if int(row["patient_id"][1:]) >= 20]
+    arms = arm("a", "m"), arm("b", "m", "random@1")
     whole, apart = (
-        {
-            (row["metric"], row["scope"]): row
-            for row in score(table(some), 1, 100, 1, {"selector | x": [("a", "b")]}, swaps=50).to_pylist()
-            if row["versus_arm_id"]
-        }
+        next(row for row in results(some, *arms)[1] if row["arm_id"] and row["tier"] == 1)
         for some in (rows, kept)
     )
-    differing = whole["primary.equivalence_differing", "tier:1"]
-    assert differing["value"] == pytest.approx(apart["primary", "tier:1"]["value"])
-    assert (differing["n_items"], differing["n_patients"]) == (30, 10)
-    assert whole["primary", "tier:1"]["n_same_request"] == 60
-    assert ("primary.equivalence_differing", "tier:1") not in apart
+    assert whole["n_same_request"] == 60
+    assert whole["differing_low_90"] < apart["difference"] < whole["differing_high_90"]
+    assert whole["differing_high_90"] - whole["differing_low_90"] > whole["high_90"] - whole["low_90"]
+    assert apart["differing_low_90"] is None
 
 
-def test_a_blind_reader_of_one_answer_is_named() -> None:
-    rows = cohort(12, arms="ab")
-    for row in rows:
-        if row["arm_id"] == "b":
-            row |= {"parsed": ["A"]}
-    notes = []
-    for blind in ("b", "a"):
-        other = "a" if blind == "b" else "b"
-        scores = score(table(rows), 1, 50, 1, gains=[(other, blind)], swaps=50).to_pylist()
-        notes += [r["method"] for r in scores if (r["metric"], r["scope"]) == ("text_shortcut", "tier:1")]
-    assert [note.startswith("one answer a subtask") for note in notes] == [True, False]
+def test_a_headline_averages_seeds_before_selections() -> None:
+    arms = [arm("a", "m"), arm("b", "m", "random@1"), arm("c", "m", "random@2")]
+    assert headlines(arms) == {"m": {"clinical": ["a"], "random": ["b", "c"]}}
+    rows = cohort(40, arms="abc")
+    scores = results(rows, *arms)[0]
+    value = {row["arm_id"]: row for row in scores if (row["metric"], row["scope"]) == ("primary", "tier:1")}
+    wanted = (value["a"]["value"] + (value["b"]["value"] + value["c"]["value"]) / 2) / 2
+    assert value["headline:m"]["value"] == pytest.approx(wanted)
+    assert value["headline:m"]["n_items"] == 3 * value["a"]["n_items"]
+    assert value["headline:m"]["method"].startswith("mean over selection protocols clinical random (3 arms)")

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cardiolens.score.claims.analyses import analyse
-from cardiolens.score.claims.analysis import Analysis
-from cardiolens.score.statistics import discrimination as measure
+from cardiolens.score.claims.descriptions import calibration_rows, risk_rows
+from cardiolens.score.statistics import confidence as measure
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.confidence import confidence_scores, of_options
-from cardiolens.score.statistics.confidence_curves import ConfidentAnswers, confidence_curves
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.position_bias import position_scores
+from cardiolens.score.statistics.confidence import (
+    ConfidentAnswers,
+    confidence_curves,
+    confidence_scores,
+    of_options,
+)
+from cardiolens.score.statistics.option_order import position_scores
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -192,28 +194,15 @@ def test_curves_of_several_subtasks_are_drawn_together() -> None:
     found = {entry["metric"]: entry for entry in scores if entry["scope"] == "tier:1"}
     assert found["calibration_error"]["value"] == pytest.approx((10 + 10) / 2)
     assert [found[f"risk.{share}"]["value"] for share in (10, 50, 100)] == pytest.approx([0, 0, 25])
-    curve, risks, said = (
-        analysis_of(name, scores) for name in ("calibration", "risk and coverage", "confidence")
-    )
-    of_tier = [entry for entry in curve.rows if entry["scope"] == "tier:1"]
+    of_tier = [entry for entry in calibration_rows(scores) if entry["scope"] == "tier:1"]
     assert [(entry["from"], entry["to"], entry["n_items"]) for entry in of_tier] == [
         (60, 70, 30),
         (90, 100, 30),
     ]
     assert [entry["accuracy"] for entry in of_tier] == [50, 100]
     assert of_tier[0]["low"] < 50 < of_tier[0]["high"]
-    assert [entry["coverage"] for entry in risks.rows if entry["scope"] == "tier:1"] == list(
-        range(10, 101, 10)
-    )
-    sentences = [entry.sentence for entry in said.findings]
-    assert any(
-        line.startswith("It cannot be told at this cohort size whether m, clinical") for line in sentences
-    )
-
-
-def analysis_of(name: str, scores: list[dict[str, Any]]) -> Analysis:
-    arms = [ArmFactors("arm", "m", "clinical", "16", "standard")]
-    return next(analysis for analysis in analyse(scores, arms) if analysis.name == name)
+    of_tier = [entry for entry in risk_rows(scores) if entry["scope"] == "tier:1"]
+    assert [entry["coverage"] for entry in of_tier] == list(range(10, 101, 10))
 
 
 def test_curves_do_not_depend_on_how_many_resamples_are_held_at_once() -> None:

@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from cardiolens.score.claims.collapse_analysis import collapse
-from cardiolens.score.claims.evidence_analysis import Evidence
-from cardiolens.score.claims.sentences import threshold
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.outcomes import judged_shares, status_counts
-from cardiolens.score.statistics.scores import score
-from cardiolens.show.terminal import ending
+import pytest
+
+from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.verdict_rows import judged_shares, percent_read, status_counts
+from cardiolens.show.page.columns import caveats
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -41,7 +39,7 @@ ROWS = [
 
 
 def test_every_way_to_end_is_counted() -> None:
-    counted = status_counts(from_rows(ROWS, VERDICTS)).to_pylist()
+    counted = status_counts(from_rows(ROWS, VERDICTS))
     found = {(row["status"], row["parse_status"]): row["n"] for row in counted}
     expected = {
         ("judged", "ok"): 97,
@@ -52,28 +50,22 @@ def test_every_way_to_end_is_counted() -> None:
     assert found == expected
 
 
-def test_a_cell_below_99_percent_is_marked_incomplete() -> None:
-    table = from_rows(ROWS, VERDICTS)
-    assert judged_shares(table)["arm", "sequence:lge"] == 0.98
-    rows = {(row["metric"], row["scope"]): row for row in score(table, 1, 10, 1).to_pylist()}
+def rows_of(rows: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
+    scores = score(from_rows(rows, VERDICTS), [], Settings(1, 10, 1)).tables[0]
+    return {(row["metric"], row["scope"]): row for row in scores.to_pylist()}
+
+
+def test_a_score_of_less_than_99_percent_of_its_items_says_so() -> None:
+    assert judged_shares(from_rows(ROWS, VERDICTS))["arm", "sequence:lge"] == 0.98
+    rows = rows_of(ROWS)
     for scope in ("subtask:L01", "sequence:lge", "tier:1"):
-        assert rows["primary", scope]["method"].startswith("incomplete, 98.0 % of items judged; ")
+        assert rows["primary", scope]["percent_judged"] == pytest.approx(98)
+        assert caveats(rows["primary", scope]) == ["incomplete, 98.0 % of items judged"]
     assert rows["primary", "tier:1"]["n_items"] == 98
+    assert percent_read(rows["primary", "tier:1"]) == 98
 
 
-def test_a_cell_of_99_percent_is_not() -> None:
-    rows = score(from_rows([*ROWS[:-1], verdict(100, "judged", "ok")], VERDICTS), 1, 10, 1).to_pylist()
-    assert not any("incomplete" in row["method"] for row in rows if row["scope"] == "tier:1")
-
-
-def test_an_incomplete_cell_is_so_in_words_and_on_the_terminal() -> None:
-    rows = score(from_rows(ROWS, VERDICTS), 1, 10, 1).to_pylist()
-    arm = ArmFactors("arm", "m", "clinical", "16", "standard")
-    (shown,) = [row for row in collapse(rows, [arm]).rows if row["scope"] == "subtask:L01"]
-    assert str(shown["method"]).startswith("incomplete, 98.0 % of items judged; ")
-    (score_row,) = [row for row in rows if (row["metric"], row["scope"]) == ("primary", "tier:1")]
-    said = threshold("it reads", score_row, 50.0, Evidence(0.01)).sentence
-    assert "97 patients" in said or "98 patients" in said
-    assert "(incomplete, 98.0 % of items judged)" in said
-    notes = ending._notes({"it reads": {"tier:1": score_row}}, 100)
-    assert notes == ["Replies that could be read: it reads 98 % on tier 1", "Incomplete: it reads on tier 1"]
+def test_a_score_of_99_percent_is_complete() -> None:
+    rows = rows_of([*ROWS[:-1], verdict(100, "judged", "ok")])
+    assert rows["primary", "tier:1"]["percent_judged"] is None
+    assert caveats(rows["primary", "tier:1"]) == []

@@ -5,10 +5,17 @@ import pytest
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.statistics import items as item_rows
-from cardiolens.score.statistics.field_scores import FIELD_METRICS, field_scopes, field_statistics, set_scores
-from cardiolens.score.statistics.items import items
-from cardiolens.score.statistics.name_codes import Vocabulary
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.arm_statistics import (
+    FIELD_METRICS,
+    arm_statistics,
+    field_scopes,
+    set_scores,
+)
+from cardiolens.score.statistics.counting import part_of
+from cardiolens.score.statistics.items import Vocabulary, items
 from cardiolens.score.statistics.references import guesses
+from cardiolens.score.statistics.statistic import Resampling
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import schemas, tables
 
@@ -64,19 +71,19 @@ def test_a_reply_that_names_nothing_has_zero_and_none_is_a_letter() -> None:
     assert hit.tolist() == [1, 0, 0, 1]
     assert precision.tolist() == recall.tolist() == f1.tolist() == [1, 0, 0, 1]
     assert rows.size == 7
-    statistics = field_statistics(rows, ONE, field_scopes(AUTHORS))
+    answers = Answers(rows, Answers.of(schemas.VERDICTS.empty_table(), []).reports)
+    statistics = arm_statistics(answers, Resampling(ONE, 1, 1, scopes=field_scopes(AUTHORS)))
     assert statistics["set_accuracy", "subtask:AL04"].values == pytest.approx([0.5, 0.5])
-    assert {scope for _, scope in statistics} == {
-        *("subtask:AL04", "view:lge_sax", "type:multi", "protocol:authors-1"),
-    }
-    assert {metric for metric, _ in statistics} == set(FIELD_METRICS)
+    scopes = {"subtask:AL04", "view:lge_sax", "type:multi", "protocol:authors-1"}
+    of_fields = {key for key in statistics if key[0] in FIELD_METRICS}
+    assert of_fields == {(metric, scope) for metric in FIELD_METRICS for scope in scopes}
 
 
 def test_guessing_knows_no_letter_that_the_field_lacks() -> None:
     """Of A to E and Z there are 63 sets; of 26 letters a guess would hardly ever be right."""
     rows = judged("AC09", *[("Z", "Z"), ("AB", "A")] * 2)
-    uniform = guesses(rows, 2026)["uniform"]
-    assert uniform["micro_f1"] > 0.25
+    uniform = guesses(part_of(rows), rows.gold, rows.size, 2026)["uniform"]
+    assert uniform["primary"] > 0.25
     unread = judged("AC09", ("Z", None), ("AB", "A"))
     assert unread.gold.tolist() == [32, 3]
 

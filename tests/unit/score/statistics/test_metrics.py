@@ -1,51 +1,29 @@
-"""The worked values of protocol 8.1, and states that add up."""
+"""The worked values of protocol 8.1, from additive cells, and cells that add up."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.patient_states import Choices, Sets
-
-
-def confusion(pairs: list[tuple[int, int | None]], size: int) -> Floats:
-    """A matrix of (gold, predicted) pairs; None is unparsed."""
-    table = np.zeros((size, size + 1))
-    for gold, predicted in pairs:
-        table[gold, size if predicted is None else predicted] += 1
-    return table
+from cardiolens.score.statistics.counting import Part, answer_cells, kind_values
+from cardiolens.score.statistics.items import Floats, Ints
+from cardiolens.score.statistics.metrics import by_patient, weighted_agreement
 
 
-def square(rows: list[list[int]]) -> Floats:
-    """A matrix without unparsed answers."""
-    return np.pad(np.array(rows, dtype=float), ((0, 0), (0, 1)))
+def masks(answers: list[str]) -> Ints:
+    return np.array([sum(1 << "ABCDE".index(key) for key in answer) for answer in answers], np.int64)
 
 
-def sets(answers: list[tuple[str, str]], size: int = 5) -> Sets:
-    """The state of (gold, predicted) sets, all of one patient."""
-    overlaps, options = np.zeros((1, size + 1, size + 1)), np.zeros((1, size, 3))
-    for gold, predicted in answers:
-        right, wrong = set(gold) & set(predicted), set(gold) ^ set(predicted)
-        overlaps[0, len(right), len(wrong)] += 1
-        for at, key in enumerate("ABCDE"[:size]):
-            options[0, at] += [
-                key in right,
-                key in set(predicted) - set(gold),
-                key in set(gold) - set(predicted),
-            ]
-    return Sets(overlaps, options)
+def part(kind: str, size: int = 5, items: int = 1) -> Part:
+    return Part("X01", "lge", 1, kind, tuple(range(size)), items)  # type: ignore[arg-type]
 
 
-def percent(value: Floats) -> float:
-    return float(100 * value.item())
-
-
-ALL = np.ones(3, dtype=bool)
-CONSTANT = square([[0, 0, 10], [0, 0, 20], [0, 0, 70]])
-MIXED = square([[2, 1, 7], [1, 6, 13], [2, 4, 64]])
+def values(kind: str, answers: list[tuple[str, str]], size: int = 5) -> dict[str, float]:
+    gold, parsed = (masks([pair[at] for pair in answers]) for at in (0, 1))
+    cells = by_patient(
+        answer_cells(part(kind, size), gold, parsed), np.zeros(len(answers), np.int64), units=1
+    )
+    return {name: float(value[0]) for name, value in kind_values(part(kind, size).kind, cells).items()}
 
 
 @pytest.mark.parametrize(
@@ -60,94 +38,84 @@ MIXED = square([[2, 1, 7], [1, 6, 13], [2, 4, 64]])
 def test_multi_select_pools_options(
     answers: list[tuple[str, str]], expected: tuple[float, float, float]
 ) -> None:
-    options = sets(answers).options
-    found = [percent(metric(options)) for metric in (metrics.precision, metrics.recall, metrics.micro_f1)]
-    assert found == pytest.approx(expected, abs=1e-4)
+    found = values("set", answers)
+    assert [100 * found[name] for name in ("precision", "recall", "primary")] == pytest.approx(
+        expected, abs=1e-4
+    )
 
 
-def test_means_over_items_and_options_of_multi_select() -> None:
-    state = sets([("AB", "ABCDE"), ("AB", "BCD"), ("C", "C"), ("D", "")])
-    assert metrics.sample_f1(state.overlaps).item() == pytest.approx((4 / 7 + 2 / 5 + 1 + 0) / 4)
-    assert metrics.jaccard(state.overlaps).item() == pytest.approx((2 / 5 + 1 / 4 + 1 + 0) / 4)
-    assert metrics.exact_match(state.overlaps).item() == pytest.approx(1 / 4)
-    # A 1/0/1, B 2/0/0, C 1/2/0, D 0/2/1, E 0/1/0 (tp, fp, fn)
-    assert metrics.option_macro_f1(state.options).item() == pytest.approx((2 / 3 + 1 + 1 / 2 + 0 + 0) / 5)
+def test_options_picked_are_a_mean_over_answers_that_were_read() -> None:
+    assert values("set", [("AB", "A"), ("AB", "ABC"), ("A", "")])["mean_cardinality"] == 2
 
 
-def test_an_option_never_true_and_never_chosen_stays_out_of_the_mean() -> None:
-    assert metrics.option_macro_f1(sets([("A", "A")]).options).item() == 1
+def test_a_conservative_reader_loses_recall_and_keeps_precision() -> None:
+    dice = np.random.default_rng(1)
+    gold = dice.random((120, 5)) < 0.5
+    gold[:, 0] = True
+    recalls = []
+    for dropped in (0.0, 0.3, 0.6):
+        found = gold & (dice.random(gold.shape) >= dropped)
+        pairs = [
+            tuple("".join(np.array(list("ABCDE"))[row]) for row in both)
+            for both in zip(gold, found, strict=True)
+        ]
+        scores = values("set", pairs)  # type: ignore[arg-type]
+        assert scores["precision"] == 1
+        recalls.append(scores["recall"])
+    assert recalls[0] == 1
+    assert recalls == sorted(recalls, reverse=True)
 
 
-def test_ordinal_check_values() -> None:
-    table = confusion(list(zip([0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 1, 2, 2, 2, 3, 1], strict=True)), 4)
-    assert metrics.accuracy(table) == pytest.approx(0.625)
-    assert metrics.within_one(table) == pytest.approx(0.875)
-    assert metrics.mean_rank_error(table) == pytest.approx(0.5)
-    assert metrics.weighted_kappa(table) == pytest.approx(0.625)
-
-
-def test_an_unparsed_rank_is_wrong_and_far_but_outside_kappa() -> None:
-    pairs: list[tuple[int, int | None]] = [(0, 0), (1, 1), (3, 2), (2, None)]
-    table, without = confusion(pairs, 4), confusion(pairs[:-1], 4)
-    assert metrics.accuracy(table) == pytest.approx(0.5)
-    assert metrics.within_one(table) == pytest.approx(0.75)
-    assert metrics.mean_rank_error(table) == pytest.approx((0 + 0 + 1 + 3) / 4)
-    assert metrics.weighted_kappa(table) == pytest.approx(metrics.weighted_kappa(without))
+def pairs_of(table: list[list[int]]) -> list[tuple[str, str]]:
+    return [
+        ("ABCDE"[gold], "ABCDE"[called])
+        for gold, row in enumerate(table)
+        for called, number in enumerate(row)
+        for _ in range(number)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("table", "accuracy", "balanced", "macro", "kappa"),
-    [(CONSTANT, 0.7, 0.33333, 0.27451, 0.0), (MIXED, 0.72, 0.47143, 0.49503, 0.27273)],
+    ("table", "accuracy", "macro"),
+    [
+        ([[0, 0, 10], [0, 0, 20], [0, 0, 70]], 0.7, 0.27451),
+        ([[2, 1, 7], [1, 6, 13], [2, 4, 64]], 0.72, 0.49503),
+    ],
 )
-def test_confusion_vectors(
-    table: Floats, accuracy: float, balanced: float, macro: float, kappa: float
-) -> None:
-    assert metrics.accuracy(table) == pytest.approx(accuracy, abs=1e-4)
-    assert metrics.balanced_accuracy(table, ALL) == pytest.approx(balanced, abs=1e-4)
-    assert metrics.macro_f1(table, ALL) == pytest.approx(macro, abs=1e-4)
-    assert metrics.kappa(table) == pytest.approx(kappa, abs=1e-4)
-
-
-def test_kappa_of_two_raters() -> None:
-    assert metrics.kappa(square([[40, 5], [5, 50]])) == pytest.approx(0.79798, abs=1e-4)
-
-
-def test_nothing_to_measure_is_undefined() -> None:
-    nothing = np.zeros((3, 4))
-    for value in metrics.of_ranks(Choices(nothing[None]), ALL).values():
-        assert np.isnan(value).all()
-    for value in metrics.of_sets(sets([])).values():
-        assert np.isnan(value).all()
-    assert np.isnan(
-        metrics.kappa(square([[5, 0], [0, 0]]))
-    )  # one class alone leaves no chance to correct for
+def test_confusion_vectors(table: list[list[int]], accuracy: float, macro: float) -> None:
+    found = values("diagnosis", pairs_of(table), 3)
+    assert (found["primary"], found["macro_f1"]) == pytest.approx((accuracy, macro), abs=1e-4)
+    assert values("choice", pairs_of(table), 3)["primary"] == pytest.approx(accuracy)
 
 
 def test_an_unparsed_answer_counts_against_its_class() -> None:
-    table = confusion([(0, 0), (0, None), (1, 1)], 2)
-    assert metrics.class_f1(table) == pytest.approx([2 / 3, 1])
-    assert metrics.balanced_accuracy(table, np.ones(2, dtype=bool)) == pytest.approx(0.75)
+    found = values("diagnosis", [("A", "A"), ("A", ""), ("B", "B")], 2)
+    assert found["macro_f1"] == pytest.approx((2 / 3 + 1) / 2)
+    assert found["primary"] == pytest.approx(2 / 3)
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_kappa_of_two_raters() -> None:
+    different = 1.0 - np.eye(2)
+    assert weighted_agreement(np.array([[40.0, 5], [5, 50]]), different) == pytest.approx(0.79798, abs=1e-4)
+    assert np.isnan(weighted_agreement(np.array([[5.0, 0], [0, 0]]), different))
+
+
+@pytest.mark.parametrize("kind", ["set", "choice", "diagnosis"])
+def test_nothing_to_measure_is_undefined(kind: str) -> None:
+    assert np.isnan(list(values(kind, []).values())).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["set", "choice", "diagnosis"]))
 @settings(max_examples=40)
-def test_states_add_up_however_they_are_split(seed: int, parts: int) -> None:
+def test_cells_add_up_over_patients_by_their_weight(seed: int, kind: str) -> None:
     dice = np.random.default_rng(seed)
-    tables = dice.integers(0, 50, size=(30, 4, 5)).astype(float)
-    whole = Choices(tables.sum(axis=0)[None])
-    pieces = np.array_split(dice.permutation(tables), parts)
-    split = Choices(np.zeros((1, 4, 5)))
-    for piece in pieces:
-        split += Choices(piece.sum(axis=0)[None])
-    once, again = (metrics.of_ranks(state, np.ones(4, dtype=bool)) for state in (whole, split))
-    assert {name: value.item() for name, value in once.items()} == {
-        name: value.item() for name, value in again.items()
-    }
-
-
-def test_resampling_sums_patients_by_weight() -> None:
-    state = Choices(np.arange(2 * 2 * 3, dtype=float).reshape(2, 2, 3))
-    weights: NDArray[np.float64] = np.array([[1.0, 1.0], [2.0, 0.0]])
-    drawn = state.resampled(weights)
-    assert (drawn.confusion[0] == state.confusion.sum(axis=0)).all()
-    assert (drawn.confusion[1] == 2 * state.confusion[0]).all()
+    gold = 1 << dice.integers(0, 4, 60)
+    parsed = dice.integers(0, 2**4, 60) if kind == "set" else 1 << dice.integers(0, 4, 60)
+    patient, weights = np.arange(60) % 6, dice.integers(0, 4, 6)
+    of_kind = part(kind, 4)
+    cells = by_patient(answer_cells(of_kind, gold, parsed), patient, 6)
+    drawn = np.repeat(np.arange(60), weights[patient])
+    whole: Floats = by_patient(
+        answer_cells(of_kind, gold[drawn], parsed[drawn]), np.zeros(len(drawn), int), 1
+    )
+    assert (cells @ weights == whole[:, 0]).all()

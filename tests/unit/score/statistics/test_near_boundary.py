@@ -9,17 +9,17 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.coverage import risk
-from cardiolens.score.claims import sentences
 from cardiolens.score.statistics.bootstrap import (
     Interval,
+    Sample,
+    difference_ends,
     effective_items,
     effective_patients,
     resampling_weights,
+    share_ends,
 )
 from cardiolens.score.statistics.hypothesis_tests import equivalence_p, interval_p, margin_side
-from cardiolens.score.statistics.near_boundary import Sample, difference_ends, share_ends
-from cardiolens.score.statistics.rows import as_row
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
 
 
 def share_row(right: np.ndarray, level: float = 0.95) -> dict[str, object]:
@@ -127,8 +127,6 @@ def test_a_statistic_that_is_no_share_and_never_varies_has_no_interval() -> None
     row = as_row(("kappa", "subtask:L01"), Statistic(np.ones(300), Basis(40, 40, 0, 0)), "bootstrap")
     assert np.isnan([row["low"], row["high"]]).all()
     assert row["method"] == "no interval: no resample differs from another"
-    finding = sentences.threshold("it is high", row, 50, sentences.Evidence())
-    assert finding.verdict == "cannot tell"
 
 
 def test_a_difference_of_reports_counts_entities_not_reports() -> None:

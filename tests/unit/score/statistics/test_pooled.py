@@ -7,29 +7,27 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
-from bench.claims import arms_of, verdicts
-from cardiolens.score.statistics.between_models import between_models
-from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.score.statistics.multiple_testing import HOLM_P
+from bench.claims import arms_of, compared, verdicts
+from cardiolens.score.claims.sentences import sentence
+from cardiolens.score.statistics.comparisons import Row
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.pooled import between_models
 from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion, pooled_questions
-from cardiolens.score.statistics.scores import score
-from cardiolens.storage.schemas import VERDICTS
-from cardiolens.storage.tables import from_rows
-
-Rows = dict[tuple[str, str, str, str], dict[str, object]]
 
 
 def named(questions: list[PooledQuestion]) -> dict[tuple[str, str, str], PooledQuestion]:
-    return {(one.factor, one.ours, one.theirs): one for one in questions}
+    return {one.name: one for one in questions}
 
 
-def rows_of(arms: list[ArmFactors], rows: list[dict[str, object]]) -> Rows:
-    table = score(
-        from_rows(rows, VERDICTS), 5, 200, 1, families(arms), pooled=pooled_questions(arms), swaps=200
+def pooled(rows: list[Row], factor: str, tier: int = 1, model: str | None = None) -> Row:
+    """The difference of scores over all models, or in one; the first where a factor has several."""
+    return next(
+        row
+        for row in rows
+        if (row["factor"], row["tier"], row["model"], row["metric"]) == (factor, tier, model, "primary")
+        and row["n_settings"] is not None
+        and row["level"] != DOUBLING
     )
-    return {
-        (row["arm_id"], row["versus_arm_id"], row["metric"], row["scope"]): row for row in table.to_pylist()
-    }
 
 
 def test_every_factor_that_a_run_varies_is_one_question() -> None:
@@ -96,50 +94,78 @@ def test_images_are_compared_with_each_control_in_the_same_setting() -> None:
 @pytest.mark.full
 def test_a_pooled_difference_is_the_mean_of_its_models_and_settings() -> None:
     arms = arms_of(("clinical", "random@1", "random@2"), ("4", "8", "16"), ("standard",), ("a", "b"))
-    rows = rows_of(arms, verdicts(arms, 20, np.random.default_rng(1)))
-    value = {
-        (arm, scope): float(str(row["value"]))
-        for (arm, versus, metric, scope), row in rows.items()
-        if versus is None and metric == "primary"
-    }
-    for tier in ("tier:1", "tier:3"):
+    scores, rows = compared(arms, verdicts(arms, 20, np.random.default_rng(1)), 200, 200)
+    value = {(row["arm_id"], row["scope"]): row["value"] for row in scores if row["metric"] == "primary"}
+    for tier in (1, 3):
         of_models = []
         for model in "ab":
             gains = [
-                np.mean([value[f"{model}-random@{seed}-{budget}-standard", tier] for seed in (1, 2)])
-                - value[f"{model}-clinical-{budget}-standard", tier]
+                np.mean(
+                    [value[f"{model}-random@{seed}-{budget}-standard", f"tier:{tier}"] for seed in (1, 2)]
+                )
+                - value[f"{model}-clinical-{budget}-standard", f"tier:{tier}"]
                 for budget in (4, 8, 16)
             ]
             of_models.append(float(np.mean(gains)))
-            sides = f"pooled:selector=random:{model}", f"pooled:selector=clinical:{model}"
-            assert rows[*sides, "primary", tier]["value"] == pytest.approx(of_models[-1])
-        pooled = rows["pooled:selector=random", "pooled:selector=clinical", "primary", tier]
-        assert pooled["value"] == pytest.approx(np.mean(of_models))
-        assert "mean over 2 models in 3 settings" in str(pooled["method"])
+            assert pooled(rows, "selector", tier, model)["difference"] == pytest.approx(of_models[-1])
+        row = pooled(rows, "selector", tier)
+        assert row["difference"] == pytest.approx(np.mean(of_models))
+        assert (row["n_models"], row["n_settings"]) == (2, 3)
         slopes = [
             np.polyfit(
-                [2, 3, 4], [value[f"{model}-{selector}-{budget}-standard", tier] for budget in (4, 8, 16)], 1
+                [2, 3, 4],
+                [value[f"{model}-{selector}-{budget}-standard", f"tier:{tier}"] for budget in (4, 8, 16)],
+                1,
             )[0]
             for model in "ab"
             for selector in ("clinical", "clinical", "random@1", "random@2")
         ]
-        slope = rows[f"pooled:budget={DOUBLING}", "pooled:budget=4", "primary", tier]
-        assert slope["value"] == pytest.approx(np.mean(slopes))
+        (slope,) = [row for row in rows if row["level"] == DOUBLING and row["tier"] == tier]
+        assert slope["difference"] == pytest.approx(np.mean(slopes))
+        assert (slope["p_adjusted"], slope["decision"]) == (None, "open")
 
 
-def test_questions_are_one_family_and_open_those_of_their_models() -> None:
-    arms = arms_of(("clinical", "random@1"), ("8",), ("standard", "reasoning"), ("a", "b", "c"))
-    rows = rows_of(arms, verdicts(arms, 60, np.random.default_rng(2), better=0.8))
-    prompt = "pooled:prompt=reasoning", "pooled:prompt=standard"
-    adjusted = rows[*prompt, f"primary.{HOLM_P}", "tier:1"]
-    assert float(str(adjusted["value"])) <= 0.05
-    assert "Holm over 10 comparisons pooled over models" in str(adjusted["method"])
-    of_model = rows[f"{prompt[0]}:a", f"{prompt[1]}:a", f"primary.{HOLM_P}", "tier:1"]
-    assert "Holm over 3 models, times" in str(of_model["method"])
-    selection = "pooled:selector=random", "pooled:selector=clinical"
-    assert float(str(rows[*selection, f"primary.{HOLM_P}", "tier:1"]["value"])) > 0.05
-    assert (f"{selection[0]}:a", f"{selection[1]}:a", f"primary.{HOLM_P}", "tier:1") not in rows
-    assert rows[*prompt, "primary.models_above", "tier:1"]["value"] == 3
+@pytest.fixture(scope="module")
+def better_prompt() -> list[Row]:
+    arms = arms_of(("clinical", "random@1"), ("8", "16"), ("standard", "reasoning"), ("a", "b", "c"))
+    return compared(arms, verdicts(arms, 60, np.random.default_rng([11, 1]), better=0.4), 200, 200)[1]
+
+
+def test_questions_are_one_family_and_open_those_of_their_models(better_prompt: list[Row]) -> None:
+    prompt, selection = (pooled(better_prompt, factor) for factor in ("prompt", "selector"))
+    assert (prompt["decision"], selection["decision"]) == ("higher", "open")
+    assert prompt["p_adjusted"] <= 0.05 < selection["p_adjusted"]
+    assert prompt["family_size"] == selection["family_size"] == 14
+    of_model = pooled(better_prompt, "prompt", model="b")
+    assert (of_model["family_size"], of_model["decision"]) == (3, "higher")
+    assert pooled(better_prompt, "selector", model="b")["p_adjusted"] is None
+    assert prompt["n_models_above"] == 3
+    assert prompt["next_low"] < prompt["difference"] < prompt["next_high"]
+    assert 0 <= prompt["spread_low"] <= prompt["spread"] <= prompt["spread_high"]
+
+
+def test_an_effect_of_all_models_is_one_sentence_that_says_the_result_first(better_prompt: list[Row]) -> None:
+    words = sentence(pooled(better_prompt, "prompt"))
+    assert words.startswith("reasoning prompt − standard, score on tier 1 over all models: higher by ")
+    assert words.index("95 % CI") < words.index("claimed") < words.index(" after Holm over 14")
+    assert "of b: higher by " in sentence(pooled(better_prompt, "prompt", model="b"))
+
+
+def test_what_does_nothing_is_no_claim_and_pairs_of_arms_are_explored(better_prompt: list[Row]) -> None:
+    assert "not claimed" in sentence(pooled(better_prompt, "budget"))
+    pairs = [row for row in better_prompt if row["arm_id"] is not None and row["factor"] != "model"]
+    assert {row["adjustment"] for row in pairs} == {"fdr"}
+    assert {row["decision"] for row in pairs} == {"explored", "open"}
+    explored = next(row for row in pairs if row["decision"] == "explored")
+    assert "explored, not claimed (false discovery rate " in sentence(explored)
+
+
+def test_the_claim_for_one_model_names_it() -> None:
+    arms = arms_of(("clinical",), ("16",), ("standard", "reasoning"))
+    rows = verdicts(arms, 120, np.random.default_rng([11, 2]), better=0.385)
+    row = pooled(compared(arms, rows, 200, 200)[1], "prompt", model="model")
+    assert row["decision"] == "higher"
+    assert "score on tier 1 of model: higher by " in sentence(row)
 
 
 @pytest.mark.parametrize("deviation", [0.0, 0.03, 0.1])
@@ -153,9 +179,9 @@ def test_the_spread_between_models_leaves_out_what_their_patients_share(deviatio
         effects = np.concatenate([(true[:8] + shared + own)[:, None], resampled], axis=1)
         spread = between_models(effects, 1000 / 999)
         assert spread is not None
-        found.append(spread.deviation.value**2)
-        held.append(spread.deviation.low <= deviation + 1e-12 <= spread.deviation.high + 1e-9)
-        next_held.append(spread.next_model.low <= true[8] <= spread.next_model.high)
+        found.append(spread[0].value ** 2)
+        held.append(spread[0].low <= deviation + 1e-12 <= spread[0].high + 1e-9)
+        next_held.append(spread[1].low <= true[8] <= spread[1].high)
     assert np.mean(held) >= 0.92
     assert np.mean(next_held) >= 0.92
     if deviation:
@@ -174,8 +200,8 @@ def test_settings_whose_requests_are_all_the_same_do_not_dilute_those_that_diffe
         if "random@1-64" in str(row["arm_id"]):
             whole = of_arm[str(row["arm_id"]).replace("random@1", "clinical"), row["qa_id"]]
             row |= {name: whole[name] for name in ("request_key", "parsed", "parse_status")}
-    found = rows_of(arms, rows)
-    sides = "pooled:selector=random", "pooled:selector=clinical"
-    differing = float(str(found[*sides, "primary.equivalence_differing", "tier:1"]["value"]))
-    assert differing == pytest.approx(2 * float(str(found[*sides, "primary", "tier:1"]["value"])))
-    assert differing
+    row = pooled(compared(arms, rows, 200, 200)[1], "selector")
+    middle = (row["differing_low_90"] + row["differing_high_90"]) / 2
+    assert row["n_same_request"] * 2 == row["n_items"]
+    assert row["differing_low_90"] < 2 * row["difference"] < row["differing_high_90"]
+    assert abs(middle - 2 * row["difference"]) < 0.2 * (row["differing_high_90"] - row["differing_low_90"])

@@ -2,15 +2,15 @@
 
 import random
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
-from bench.claims import arms_of, findings
-from cardiolens.score.claims.sentences import Finding
+from bench.claims import arms_of, compared
+from cardiolens.score.claims.sentences import sentence
+from cardiolens.score.statistics.comparisons import Row, comes_of_reading, decided
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.read_in_both import ReadInBoth
 
@@ -50,42 +50,48 @@ def verdict(arm: str, patient: str, gold: str, answer: str) -> dict[str, Any]:
     }
 
 
-def said(cut: float, bolder: float = 0.0) -> list[Finding]:
-    return findings(*replies(cut, bolder), resamples=300, swaps=300)[0]
-
-
-def of_calls(found: list[Finding]) -> list[Finding]:
-    return [one for one in found if "the criterion for calling" in one.sentence]
+def pooled(metric: str, cut: float, bolder: float = 0.0) -> Row:
+    """The comparison over all models on tier 1."""
+    found = compared(*replies(cut, bolder), 300, 300)[1]
+    (row,) = [
+        row
+        for row in found
+        if (row["metric"], row["n_models"], row["tier"]) == (metric, 3, 1) and row["factor"] == "prompt"
+    ]
+    return row
 
 
 def test_replies_that_differ_by_cuts_alone_are_no_sign_of_caution() -> None:
-    found = of_calls(said(cut=0.5))
-    assert found
-    assert {one.verdict for one in found} == {"cannot tell"}
-    (pooled,) = [one for one in found if "over 3 models" in one.sentence]
-    assert "cannot be said to change the criterion for calling" in pooled.sentence
-    assert " against 0 replies were cut, refused or not parsed, and on " in pooled.sentence
-    assert "items read in both it is 0.00" in pooled.sentence
+    row = pooled("criterion", cut=0.5)
+    assert row["p"] < 0.01
+    assert decided(row | {"p_adjusted": 0.01, "read_difference": None})["decision"] != "open"
+    assert decided(row | {"p_adjusted": 0.01})["decision"] == "open"
+    assert row["read_difference"] == pytest.approx(0)
+    assert row["n_unread"] > 0 == row["n_unread_versus"]
+    assert row["decision"] == "open"
+    words = sentence(row)
+    assert " against 0 replies were cut, refused or not parsed, and on " in words
+    assert "items read on both sides it is 0.00" in words
 
 
 def test_a_lower_score_is_a_lower_score_and_says_what_of_it_was_cut() -> None:
-    (pooled,) = [one for one in said(cut=0.5) if "lowers the score on tier 1 over 3 models" in one.sentence]
-    assert pooled.side == "below"
-    assert "were cut, refused or not parsed" in pooled.sentence
+    row = pooled("primary", cut=0.5)
+    assert row["decision"] == "lower"
+    assert "were cut, refused or not parsed" in sentence(row)
 
 
 def test_bolder_answers_are_claimed_where_all_are_read() -> None:
-    (pooled,) = [one for one in of_calls(said(0.0, 0.4)) if "over 3 models" in one.sentence]
-    assert "lowers the criterion" in pooled.sentence
-    assert pooled.side == "below"
-    assert "not parsed" not in pooled.sentence
+    row = pooled("criterion", cut=0.0, bolder=0.4)
+    assert (row["decision"], row["read_difference"]) == ("lower", None)
+    assert "not parsed" not in sentence(row)
 
 
 def test_the_other_side_has_the_other_counts() -> None:
     read = ReadInBoth(-0.1, 9, 1, 2)
     assert read.reversed == ReadInBoth(0.1, 9, 2, 1)
-    row = read.row(("primary", "tier:1"))
-    assert ReadInBoth.of_row(row) == ReadInBoth(-10.0, 9, 1, 2)
+    assert read.columns("primary") == {
+        **{"read_difference": -10, "n_read": 9, "n_unread": 1, "n_unread_versus": 2}
+    }
 
 
 @pytest.mark.parametrize(
@@ -93,4 +99,4 @@ def test_the_other_side_has_the_other_counts() -> None:
     [(-16.3, 0.0, True), (-10.0, -9.0, False), (-10.0, -7.9, True), (2.0, -2.0, True), (0.0, 0.0, False)],
 )
 def test_a_fifth_is_much(difference: float, read: float, explains: bool) -> None:
-    assert replace(ReadInBoth(0, 9, 1, 2), value=read).explains(difference) is explains
+    assert comes_of_reading({"difference": difference, "read_difference": read}) is explains

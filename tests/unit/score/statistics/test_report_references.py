@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from cardiolens.protocol.tasks.catalogue import Option, Subtask
-from cardiolens.score.statistics.report_references import (
-    best_constant_report,
-    option_flags,
-    report_guess_scores,
-)
+from cardiolens.score.statistics.references import best_constant_report, option_flags, report_guess_scores
 
 
 def field(name: str, answer_type: str, texts: str, **changes: object) -> Subtask:

@@ -1,10 +1,13 @@
 """Report scores of protocol 3.3."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from cardiolens.score.statistics.report_metrics import bleu_4, of_entities, rouge_l
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.metrics import bleu_4, of_entities
+from cardiolens.score.statistics.scores import Settings, score
 from cardiolens.score.verdicts.overlap import overlap_counts
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
@@ -31,16 +34,23 @@ def test_no_entities_at_all_is_undefined_and_one_empty_side_is_zero() -> None:
     assert not any(silent[f"entity_{metric}"] for metric in ("precision", "recall", "f1"))
 
 
+ARM = ("arm", "m", "clinical", "16", "standard")
+
+
+def scored(rows: list[dict[str, object]], *arms: ArmFactors) -> list[dict[str, Any]]:
+    return score(from_rows(rows, VERDICTS), arms, Settings(5, 20, 1)).tables[0].to_pylist()
+
+
 def overlap(reference: str, hypothesis: str) -> dict[str, np.ndarray]:
     return {name: np.array([value]) for name, value in overlap_counts(reference, hypothesis).items()}
 
 
 def test_the_worked_example_of_rouge() -> None:
     reference = "there is subepicardial late enhancement in the basal and mid lateral wall"
-    counts = overlap(reference, "mid wall late enhancement in the mid lateral wall")
-    assert rouge_l(counts["lcs"], counts["words"], counts["reference_words"]) == pytest.approx(
-        0.6667, abs=1e-4
-    )
+    counts = overlap_counts(reference, "mid wall late enhancement in the mid lateral wall")
+    scores = scored([verdict("p1", "R-LGE", "text", counts)])
+    (rouge,) = [row for row in scores if (row["metric"], row["scope"]) == ("rouge_l", "tier:2")]
+    assert rouge["value"] == pytest.approx(66.67, abs=1e-2)
 
 
 def test_bleu() -> None:
@@ -78,7 +88,7 @@ def test_tier_two_is_the_macro_over_sequences_of_micro_f1() -> None:
         verdict("p1", "R-T2", "fields", {"tp": 0, "fp": 1, "fn": 1, "fields": 4, "fields_equal": 3}),
         verdict("p1", "R-LGE", "text", overlap_counts("a b c d", "a b")),
     ]
-    scores = score(from_rows(rows, VERDICTS), 5, 20, 1).to_pylist()
+    scores = scored(rows)
     found = {(row["metric"], row["scope"]): row for row in scores}
     assert found["entity_f1", "subtask:R-LGE"]["value"] == pytest.approx(100 * 8 / 11)
     assert found["primary", "tier:2"]["value"] == pytest.approx(50 * 8 / 11)
@@ -97,6 +107,6 @@ def test_a_report_has_changed_where_its_fields_name_something_else() -> None:
             rows.append(verdict(patient, "R-LGE", "fields", {"tp": 1}) | {"arm_id": arm} | named)
             # a text that differs is no other answer
             rows.append(verdict(patient, "R-LGE", "text", {"tp": 1}) | {"arm_id": arm, "parsed": [arm]})
-    scores = score(from_rows(rows, VERDICTS), 5, 20, 1, repeats={("arm", "again")}).to_pylist()
+    scores = scored(rows, ArmFactors(*ARM), ArmFactors("again", *ARM[1:], control="repeat"))
     (found,) = [row for row in scores if row["metric"] == "answers_changed"]
     assert (found["scope"], found["value"], found["n_items"]) == ("tier:2", 25, 4)

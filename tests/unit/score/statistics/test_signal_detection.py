@@ -10,16 +10,12 @@ from test_scores import table, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.few_events import rejections
-from cardiolens.score.statistics.aggregates import arm_statistics
 from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.arm_statistics import arm_statistics
 from cardiolens.score.statistics.bootstrap import resampling_weights
 from cardiolens.score.statistics.items import Items
-from cardiolens.score.statistics.signal_detection import (
-    call_counts,
-    of_calls,
-    of_shifts,
-    shift_counts,
-)
+from cardiolens.score.statistics.metrics import call_counts, of_calls, of_shifts, shift_counts
+from cardiolens.score.statistics.statistic import Resampling
 
 
 def gate(gold: str, parsed: str) -> Items:
@@ -91,7 +87,7 @@ def test_prompts_that_do_nothing_hardly_ever_change_the_criterion() -> None:
 def test_a_tier_knows_how_few_answers_its_criterion_rests_on() -> None:
     items = gate("AB" * 20, "AB" * 19 + "AA")
     rows = Answers(items, Answers.of(table([]), []).reports)
-    statistics = arm_statistics(rows, resampling_weights(40, 20, 1), 1, 1, {})
+    statistics = arm_statistics(rows, Resampling(resampling_weights(40, 20, 1), 1, 1))
     for scope in ("tier:1", "subtask:L01"):
         assert statistics["criterion", scope].basis.n_effective < 4
         assert statistics["primary", scope].basis.n_effective > 30

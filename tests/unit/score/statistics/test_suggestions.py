@@ -12,7 +12,7 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.sections.controls import controls
+from cardiolens.show.page.sections.explored_section import explored
 from cardiolens.storage import schemas, tables
 
 N = 60
@@ -95,7 +95,7 @@ def test_no_option_is_suggested_where_none_fits() -> None:
 def test_the_page_shows_the_measures_with_intervals(run: tuple[Plan, RunResults]) -> None:
     planned, judged = run
     write_record(planned, judged)
-    section = controls(read_facts(planned.run, [planned.run]))
+    section = explored(read_facts(planned.run, [planned.run]))
     (table,) = [table for table in section.tables if table.name == "control_measures"]
     rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
     swayed = {row["metric"]: row for row in rows if row["model"] == "swayed*"}

@@ -1,75 +1,36 @@
 """Tests and small inference against the worked values of protocol 8.5 and published ones."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from cardiolens.score.statistics import hypothesis_tests as inference
-from cardiolens.score.statistics import metrics, paired
 from cardiolens.score.statistics.bootstrap import Interval
 
 
-def test_mcnemar_check_values() -> None:
-    exact = paired.mcnemar(12, 4)
-    assert exact.method == "exact binomial"
-    assert exact.p == pytest.approx(0.0768, abs=1e-4)
-    approximate = paired.mcnemar_chi2(12, 4)
-    assert (approximate.statistic, approximate.p) == pytest.approx((3.0625, 0.0801), abs=1e-4)
+def test_holm_and_false_discovery_by_hand() -> None:
+    assert inference.adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert inference.adjusted([0.01, 0.04, 0.03, 0.005], "fdr_bh") == pytest.approx([0.02, 0.04, 0.04, 0.02])
+    assert inference.adjusted([0.5, 0.9]) == pytest.approx([1, 1])
+    assert len(inference.adjusted([])) == 0
 
 
-def test_mcnemar_changes_form_at_25_discordant_items() -> None:
-    assert paired.mcnemar(20, 4).method == "exact binomial"
-    assert paired.mcnemar(20, 5).method.startswith("chi-squared")
-    assert paired.mcnemar(0, 0).p == 1
+def test_undefined_tests_are_in_no_family() -> None:
+    adjusted = inference.adjusted([0.02, np.nan, 0.01])
+    assert adjusted == pytest.approx([0.02, np.nan, 0.02], nan_ok=True)
 
 
-def test_mcnemar_of_two_readers() -> None:
-    first, second = np.array([True, True, False, True]), np.array([False, True, True, False])
-    assert paired.mcnemar_of(first, second) == paired.mcnemar(2, 1)
-
-
-def test_wilcoxon_check_value() -> None:
-    differences = np.array([5.1, -1.2, 3.3, 0.4, 2.2, -0.3, 1.9, 4.0, 0, 2.5])
-    found = paired.wilcoxon(differences)
-    assert (found.statistic, found.method) == (4, "exact")
-    assert found.p == pytest.approx(0.0273, abs=1e-4)
-
-
-def test_wilcoxon_with_ties_is_normal() -> None:
-    """Depression scores of Hollander and Wolfe (R's help page of wilcox.test), twice over."""
-    first = np.array([1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30])
-    second = np.array([0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29])
-    single = paired.wilcoxon(first - second)
-    assert (single.statistic, single.p) == pytest.approx(
-        (5, 0.03906), abs=1e-5
-    )  # R: V = 40, p = 0.03906 two-sided
-    double = paired.wilcoxon(np.tile(first - second, 2))
-    assert double.method == "normal with tie correction"
-    assert double.p < single.p
-
-
-def test_wilcoxon_of_no_difference_is_undefined() -> None:
-    assert np.isnan(paired.wilcoxon(np.zeros(4)).p)
-
-
-def test_holm_by_hand() -> None:
-    assert inference.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert inference.holm([0.5, 0.9]) == pytest.approx([1, 1])
-    assert inference.holm([]) == []
-
-
-def test_holm_counts_only_defined_tests() -> None:
-    adjusted = inference.holm([0.02, np.nan, 0.01])
-    assert adjusted[0] == pytest.approx(0.02)
-    assert adjusted[2] == pytest.approx(0.02)
-    assert np.isnan(adjusted[1])
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_keeps_order_and_never_lowers_p(p_values: list[float]) -> None:
-    adjusted = inference.holm(p_values)
-    assert all(after >= before for before, after in zip(p_values, adjusted, strict=True))
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.sampled_from(["holm", "fdr_bh"]))
+def test_adjusting_keeps_order_never_lowers_p_and_agrees_with_statsmodels(
+    p_values: list[float], method: Literal["holm", "fdr_bh"]
+) -> None:
+    adjusted = inference.adjusted(p_values, method)
+    assert adjusted == pytest.approx(multipletests(p_values, method=method)[1], abs=1e-12)
+    assert all(after >= before - 1e-12 for before, after in zip(p_values, adjusted, strict=True))
     by_p = [after for _, after in sorted(zip(p_values, adjusted, strict=True))]
     assert by_p == sorted(by_p)
 
@@ -102,19 +63,11 @@ def test_wilson_published_values() -> None:
 
 
 def test_kendall_tau_of_ranks() -> None:
-    found = paired.kendall(np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4]))
-    assert found.statistic == pytest.approx(4 / 6)
-    assert found.p == pytest.approx(8 / 24)  # permutations of 4 with |tau| of at least 4/6
-    assert np.isnan(paired.kendall(np.array([1.0, 1.0]), np.array([1.0, 2.0])).statistic)
-    assert np.isnan(paired.kendall(np.array([1.0]), np.array([1.0])).p)
-
-
-def test_gwet_ac1_where_kappa_collapses() -> None:
-    """Gwet (2008): 118 of 125 in one cell; kappa is near 0, AC1 near the raw agreement."""
-    table = np.array([[118.0, 5.0], [2.0, 0.0]])
-    assert metrics.kappa(np.pad(table, ((0, 0), (0, 1)))) == pytest.approx(-0.0234, abs=1e-4)
-    assert inference.gwet_ac1(table) == pytest.approx(0.9408, abs=1e-4)
-    assert inference.gwet_ac1(np.eye(3)) == 1
+    tau, p = inference.kendall(np.array([1.0, 2, 3, 4]), np.array([1.0, 3, 2, 4]))
+    assert tau == pytest.approx(4 / 6)
+    assert p == pytest.approx(8 / 24)  # permutations of 4 with |tau| of at least 4/6
+    assert np.isnan(inference.kendall(np.array([1.0, 1.0]), np.array([1.0, 2.0]))).all()
+    assert np.isnan(inference.kendall(np.array([1.0]), np.array([1.0]))).all()
 
 
 def test_the_difference_that_can_be_shown_uses_the_adjusted_level() -> None:
@@ -133,3 +86,15 @@ def test_p_values_of_intervals_agree_with_their_ends() -> None:
     assert np.isnan(inference.equivalence_p(Interval(0.0, 0.0, 0.0), 40))
     assert inference.equivalence_p(Interval(3.0, 2.5, 3.5), 40) > 0.5
     assert np.isnan(inference.interval_p(Interval(1.0, np.nan, np.nan), 0, 40))
+
+
+def test_p_is_five_percent_where_the_95_percent_interval_ends_at_the_margin() -> None:
+    from scipy import stats
+
+    narrower = stats.t.isf(0.05, 39) / stats.t.isf(0.025, 39)
+    at_margin = Interval(5.0, 5 - 3 * narrower, 9.0)
+    assert inference.beyond_p(at_margin, 40) == pytest.approx(0.05)
+    assert inference.beyond_p(Interval(-5.0, -9.0, -5 + 3 * narrower), 40) == pytest.approx(0.05)
+    assert inference.beyond_p(Interval(1.9, 1.8, 2.0), 40) == 1
+    assert np.isnan(inference.beyond_p(Interval(3.0, np.nan, np.nan), 40))
+    assert np.isnan(inference.beyond_p(Interval(3.0, 3.0, 3.0), 40))

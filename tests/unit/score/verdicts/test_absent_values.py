@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from cardiolens.phantom.archetypes import canonical_values
 from cardiolens.phantom.fixed_reports import reports
+from cardiolens.phantom.parameters import canonical_values
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.report_text.entities import ReportForm
-from cardiolens.score.statistics.report_metrics import of_fields
+from cardiolens.score.statistics.metrics import of_fields
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply
 from cardiolens.score.verdicts.report_verdict import judge_fields
 

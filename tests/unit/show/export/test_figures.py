@@ -13,18 +13,13 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
-from bench.claims import arms_of, findings, verdicts
+from bench.claims import arms_of, compared, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.commands.export import main
-from cardiolens.score.claims import question_analysis
-from cardiolens.score.claims.landscape import landscape
-from cardiolens.score.run_results.run_analyses import AnalysisTable
 from cardiolens.show.export.figures import (
     COLOURS,
     draw_figures,
     figures_of,
-    in_order,
-    numbered_anew,
     pictures_of,
     specification,
     write_figures,
@@ -35,7 +30,6 @@ from cardiolens.storage.places import Run
 from cardiolens.storage.tables import from_rows
 
 NAMES = ["landscape", "confusion", "cohorts", "forest"]
-PART = "full versus public cohort"
 
 
 @pytest.fixture(scope="module")
@@ -50,23 +44,21 @@ def facts(run: Run) -> Facts:
     simulated = read_facts(run, [run])
     arms = arms_of(("clinical", "random@1"), ("16",), ("standard", "reasoning"), ["a", "b", "c"])
     rows = verdicts(arms, 60, np.random.default_rng([31, 1]), better=0.8)
-    scores = findings(arms, rows, resamples=200, swaps=200)[1]
-    made = question_analysis.questions(scores), landscape(scores)
-    analyses = {one.name: AnalysisTable(list(one.rows), list(one.findings)) for one in made}
-    analyses[PART] = AnalysisTable([difference(model, tier) for model in "ab" for tier in (1, 3)], [])
+    scores, comparisons = compared(arms, rows, 200, 200)
+    comparisons += [difference(model, tier) for model in "ab" for tier in (1, 3)]
     return replace(
         simulated,
         arms=(*simulated.arms, *arms),
         scores=from_rows(scores, schemas.SCORES),
-        analyses={**simulated.analyses, **analyses},
+        comparisons=from_rows(comparisons, schemas.COMPARISONS),
     )
 
 
 def difference(model: str, tier: int) -> dict[str, object]:
     """A row of the comparison of a full cohort with a part of it."""
-    row = {"metric": "primary", "scope": f"tier:{tier}", "arm_id": f"headline:{model}", "versus_arm_id": None}
-    values = {"full": 60.0, "part": 57.0, "value": 3.0, "low": -1.0, "high": 7.0}
-    return row | values | {"n_items": 90, "n_patients": 60, "method": "made up"}
+    row = {"factor": "cohort", "level": "full", "versus": "public", "model": model, "metric": "primary"}
+    values = {"tier": tier, "difference": 3.0, "low": -1.0, "high": 7.0, "decision": "open"}
+    return row | values | {"n_items": 90, "n_patients": 60, "method": "made up", "simulated": False}
 
 
 @pytest.fixture(scope="module")
@@ -86,19 +78,6 @@ def test_every_figure_is_there_in_three_forms(folder: Path) -> None:
         assert b"FontFile" in (folder / f"{name}.pdf").read_bytes(), "letters are in the file"
 
 
-def test_the_same_run_gives_the_same_bytes(facts: Facts, folder: Path, tmp_path: Path) -> None:
-    draw_figures(facts, tmp_path / "again")
-    for path in folder.iterdir():
-        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes(), path.name
-
-
-def test_order_in_a_dictionary_is_sorted_and_nothing_moves() -> None:
-    head, tail = b"<<\n    /XObject <<\n", b"    >>\n>>\nstream /xo1 11 0 R\n"
-    one, other = b"      /xo1 11 0 R\n", b"      /xo0 9 0 R\n"
-    assert in_order(head + one + other + tail) == in_order(head + other + one + tail)
-    assert in_order(head + one + other + tail) == head + other + one + tail
-
-
 def rows_of(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(path.read_text())))
 
@@ -107,7 +86,7 @@ def test_tables_have_the_numbers_of_the_scores(facts: Facts, folder: Path) -> No
     scores = {
         (row["arm_id"].removeprefix("headline:"), row["value"])
         for row in facts.scores.to_pylist()
-        if row["arm_id"].startswith("headline:") and row["metric"] == "primary" and not row["versus_arm_id"]
+        if row["arm_id"].startswith("headline:") and row["metric"] == "primary"
     }
     rows = rows_of(folder / "landscape.csv")
     assert {(row["model"], float(row["value"])) for row in rows if row["measure"] == "score"} == scores
@@ -116,12 +95,9 @@ def test_tables_have_the_numbers_of_the_scores(facts: Facts, folder: Path) -> No
 def test_a_forest_has_every_model_and_their_mean(folder: Path) -> None:
     rows = rows_of(folder / "forest.csv")
     assert {row["line"] for row in rows} == {"all models", "a", "b", "c"}
-    assert {row["comparison"] for row in rows} == {"reasoning − standard", "random − clinical"}
-
-
-def test_what_a_picture_refers_to_is_numbered_anew() -> None:
-    one, other = '<g fill="url(#gradient_7)" clip-path="url(#clip9)"/>', '<a id="gradient_7"/><a id="clip9"/>'
-    assert numbered_anew(one + other) == (one + other).replace("_7", "_0").replace("clip9", "clip1")
+    assert {row["comparison"] for row in rows} == {
+        *("reasoning prompt − standard", "random selection − clinical", "spread of the truth − of answers"),
+    }
 
 
 def test_a_row_of_the_confusion_is_a_whole(facts: Facts) -> None:
@@ -166,7 +142,7 @@ def test_no_figure_holds_an_id(folder: Path, run: Run) -> None:
 def test_what_a_run_does_not_allow_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     drawn = {path.stem for path in write_figures(run, [run]).iterdir()}
     assert drawn == {"landscape", "confusion", "cohorts"}
-    assert "forest: not drawn: No model was asked at two levels of a factor" in capsys.readouterr().out
+    assert "forest: not drawn: the run has nothing to compare there" in capsys.readouterr().out
 
 
 def test_several_runs_are_drawn_as_one_and_other_forms_take_one_run(

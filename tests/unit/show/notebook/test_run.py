@@ -77,8 +77,7 @@ def test_a_figure_has_the_scores_of_single_arms(run: FinishedRun) -> None:
     wanted = {
         row["arm_id"]: row["value"]
         for row in run.scores.to_pylist()
-        if (row["metric"], row["scope"], row["versus_arm_id"]) == ("primary", "tier:1", None)
-        and row["value"] == row["value"]
+        if (row["metric"], row["scope"]) == ("primary", "tier:1") and row["value"] == row["value"]
     }
     assert drawn == wanted
     assert drawn

@@ -15,10 +15,10 @@ import cardiolens
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.show.export.dataset_export import write_dataset
-from cardiolens.show.page.frame_request_table import ChoiceCounts, choices_of
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
-from cardiolens.show.page.sections.reliability import ENDINGS
+from cardiolens.show.page.sections.run_setup import ENDINGS
+from cardiolens.show.page.usage import ChoiceCounts, choices_of
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}
@@ -78,7 +78,6 @@ def test_an_illegal_selection_ends_its_questions_and_is_counted_as_that(root):
     write_record(planned, judged)
     shown = Markup(render(read_facts(planned.run, [planned.run])).index)
     assert [row["ending"] for row in records(shown.tables["endings_by_arm"])] == ["illegal selection"]
-    assert [row["ending"] for row in records(shown.tables["endings"])] == ["illegal_selection"]
 
 
 def test_the_chart_of_endings_has_a_colour_for_each():

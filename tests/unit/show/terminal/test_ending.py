@@ -11,11 +11,11 @@ from page_run import small_spec
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.show.page.first_screen import first_screen
+from cardiolens.show.page.cards import NOT_ASKED, cards
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.page_rendering import render
 from cardiolens.show.terminal.ending import ending
-from cardiolens.storage.schemas import SCORES
+from cardiolens.storage.schemas import COMPARISONS, SCORES
 from cardiolens.storage.tables import from_rows
 
 WIDTHS = (80, 100, 140)
@@ -48,6 +48,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Facts:
         manifests=(MANIFEST,),
         arms=(),
         scores=SCORES.empty_table(),
+        comparisons=COMPARISONS.empty_table(),
         analyses={},
         usage=(),
         arm_usage=(),
@@ -129,7 +130,7 @@ def test_the_answers_are_those_of_the_page_word_by_word(small: Facts) -> None:
     facts = of_models(small, 6)
     text = " ".join(" ".join(ending(facts, 80)).split())
     page = " ".join(render(facts).index.split())
-    asked = [answer for answer in first_screen(facts) if answer.verdict not in ("Not varied", "Not tested")]
+    asked = [card for card in cards(facts) if card.verdict not in NOT_ASKED]
     for answer in asked[:5]:
         assert f"{answer.question} {answer.verdict} {answer.sentence}" in text
         assert answer.verdict in page
@@ -137,9 +138,11 @@ def test_the_answers_are_those_of_the_page_word_by_word(small: Facts) -> None:
 
 
 @pytest.mark.parametrize(("models", "more"), [(6, ""), (9, ""), (24, " and 16 more")])
-def test_models_that_cannot_be_told_apart_are_named_or_counted(small: Facts, models: int, more: str) -> None:
-    best = first_screen(of_models(small, models))[0]
-    assert best.verdict == f"{models} of {models} cannot be told apart"
+def test_models_that_are_not_shown_to_be_lower_are_named_or_counted(
+    small: Facts, models: int, more: str
+) -> None:
+    best = cards(of_models(small, models))[0]
+    assert best.verdict == f"{LONG}, 100.0 %"
     assert best.sentence.endswith(f"{more}.")
     named = [f"model_{number:02d}" for number in range(1, models)]
     if not more:
@@ -171,7 +174,7 @@ def test_no_interval_is_printed_that_the_page_calls_none_to_rely_on(
 
 
 def test_replies_that_were_not_read_and_cells_that_lack_items_are_named(small: Facts) -> None:
-    facts = of_models(small, 1, n_parse_error=100, method="incomplete, 97 % of items judged; bootstrap")
+    facts = of_models(small, 1, n_parse_error=100, percent_judged=97.0)
     text = " ".join(ending(facts, 100))
     assert f"{LONG} 50 % on tier 1, {LONG} 50 % on tier 2" in text
     assert f"Incomplete: {LONG} on tier 1" in text
@@ -185,7 +188,7 @@ def test_without_a_headline_few_arms_are_listed_by_what_differs(small: Facts) ->
     for width in WIDTHS:
         lines = ending(few, width)
         assert max(map(len, lines)) <= width
-        (line,) = [line for line in lines if line.startswith(f"{LONG} random@1 K=16 reasoning")]
+        (line,) = [line for line in lines if line.startswith(f"{LONG} random@1 budget 16 reasoning")]
         assert line.endswith("40.0 [40, 40]")
 
 
@@ -198,6 +201,4 @@ def test_three_patients_are_told_which_setting_leaves_them_without_a_score(small
     reason = "No score on tier 1: no subtask has statistics.min_n=5 items; the largest, C02, has 3."
     assert reason in " ".join(" ".join(ending(three, 80)).split())
     assert reason in " ".join(render(three).index.split())
-    by_name = {answer.name: answer.verdict for answer in first_screen(three)}
-    assert by_name["selector"] == by_name["budget"] == by_name["prompt"] == "No score to compare"
-    assert "Not varied" not in by_name.values()
+    assert cards(three)[0].verdict == "No headline score"

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import wandb
@@ -18,13 +17,12 @@ from cardiolens.config.sweep import TrackerSpec
 from cardiolens.show.page.write import write_page
 from cardiolens.show.tracker import wandb_runs
 from cardiolens.show.tracker.mirror import track
-from cardiolens.show.tracker.run_tables import VIEWS
-from cardiolens.show.tracker.wandb_runs import WandbRun, part_names
+from cardiolens.show.tracker.wandb_runs import WandbRun
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from tests.wandb_files import content, kept_tables
 
-TABLES = {"answers", "findings", "scores", "differences", "confusion", *VIEWS}
+TABLES = {"cards", "arms", "scores", "comparisons", "collapse", "confusion"}
 
 
 @pytest.fixture(scope="module")
@@ -66,25 +64,32 @@ def test_a_mirror_made_again_says_what_the_first_said(run: Run) -> None:
 
 
 def rows_of(tables_of_run: dict[str, Any], name: str) -> int:
-    """Rows of a shown table, over its parts."""
-    of_name = re.compile(rf".*/{name}(_\d+)?_\d+_[0-9a-f]+\.table\.json")
+    """Rows of a shown table."""
+    of_name = re.compile(rf".*/{name}_\d+_[0-9a-f]+\.table\.json")
     return sum(len(table["data"]) for path, table in tables_of_run.items() if of_name.fullmatch(path))
 
 
-def test_every_row_is_shown_and_kept_as_it_is_stored(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wandb_runs, "PART_ROWS", 100)  # of which W&B itself would take 10,000
+def test_every_row_is_shown_and_kept_as_it_is_stored(run: Run) -> None:
     (path,) = again(run, "summary")
     stored = tables.read(run.scores, schemas.SCORES)
-    single = stored.filter(pc.is_null(stored["versus_arm_id"])).drop_columns(["versus_arm_id"])
     shown, kept = content(path)["tables"], kept_tables(path)
-    assert rows_of(shown, "scores") == single.num_rows > 100
-    assert rows_of(shown, "scores") + rows_of(shown, "differences") == stored.num_rows
+    assert rows_of(shown, "scores") == stored.num_rows > 100
     parquet = pq.read_table(kept["scores.parquet"])
-    assert parquet.schema.equals(single.schema), "with its types"
-    assert repr(parquet.to_pylist()) == repr(single.to_pylist())
+    assert parquet.schema.equals(stored.schema), "with its types"
+    assert repr(parquet.to_pylist()) == repr(stored.to_pylist())
     assert {path.removesuffix(".parquet") for path in kept} == TABLES
     for name in TABLES:
         assert rows_of(shown, name) == pq.read_metadata(kept[f"{name}.parquet"]).num_rows, name
+
+
+def test_a_table_that_is_too_long_to_be_shown_is_kept_whole(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wandb_runs, "SHOWN_ROWS", 50)
+    (path,) = again(run, "summary")
+    assert rows_of(content(path)["tables"], "scores") == 0
+    n_scores = tables.read(run.scores, schemas.SCORES).num_rows
+    assert pq.read_metadata(kept_tables(path)["scores.parquet"]).num_rows == n_scores
 
 
 def is_sweep(path: Path) -> bool:
@@ -94,31 +99,22 @@ def is_sweep(path: Path) -> bool:
 def test_a_row_that_was_not_written_is_an_error(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = wandb_runs.WandbRun._show
+    real = WandbRun._keep
 
-    def without_the_last(self: WandbRun, name: str, table: pa.Table) -> None:
-        real(self, name, table.slice(0, table.num_rows - (name == "scores")))
+    def without_the_last(self: WandbRun, name: str, table: pa.Table) -> int:
+        return real(self, name, table.slice(0, table.num_rows - (name == "scores")))
 
-    monkeypatch.setattr(WandbRun, "_show", without_the_last)
+    monkeypatch.setattr(WandbRun, "_keep", without_the_last)
     assert not track(run, tracker_of(run, "summary"))
-    n_scores = pc.sum(pc.is_null(tables.read(run.scores, schemas.SCORES)["versus_arm_id"])).as_py()
-    said = f"of table scores, {n_scores - 1:,} of {n_scores:,} rows were written"
-    assert said in caplog.text
+    n_scores = tables.read(run.scores, schemas.SCORES).num_rows
+    assert f"of table scores, {n_scores - 1:,} of {n_scores:,} rows were written" in caplog.text
 
 
-def test_a_table_of_too_many_parts_is_in_its_file_alone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wandb_runs, "PART_ROWS", 1)
-    assert part_names("scores", 51) == []
-    assert part_names("scores", 50)[-1] == "scores_50"
-    assert part_names("scores", 0) == part_names("scores", 1) == ["scores"]
-
-
-def test_the_sweep_has_answers_findings_page_and_a_summary_to_sort_by(run: Run) -> None:
+def test_the_sweep_has_cards_page_and_a_summary_to_sort_by(run: Run) -> None:
     (path,) = [path for path in mirrored(run) if is_sweep(path)][:1]
     sweep = content(path)
     assert list(sweep["pages"].values()) == [sha256(run.page.read_bytes()).hexdigest()]
-    assert rows_of(sweep["tables"], "answers") >= 5
-    assert rows_of(sweep["tables"], "findings") > 0
+    assert rows_of(sweep["tables"], "cards") >= 1
     for one in map(content, mirrored(run)):
         own = {name for name in one["logged"] if not name.startswith((*TABLES, "page"))}
         assert {"tier_1", "tier_3", "percent_read", "items"} <= own

@@ -1,1 +1,0 @@
-"""The page on which a person confirms what the import proposes."""

@@ -1,0 +1,293 @@
+"""Routes of the page of decisions; every decision is on disk before it is answered.
+
+It reads what the import wrote, and writes to the file of decisions alone.
+"""
+
+import io
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.config.base import Spec
+from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
+from cardiolens.curation.ingest.reasons import Flag
+from cardiolens.curation.ingest.write import PROPOSALS_NAME
+from cardiolens.show.local_server import (
+    LocalServer,
+    Reply,
+    Request,
+    Site,
+    json_reply,
+    number_of,
+    png_reply,
+    read_body,
+    refusal,
+    text_reply,
+)
+from cardiolens.show.page.page_rendering import asset, templates
+from cardiolens.study import nifti
+from cardiolens.study.anatomy import sequences
+
+_LARGEST = 160  # pixels of a frame of a sheet
+_PCT = (1.0, 99.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedStudy:
+    """One study as `out` holds it."""
+
+    study_id: str
+    proposals: tuple[dict[str, Any], ...]
+    files: tuple[Path | None, ...]  # of their volumes
+
+    def by_stack(self) -> Mapping[str, dict[str, Any]]:
+        """Proposals by the ids of their stacks."""
+        return {str(proposal["stack"]): proposal for proposal in self.proposals}
+
+
+def read_imported(out: Path) -> list[ImportedStudy]:
+    """Studies below `out` in the order of their ids; InputError where none was imported."""
+    folders = sorted(path.parent for path in out.glob(f"proposals/*/{PROPOSALS_NAME}"))
+    if not folders:
+        raise InputError(f"out={out}: holds no proposals; give the out of a python -m cardiolens.ingest")
+    return [_study(out, folder) for folder in folders]
+
+
+def _study(out: Path, folder: Path) -> ImportedStudy:
+    path = folder / PROPOSALS_NAME
+    try:
+        tree = read_json(path)
+        proposals = tuple(dict(each) for each in tree["proposals"])
+        files = tuple(_file(out, folder, each) for each in proposals)
+        stacks = [str(each["stack"]) for each in proposals]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{path}: is no list of proposals of this version; run the import again, it changes nothing else"
+        ) from None
+    unique = proposals if len(set(stacks)) == len(stacks) else ()
+    return ImportedStudy(folder.name, unique, files)
+
+
+def _file(out: Path, folder: Path, proposal: Mapping[str, Any]) -> Path | None:
+    if proposal["entry"] is None:
+        return None
+    name = Path(str(proposal["entry"]["path"])).name
+    return (out / "studies" / folder.name if proposal["status"] == "taken" else folder) / name
+
+
+@lru_cache(maxsize=256)
+def sheet_of(path: Path) -> bytes | None:
+    """All frames of a volume as one PNG, slices down and phases across.
+
+    Frames stand as DICOM has them, rows down; the page turns them. None where the volume cannot be read.
+    """
+    from PIL import Image
+
+    try:
+        stored = nifti.read_file(path)
+        header = nifti.parse_header(stored)
+        flat = nifti.voxels(stored, header).astype(np.float32)
+        voxels = flat.reshape(header.shape, order="F") * header.slope + header.inter
+    except InputError:
+        return None
+    frames = (voxels[..., None] if voxels.ndim == 3 else voxels).transpose(2, 3, 1, 0)
+    step = max(-(-max(frames.shape[2:]) // _LARGEST), 1)
+    frames = frames[:, :, ::step, ::step]
+    low, high = np.percentile(frames, _PCT)
+    grey = np.clip((frames - low) / max(float(high - low), 1e-6) * 255, 0, 255).astype(np.uint8)
+    slices, phases, height, width = grey.shape
+    sheet = grey.transpose(0, 2, 1, 3).reshape(slices * height, phases * width)
+    png = io.BytesIO()
+    Image.fromarray(sheet).save(png, "PNG", compress_level=1)
+    return png.getvalue()
+
+
+class Change(Spec):
+    """What the page asks for: choices about stacks of a study as it last saw it, or an undo."""
+
+    study_id: str
+    revision: int
+    stacks: dict[str, Choice | None] = Field(default_factory=dict)
+    undo: bool = False
+    everywhere: bool = False  # the same for the stacks of that volume in all other studies that are open
+
+
+@dataclass
+class Desk:
+    """Imported studies and the ledger of what is decided about them."""
+
+    studies: Sequence[ImportedStudy]
+    ledger: Ledger
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def read(self, request: Request) -> Reply | None:
+        """What stands at an address; None where nothing does."""
+        match request.parts:
+            case [""] | ["index.html"]:
+                return text_reply("html", templates().get_template("confirm.html").render())
+            case ["confirm.js" | "confirm.css" as name]:
+                return text_reply("js" if name.endswith(".js") else "css", asset(name))
+            case ["studies.json"]:
+                with self.lock:
+                    tree = {"studies": [self._entry(study) for study in self.studies], "legal": _legal()}
+                return json_reply(tree)
+            case ["sheets", study, name]:
+                return self._sheet(number_of(study), number_of(name.removesuffix(".png")))
+            case _:
+                return None
+
+    def _sheet(self, study: int, number: int) -> Reply | None:
+        if not 0 <= study < len(self.studies) or not 0 <= number < len(self.studies[study].files):
+            return None
+        path = self.studies[study].files[number]
+        return png_reply(None if path is None else sheet_of(path))
+
+    def _entry(self, study: ImportedStudy) -> dict[str, Any]:
+        state = self._state(study.study_id)
+        return {"study_id": study.study_id, "proposals": study.proposals, **state}
+
+    def _state(self, study_id: str) -> dict[str, Any]:
+        choices = self.ledger.decisions.of(study_id)
+        return {
+            "revision": self.ledger.decisions.revision(study_id),
+            "choices": {stack: choice.model_dump() for stack, choice in choices.items()},
+        }
+
+    def decide(self, request: Request) -> Reply | None:
+        """Append what a request asks for and return the study's state; a refusal says why, and the state.
+
+        A refusal that a person may meet is no error of HTTP, which browsers would complain of.
+        """
+        if list(request.parts) != ["decide"]:
+            return None
+        change = read_body(request, Change)
+        if isinstance(change, Reply):
+            return change
+        study = next((each for each in self.studies if each.study_id == change.study_id), None)
+        if study is None:
+            return refusal(HTTPStatus.BAD_REQUEST, "no such study; load the page again")
+        with self.lock:
+            refused = self._refused(study, change)
+            if refused is None:
+                try:
+                    if change.undo:
+                        self.ledger.undo(study.study_id)
+                    else:
+                        self.ledger.decide(study.study_id, change.stacks)
+                    carried = self._elsewhere(study, change) if change.everywhere else {}
+                    for name, stacks in carried.items():
+                        self.ledger.decide(name, stacks)
+                except InputError as error:
+                    refused = str(error)
+                except OSError as error:
+                    refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
+            if refused is not None:
+                return refusal(HTTPStatus.OK, refused, self._state(study.study_id))
+            return json_reply(
+                self._state(study.study_id) | {"others": {name: self._state(name) for name in carried}}
+            )
+
+    def _elsewhere(self, study: ImportedStudy, change: Change) -> dict[str, dict[str, Choice | None]]:
+        """Return the same decisions for the stacks of the same volume in other studies, where none is made.
+
+        Phases and millimetres belong to one study and are not carried over; the place that tells the
+        millimetres is, and so are display, direction and what the first slice is.
+        """
+        carried: dict[str, dict[str, Choice | None]] = {}
+        for own, choice in change.stacks.items():
+            if choice is None or choice.status != "confirmed":
+                continue
+            for neighbour in self.studies:
+                decided = self.ledger.decisions.of(neighbour.study_id)
+                if neighbour is study or choice.volume_id in {each.volume_id for each in decided.values()}:
+                    continue
+                for stack, proposal in neighbour.by_stack().items():
+                    carried_choice = carried_over(choice, study.by_stack()[own], proposal)
+                    if stack not in decided and carried_choice is not None:
+                        carried.setdefault(neighbour.study_id, {})[stack] = carried_choice
+                        break
+        return carried
+
+    def _refused(self, study: ImportedStudy, change: Change) -> str | None:
+        if change.revision != self.ledger.decisions.revision(study.study_id):
+            return "decided on elsewhere since; this is how it stands now, press the key again"
+        if change.undo:
+            return None
+        stacks = study.by_stack()
+        if not change.stacks or not change.stacks.keys() <= stacks.keys():
+            return "no such stack; load the page again"
+        for stack, choice in change.stacks.items():
+            if choice is not None and (why := _why_refused(choice, stacks[stack])):
+                return f"{_WORDS[why]}"
+        merged = self.ledger.decisions.of(study.study_id) | change.stacks
+        twice = contradicted([choice for choice in merged.values() if choice is not None])
+        if twice:
+            return f"another stack is confirmed as {', '.join(sorted(twice))}; C takes this one instead of it"
+        return None
+
+
+def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, Any]) -> Choice | None:
+    """Return a decision on one study's stack (`own`) for another's; None if it does not fit.
+
+    A set may store stacks from the base and from the apex: a decision that leaves the slices as they
+    were found leaves them so elsewhere, and one that turns them over is for stacks whose order nothing tells.
+    """
+    reverses = choice.along_normal != own["along_normal"]
+    is_ordered = (proposal["entry"] or {}).get("spatial_order") == "base_to_apex"
+    if reverses and is_ordered:
+        return None
+    is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
+    spacing = choice.spacing if isinstance(choice.spacing, str) else None
+    own_phases = dict.fromkeys(("ed_phase", "es_phase", "t_on", "t_peak"))
+    order = {
+        "along_normal": proposal["along_normal"] != reverses,
+        "base_first": None if is_ordered else choice.base_first,
+    }
+    carried = choice.model_copy(update={"spacing": spacing, **order, **own_phases})
+    if not is_same_volume or _unfit(carried, proposal) or _is_open(proposal, carried):
+        return None
+    return carried
+
+
+def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
+    is_open = choice.status == "confirmed" and _is_open(proposal, choice)
+    return _unfit(choice, proposal) or ("spacing" if is_open else None)
+
+
+def _unfit(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
+    return choice.refused(int(proposal["phases"]), proposal.get("declared") or "")
+
+
+def _is_open(proposal: Mapping[str, Any], choice: Choice) -> bool:
+    """Return whether a decision leaves the size of voxels open that the header does not settle."""
+    if isinstance(choice.spacing, str):
+        return choice.spacing not in proposal["places_mm"]
+    return choice.spacing is None and Flag.SPACING in proposal["flags"]
+
+
+_WORDS = {
+    "spacing": "its header does not settle the size of voxels; P steps through what it says, or state it",
+    "sequence": "a cine or a first pass has several phases, other sequences one; choose another sequence",
+    "phase": "ED and ES are phases of a cine, onset and peak those of a first pass, counted from 0",
+}
+
+
+def _legal() -> dict[str, dict[str, Any]]:
+    return {
+        name: {"over_time": known.over_time, "prefix": known.prefix, "views": known.views}
+        for name, known in sequences().items()
+    }
+
+
+def desk_server(desk: Desk, port: int = 0) -> LocalServer:
+    """Make a server that is not yet running; port 0 takes a free port."""
+    return LocalServer(Site(desk.read, desk.decide), port)

@@ -1,0 +1,181 @@
+"""Additive counts per patient, and the statistics computed from their sums (protocol 16.6).
+
+A part is one subtask of one arm; its cells are rows (cell, unit), a unit being a patient, or a sum of them.
+The counts are whole numbers in float64, exact to 2**53, so that sums do not depend on their order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.items import Floats, Ints, Items, Reports
+from cardiolens.score.statistics.metrics import (
+    CALL_COUNTS,
+    CRITERION,
+    D_PRIME,
+    NORMAL_OR_NOT,
+    SEVERITY_SHIFT,
+    SHIFT_COUNTS,
+    by_patient,
+    call_counts,
+    mean_defined,
+    of_calls,
+    of_shifts,
+    ratio,
+    shift_counts,
+)
+
+Key = tuple[str, str]  # metric, scope
+Kind = Literal["set", "choice", "diagnosis", "report"]
+# how answers are given, on tiers 1 and 3, of which questions on prompts may claim a difference
+EXTRA_METRICS = ("mean_cardinality", "precision", "recall", CRITERION, D_PRIME, SEVERITY_SHIFT)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The properties of one subtask that follow from its questions alone."""
+
+    subtask: str
+    sequence: str
+    tier: int
+    kind: Kind
+    classes: tuple[int, ...]  # bits that are right somewhere
+    n_items: int
+    is_ordinal: bool = False
+
+    @property
+    def has_calls(self) -> bool:
+        """Return whether normal stands against abnormal."""
+        return self.subtask in NORMAL_OR_NOT
+
+    def has(self, metric: str) -> bool:
+        """Return whether the subtask has one of EXTRA_METRICS."""
+        if metric in (CRITERION, D_PRIME):
+            return self.has_calls
+        return self.is_ordinal if metric == SEVERITY_SHIFT else self.kind == "set"
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The parts of one arm, sorted, with the cells (cell, patient) of each.
+
+    Arms with the same questions have the same parts.
+    """
+
+    parts: tuple[Part, ...]
+    rows: tuple[Floats, ...]
+
+    @staticmethod
+    def of(answers: Answers, units: int) -> "Cells":
+        """Count the answers of one arm; `units` is the number of patients in the cohort."""
+        items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
+        parts: list[Part] = []
+        rows: list[Floats] = []
+        for name in np.unique(items.subtask):
+            of_subtask = items.where(items.subtask == name)
+            parts.append(part_of(of_subtask))
+            rows.append(_of_items(parts[-1], of_subtask, units))
+        for name in np.unique(reports.subtask):
+            report_rows = reports.where(reports.subtask == name)
+            parts.append(Part(str(name), "", 2, "report", (), len(report_rows)))
+            rows.append(_of_reports(report_rows, units))
+        return Cells(tuple(parts), tuple(rows))
+
+    def resampled(self, weights: Floats) -> list[Floats]:
+        """Sums of the cells over patients, each `weights[resample, patient]` times."""
+        return [rows @ weights.T for rows in self.rows]
+
+
+def part_of(items: Items) -> Part:
+    """The part that the items of one subtask are."""
+    subtask, tier = str(items.subtask[0]), int(items.tier[0])
+    several = items.answer_type[0] == "multi"
+    kind: Kind = "set" if several else "diagnosis" if tier == 3 else "choice"
+    right = int(np.bitwise_or.reduce(items.gold))
+    classes = tuple(bit for bit in range(right.bit_length()) if right >> bit & 1)
+    is_ordinal = items.answer_type[0] == "ordinal"
+    return Part(subtask, str(items.sequence[0]), tier, kind, classes, len(items), is_ordinal)
+
+
+def answer_cells(part: Part, gold: Ints, parsed: Ints) -> list[np.ndarray]:
+    """What each answer adds to the cells of its kind of part."""
+    if part.kind == "set":
+        return [np.bitwise_count(masks) for masks in (gold & parsed, parsed, gold)] + [parsed > 0]
+    if part.kind == "diagnosis":
+        return [masks >> bit & 1 for masks in (gold & parsed, parsed, gold) for bit in part.classes]
+    return [gold == parsed, np.ones(len(gold))]
+
+
+def _of_items(part: Part, items: Items, units: int) -> Floats:
+    counts = answer_cells(part, items.gold, items.parsed)
+    counts += shift_counts(items) if part.is_ordinal else []
+    counts += call_counts(items) if part.has_calls else []
+    return by_patient(counts, items.patient, units)
+
+
+def _of_reports(reports: Reports, units: int) -> Floats:
+    counts = [reports.counts[:, reports.names.index(name)] for name in ("tp", "fp", "fn")]
+    return by_patient(counts, reports.patient, units)
+
+
+def part_values(part: Part, cells: Floats) -> dict[str, Floats]:
+    """The statistics of a subtask, as fractions, from sums (cell, unit) of its cells."""
+    values: dict[str, Floats] = {}
+    if part.has_calls:
+        cells, calls = cells[:-CALL_COUNTS], cells[-CALL_COUNTS:]
+        values |= of_calls(calls)
+    if part.is_ordinal:
+        cells, shifts = cells[:-SHIFT_COUNTS], cells[-SHIFT_COUNTS:]
+        values |= of_shifts(shifts)
+    return values | kind_values(part.kind, cells)
+
+
+def kind_values(kind: Kind, cells: Floats) -> dict[str, Floats]:
+    """The statistics of a kind of part, without those of calls and of severity."""
+    if kind == "set":
+        right, called, gold, answered = cells
+        nothing = called + gold == 0
+        shares = [np.where(nothing, np.nan, np.nan_to_num(ratio(right, total))) for total in (called, gold)]
+        return {
+            "primary": ratio(2 * right, called + gold),
+            "precision": shares[0],
+            "recall": shares[1],
+            "mean_cardinality": ratio(called, answered),
+        }
+    if kind == "choice":
+        return {"primary": ratio(cells[0], cells[1])}
+    if kind == "diagnosis":
+        right, called, gold = cells.reshape(3, -1, *cells.shape[1:])
+        scores = mean_defined(ratio(2 * right, called + gold), axis=0)
+        return {"primary": ratio(right.sum(axis=0), gold.sum(axis=0)), "macro_f1": scores}
+    right, added, missed = cells
+    return {"primary": ratio(2 * right, 2 * right + added + missed)}
+
+
+def tier_values(
+    parts: Sequence[Part], values: Sequence[Mapping[str, Floats]], min_n: int
+) -> dict[Key, Floats]:
+    """The score of every tier, and EXTRA_METRICS on tiers 1 and 3, from the values of every part."""
+    pairs = list(zip(parts, values, strict=True))
+    tiers: dict[Key, list[Floats]] = {}
+    for metric in ("primary", *EXTRA_METRICS):
+        tiers[metric, "tier:1"] = [
+            of_part[metric]
+            for part, of_part in pairs
+            if part.tier == 1 and part.n_items >= min_n and metric in of_part
+        ]
+    tiers["primary", "tier:2"] = [of_part["primary"] for part, of_part in pairs if part.tier == 2]
+    tiers["primary", "tier:3"] = [of_part["macro_f1"] for part, of_part in pairs if part.tier == 3]
+    for metric in (CRITERION, D_PRIME):
+        of_calls = [of_part[metric] for part, of_part in pairs if part.tier == 3 and part.has_calls]
+        tiers[metric, "tier:3"] = of_calls
+    return {key: mean_defined(np.stack(listed), axis=0) for key, listed in tiers.items() if listed}
+
+
+def claimed_values(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
+    """The statistics of tiers that may be claimed, as fractions, from sums (cell, unit) of every part."""
+    values = [part_values(part, cells) for part, cells in zip(parts, sums, strict=True)]
+    return tier_values(parts, values, min_n)

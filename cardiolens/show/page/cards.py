@@ -1,0 +1,255 @@
+"""Cards of the first screen: nine questions, each with its result first and then whether it is claimed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+from cardiolens.base.phrasing import counted
+from cardiolens.config.sweep_factors import PrimaryQuestionSpec
+from cardiolens.score.claims import declared, sentences
+from cardiolens.score.claims.sentences import result, sides, status
+from cardiolens.score.statistics.comparisons import Row, is_reliable
+from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
+from cardiolens.score.statistics.hypothesis_tests import MARGIN
+from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
+from cardiolens.score.statistics.pooled_questions import DOUBLING
+from cardiolens.score.statistics.statistic import TIERS
+from cardiolens.score.statistics.verdict_rows import percent_read
+from cardiolens.show.page.columns import caveats, reading, score_words
+from cardiolens.show.page.elements import Card, Estimate
+from cardiolens.show.page.page_data import Facts
+
+FACTORS: Mapping[str, str] = {
+    "selector": "Does slice selection matter?",
+    "budget": "Does the slice budget matter?",
+    "prompt": "Does prompting matter?",
+}
+NOT_ASKED = ("Not varied", "Not tested", "No model")  # verdicts on what the run did not ask
+_NAMES = {"selector": "slice selection", "budget": "slice budget", "prompt": "prompt"}
+_MOST_NAMED = 8  # models of a sentence
+_MOST_RANKED = 6  # models of a drawing; the landscape draws all
+
+
+def cards(facts: Facts) -> list[Card]:
+    """The cards of a page, in their order; simulated readers are in none."""
+    if facts.simulated.issuperset(facts.models):
+        words = "Simulated readers only: their numbers test the software. The tables below have them."
+        return [Card("model", "Which model reads best?", "No model", words)]
+    return [
+        *_declared(facts),
+        _best(facts),
+        _images(facts),
+        *(_factor(facts, factor) for factor in FACTORS),
+        *_caution(facts),
+        *_collapse(facts),
+        *_tiers(facts),
+    ]
+
+
+def _declared(facts: Facts) -> list[Card]:
+    """The declared comparison or question, where there is one."""
+    primary = facts.specs[0].primary
+    if primary is None:
+        return []
+    rows = [row for row in facts.findings if row["family"] == declared.FAMILY]
+    is_beforehand = all(
+        (manifest.get("primary") or {}).get("answered_before") == 0 for manifest in facts.manifests
+    )
+    words = (
+        primary.words if isinstance(primary, PrimaryQuestionSpec) else f"{primary.model} − {primary.versus}"
+    )
+    when = "before the run" if is_beforehand else "after answers were there"
+    question = f"Declared {when}: {words}, on tier {primary.tier}"
+    if not rows:
+        sentence = "The run has no two sides that could answer what was declared: nothing can be said."
+        return [Card("declared", question, "No answer", sentence)]
+    return [_of_rows("declared", question, rows)]
+
+
+def _best(facts: Facts) -> Card:
+    question = "Which model reads best?"
+    headlines = [
+        row
+        for row in facts.scores_of(["primary"], "tier:1")
+        if row["arm_id"].startswith(PREFIX) and not math.isnan(row["value"])
+    ]
+    headlines = [row for row in headlines if _model(row) not in facts.simulated]
+    if not headlines:
+        return Card(
+            "model", question, "No headline score", too_few_items(facts) or why_no_headline(facts.arms)
+        )
+    headlines.sort(key=lambda row: -row["value"])
+    best, others = headlines[0], headlines[1:]
+    alike = [_model(row) for row in others if not shown_lower(facts, row, best)]
+    percent = percent_read(best)
+    notes = [counted(best["n_patients"], "patient"), *caveats(best)]
+    notes += [] if percent is None else [f"{percent} % of replies read"]
+    sentence = (
+        f"Highest headline score on tier 1: {_model(best)} with {score_words(best)}, {', '.join(notes)}."
+    )
+    if others:
+        sentence += f" Shown to be lower: {len(others) - len(alike)} of {len(others)} other models."
+    if alike:
+        first = alike if len(alike) <= _MOST_NAMED else alike[: _MOST_NAMED - 1]
+        more = len(alike) - len(first)
+        sentence += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
+    verdict = f"{_model(best)}, {best['value']:.1f} %"
+    estimates = tuple(Estimate.of_score(_model(row), row) for row in headlines[:_MOST_RANKED])
+    return Card("model", question, verdict, sentence, estimates, differences=False)
+
+
+def _model(row: Mapping[str, Any]) -> str:
+    return str(row["arm_id"]).removeprefix(PREFIX)
+
+
+def shown_lower(facts: Facts, row: Mapping[str, Any], best: Mapping[str, Any]) -> bool:
+    """Return whether a headline is shown to be lower than the highest of its tier, by their difference."""
+    pair, tier = {_model(row), _model(best)}, int(best["scope"].removeprefix("tier:"))
+    return any(
+        row["decision"] in ("higher", "lower")
+        for row in facts.findings
+        if (row["factor"], row["tier"], row["metric"]) == ("model", tier, "primary")
+        and {row["level"], row["versus"]} == pair
+        and row["family"] != declared.FAMILY
+    )
+
+
+def _images(facts: Facts) -> Card:
+    """Whether frames raise the score above what the same arm gets without any."""
+    question = "Do the images matter?"
+    rows = [row for row in _pooled(facts, "control") if row["versus"] == "blind"]
+    if rows:
+        return _of_rows("images", question, rows, facts)
+    words = "No model was asked without images (control=[none,blind]), so scores may rest on the text alone."
+    return Card("images", question, "Not tested", words)
+
+
+def _factor(facts: Facts, factor: str) -> Card:
+    rows = [row for row in _pooled(facts, factor) if row["level"] != DOUBLING]
+    if rows:
+        return _of_rows(factor, FACTORS[factor], rows, facts)
+    words = f"No model was asked at two levels of the {_NAMES[factor]} in settings that all models share."
+    return Card(factor, FACTORS[factor], "Not varied", words)
+
+
+def _caution(facts: Facts) -> list[Card]:
+    """Whether a prompt moves the criterion for calling an abnormality, on tier 1."""
+    return [
+        _of_rows(
+            f"caution-{row['level']}", f"Does prompt {row['level']} make models more cautious?", [row], facts
+        )
+        for row in _pooled(facts, "prompt", CRITERION)
+        if row["tier"] == 1
+    ]
+
+
+def _collapse(facts: Facts) -> list[Card]:
+    """Whether answers spread over fewer categories than the truth, on tier 1."""
+    question = "Do models fall back on few categories?"
+    rows = [row for row in _pooled(facts, "collapse", ENTROPY_DEFICIT) if row["tier"] == 1]
+    return [_of_rows("collapse", question, rows, facts)] if rows else []
+
+
+def _tiers(facts: Facts) -> list[Card]:
+    """Whether accuracy corrected for guessing changes from image understanding to diagnosis."""
+    question = "Do models that read images also reach the diagnosis?"
+    rows = [
+        row
+        for row in facts.findings
+        if (row["factor"], row["metric"]) == ("tier", "corrected_accuracy")
+        and (row["versus"], row["level"]) == (TIERS[0], TIERS[2])
+    ]
+    return [_of_rows("tiers", question, rows)] if rows else []
+
+
+def _pooled(facts: Facts, factor: str, metric: str = "primary") -> list[Row]:
+    """The rows of a factor over all models."""
+    rows = [row for row in facts.findings if (row["factor"], row["metric"]) == (factor, metric)]
+    return [row for row in rows if row["n_models"] is not None and row["family"] != declared.FAMILY]
+
+
+def _of_rows(name: str, question: str, rows: Sequence[Row], facts: Facts | None = None) -> Card:
+    """A card on rows of comparisons: result first, then whether it is claimed."""
+    metric = rows[0]["metric"]
+    parts = [
+        f"{words}: " + "; ".join(f"tier {row['tier']} {result(row)}, {status(row)}" for row in of_sides)
+        for words, of_sides in groupby(rows, key=sides)
+    ]
+    if rows[0]["factor"] == "tier":
+        parts = [sentences.sentence(row).removesuffix(".") for row in rows]
+    over = ""
+    if (number := rows[0]["n_models"]) is not None:
+        over = f"Over {counted(number, 'model')}. " if number > 1 else "One model. "
+    estimates = tuple(
+        Estimate(
+            f"{sides(row)}, tier {row['tier']}",
+            row["difference"],
+            row["low"] if is_reliable(row) else math.nan,
+            row["high"] if is_reliable(row) else math.nan,
+            reading(row),
+            () if facts is None else _of_models(facts, row),
+        )
+        for row in rows
+        if not math.isnan(row["difference"])
+    )
+    is_score = metric == "primary"
+    unit: Literal["points", "z"] = "z" if metric == CRITERION else "points"
+    sentence = f"{over}{'. '.join(part[0].upper() + part[1:] for part in parts)}."
+    return Card(name, question, _verdict(rows), sentence, estimates, unit=unit, has_band=is_score)
+
+
+def _verdict(rows: Sequence[Row]) -> str:
+    """The result in a few words, and whether it is claimed."""
+    claimed = [row for row in rows if row["decision"] in ("higher", "lower")]
+    defined = [row for row in rows if not math.isnan(row["difference"])]
+    if not defined:
+        return "No score to compare"
+    if claimed:
+        largest = max(claimed, key=lambda row: abs(row["difference"]))
+        more = f" and {len(claimed) - 1} more" if len(claimed) > 1 else ""
+        return f"{_result(largest)}{more}: claimed"
+    if all(row["margin"] == "within" for row in rows):
+        return f"Within {MARGIN:g} points on every tier: claimed"
+    largest = max(defined, key=lambda row: abs(row["difference"]))
+    return f"{_result(largest)}: {'described' if largest['p_adjusted'] is None else 'not claimed'}"
+
+
+def _result(row: Row) -> str:
+    size = result(row).partition(" (")[0]
+    where = "" if row["factor"] == "tier" else f" on tier {row['tier']}"
+    return f"{size[0].upper()}{size[1:]}{where}"
+
+
+def _of_models(facts: Facts, pooled: Row) -> tuple[float, ...]:
+    """The same difference in each of several models, where it is defined."""
+    names = ("factor", "level", "versus", "metric", "tier")
+    values = [
+        row["difference"]
+        for row in facts.findings
+        if row["model"] is not None and all(row[name] == pooled[name] for name in names)
+    ]
+    return tuple(value for value in values if not math.isnan(value)) if len(values) > 1 else ()
+
+
+def too_few_items(facts: Facts) -> str:
+    """Name the tiers without a score, and how many items a subtask needs; empty if all have scores."""
+    rows = [row for row in facts.scores_of(["primary"], "tier:") if facts.arm(row["arm_id"]) is not None]
+    scored = {row["scope"] for row in rows if row["n_items"]}
+    unscored = sorted({row["scope"] for row in rows} - scored)
+    if not unscored:
+        return ""
+    tiers = {int(tier.removeprefix("tier:")) for tier in unscored}
+    sizes = {
+        name: row["n_items"]
+        for row in facts.scores_of(["primary"], "subtask:")
+        if (name := row["scope"].removeprefix("subtask:")) in facts.subtasks
+        and facts.subtasks[name].tier in tiers
+    }
+    largest = max(sizes, key=lambda name: sizes[name], default="")
+    has = f"; the largest, {largest}, has {sizes[largest]}" if largest else ""
+    needed = facts.specs[0].statistics.min_n
+    return (
+        f"No score on {' and '.join(tier.replace(':', ' ') for tier in unscored)}: no subtask has "
+        f"statistics.min_n={needed} items{has}. Ask more studies, or lower statistics.min_n."
+    )

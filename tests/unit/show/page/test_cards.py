@@ -1,0 +1,168 @@
+"""The cards of the first screen and the section of questions, of models (protocol 17.6)."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from page_run import finished, small_spec
+from small_cohort import make_cohort
+
+sys.path.insert(0, str(Path(__file__).parents[4]))
+from bench.claims import arms_of, verdicts
+from cardiolens.config.dataset import PhantomSpec
+from cardiolens.config.sweep_factors import PrimarySpec
+from cardiolens.score.claims.declared import Declaration, DeclaredComparison
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.show.page.cards import cards
+from cardiolens.show.page.elements import Card
+from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.page_rendering import render
+from cardiolens.show.page.sections.landscape_section import landscape
+from cardiolens.show.page.sections.questions_section import questions
+from cardiolens.storage.schemas import COMPARISONS, VERDICTS
+from cardiolens.storage.tables import from_rows
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    run = finished(small_spec(make_cohort(tmp_path_factory.mktemp("cards"), 4), "cards"))
+    return read_facts(run, [run])
+
+
+def of_arms(simulated: Facts, arms: list[ArmFactors], rows: list[dict[str, Any]]) -> Facts:
+    """Facts of a run of models, with scores and comparisons that the product makes."""
+    scores, comparisons = score(from_rows(rows, VERDICTS), arms, Settings(5, 200, 1, swaps=200)).tables
+    found = replace(simulated, arms=tuple(arms), scores=scores, comparisons=comparisons, analyses={})
+    found.__dict__.pop("findings", None)
+    return found
+
+
+def of_models(simulated: Facts, models: list[str]) -> Facts:
+    """Facts of a run in which the second prompt is better, for each of some models."""
+    arms = arms_of(("clinical", "random@1"), ("16",), ("standard", "reasoning"), models)
+    return of_arms(simulated, arms, verdicts(arms, 60, np.random.default_rng([31, 1]), better=0.8))
+
+
+@pytest.fixture(scope="module")
+def facts(simulated: Facts) -> Facts:
+    return of_models(simulated, ["a", "b", "c"])
+
+
+def by_name(facts: Facts) -> dict[str, Card]:
+    return {card.name: card for card in cards(facts)}
+
+
+def test_the_first_screen_says_the_result_first_and_then_whether_it_is_claimed(facts: Facts) -> None:
+    prompt = by_name(facts)["prompt"]
+    assert prompt.verdict.startswith("Higher by ")
+    assert prompt.verdict.endswith(" and 1 more: claimed")
+    assert prompt.sentence.startswith("Over 3 models. Reasoning prompt − standard: tier 1 higher by ")
+    assert prompt.sentence.index("95 % CI") < prompt.sentence.index("claimed")
+    assert [estimate.tone for estimate in prompt.estimates] == ["claimed", "claimed"]
+    selection = by_name(facts)["selector"]
+    assert selection.verdict.endswith("not claimed")
+    assert by_name(facts)["budget"].verdict == "Not varied"
+    assert by_name(facts)["images"].verdict == "Not tested"
+
+
+def test_a_claim_holds_among_all_and_an_equivalence_lies_within_the_margin(facts: Facts) -> None:
+    estimates = [one for card in cards(facts) if card.differences for one in card.estimates]
+    assert all(not one.low <= 0 <= one.high for one in estimates if one.tone == "claimed")
+    assert all(-2 < one.value < 2 for one in estimates if one.tone == "equivalent")
+
+
+def test_caution_and_collapse_are_answered_where_models_were_asked(facts: Facts) -> None:
+    found = by_name(facts)
+    assert found["caution-reasoning"].question == "Does prompt reasoning make models more cautious?"
+    assert (found["caution-reasoning"].unit, found["caution-reasoning"].has_band) == ("z", False)
+    assert found["collapse"].sentence.startswith("Over 3 models. Spread of the truth − of answers: tier 1 ")
+    assert "corrected for guessing" in found["tiers"].sentence
+
+
+def test_the_highest_model_is_named_with_those_that_are_not_shown_to_be_lower(facts: Facts) -> None:
+    best = by_name(facts)["model"]
+    first, *others = [one.label for one in best.estimates]
+    assert best.verdict.startswith(f"{first}, ")
+    lower = [
+        row for row in facts.findings if row["factor"] == "model" and row["decision"] in ("higher", "lower")
+    ]
+    assert not lower
+    assert best.sentence.endswith(f"Not shown to be lower: {', '.join(others)}.")
+
+
+def test_images_count_where_answers_need_them(simulated: Facts) -> None:
+    arms = [ArmFactors(f"a-{one}", "a", "clinical", "16", "standard", one) for one in ("none", "blind")]
+    rows = verdicts(arms, 60, np.random.default_rng(3))
+    blind = [row if row["arm_id"] == "a-none" else row | {"parsed": ["A"]} for row in rows]
+    seeing = [row if row["arm_id"] == "a-blind" else row | {"parsed": row["gold"]} for row in blind]
+    card = by_name(of_arms(simulated, arms, seeing))["images"]
+    assert card.verdict.startswith("Higher by ")
+    assert card.verdict.endswith("claimed")
+    assert "With images − without: tier 1 higher by " in card.sentence
+
+
+def test_every_model_stands_below_the_mean_of_all(facts: Facts) -> None:
+    (chart,) = questions(facts).figures
+    names = [column.name for column in chart.table.columns]
+    shown = [dict(zip(names, row, strict=True)) for row in chart.table.rows]
+    of_prompt = [
+        row
+        for row in shown
+        if row["comparison"] == "reasoning prompt − standard"
+        and str(row["scope"]).startswith("Tier 1")
+        and row["metric"] == "score"
+    ]
+    assert [row["line"] for row in of_prompt] == ["all models", "a", "b", "c"]
+    values = [float(str(row["difference"])) for row in of_prompt]
+    assert np.mean(values[1:]) == pytest.approx(values[0])
+    assert {row["reading"] for row in of_prompt} == {"difference claimed"}
+    assert float(str(of_prompt[0]["p_adjusted"])) < 0.05
+
+
+def test_one_model_stands_alone(simulated: Facts) -> None:
+    facts = of_models(simulated, ["a"])
+    assert by_name(facts)["prompt"].sentence.startswith("One model. ")
+    (chart,) = questions(facts).figures
+    assert {row[3] for row in chart.table.rows} == {"a"}
+
+
+def test_ranks_of_models_on_tiers_1_and_3_stand_under_the_landscape(facts: Facts) -> None:
+    (note,) = landscape(facts).notes
+    assert note.startswith("Ranks of models on tiers 1 and 3: Kendall's tau ")
+    assert " over 3 models (p = " in note
+
+
+def test_a_run_of_simulated_readers_answers_no_question_over_models(simulated: Facts) -> None:
+    assert questions(simulated).is_empty
+    assert [card.verdict for card in cards(simulated)] == ["No model"]
+
+
+@pytest.mark.parametrize(("answered", "begins"), [(0, "Declared before the run"), (480, "Declared after")])
+def test_a_comparison_declared_after_looking_is_called_so(facts: Facts, answered: int, begins: str) -> None:
+    row = DeclaredComparison("a", "b", 1, Declaration(answered)).row_of(facts.findings)
+    assert row is not None
+    primary = PrimarySpec(model="a", versus="b", tier=1)
+    changed = replace(
+        facts,
+        comparisons=from_rows([*facts.findings, row], COMPARISONS),
+        specs=(facts.specs[0].model_copy(update={"primary": primary}),),
+        manifests=({**facts.manifests[0], "primary": {"answered_before": answered}},),
+    )
+    card = by_name(changed)["declared"]
+    assert card.question.startswith(begins)
+    assert ("declared before the run and tested alone" in card.sentence) == (answered == 0)
+
+
+def test_a_synthetic_cohort_and_a_reader_of_its_kind_are_called_so(simulated: Facts) -> None:
+    (spec,) = simulated.specs
+    assert "synthetic" not in render(simulated).index
+    packaged = spec.model[0].model_copy(update={"name": "small", "source": "packaged/reader_small"})
+    dataset = spec.dataset.model_copy(update={"phantom": PhantomSpec(canonical=("PH-NORMAL",), size="ci")})
+    of_phantoms = spec.model_copy(update={"dataset": dataset, "model": [packaged]})
+    words = " ".join(render(replace(simulated, specs=(of_phantoms,))).index.split())
+    assert "A synthetic cohort: phantoms that this software draws. No score here says" in words
+    assert "small was trained on phantoms of the same kind; with options in another order" in words
