@@ -159,6 +159,11 @@ def test_files_that_a_page_names_are_there(page: str) -> None:
 BUDGETS: Mapping[str, int] = SITE["extra"]["max_words"]
 
 
+def count(text: str) -> int:
+    """The number of words: what holds a letter or a digit, so no bar of a table."""
+    return sum(1 for word in text.split() if re.search(r"\w", word))
+
+
 def test_every_page_has_a_budget_and_a_place_in_the_navigation() -> None:
     there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
     assert there == BUDGETS.keys() - {"all"} == set(WRITTEN)
@@ -166,11 +171,11 @@ def test_every_page_has_a_budget_and_a_place_in_the_navigation() -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_a_page_keeps_its_budget(page: str) -> None:
-    assert len(TEXTS[page].split()) <= BUDGETS[page]
+    assert count(TEXTS[page]) <= BUDGETS[page]
 
 
 def test_all_pages_keep_the_budget_of_all() -> None:
-    assert sum(len(text.split()) for text in TEXTS.values()) <= BUDGETS["all"]
+    assert sum(map(count, TEXTS.values())) <= BUDGETS["all"]
 
 
 # ---- plain English: words that an engineer stumbles over, and what to write
