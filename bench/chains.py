@@ -108,7 +108,7 @@ def compare(words: list[str], rounds: int, flat: Path) -> None:
 
 def _asked(planned: Any, left: Any) -> Pace:
     """Stream what is missing of the sweep's one model."""
-    from cardiolens.inference.placement.inventory import nodes_of_ray
+    from cardiolens.inference.placement.footprint import nodes_of_ray
     from cardiolens.inference.plan.candidates import place_sweep
     from cardiolens.inference.stream.execution import execute
 
@@ -135,8 +135,8 @@ def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
 
 def _flat(part: Path, completions: Path) -> Iterator[Any]:
     """The requests of the chains of one part, those of a case together."""
-    from cardiolens.inference.plan.request import read_requests
-    from cardiolens.protocol.dialogue.chain import read_part_chains, walk
+    from bench.plan_rows import read_requests
+    from cardiolens.protocol.dialogue.chain_tables import read_part_chains, walk
     from cardiolens.storage import schemas, tables
 
     chains = read_part_chains(part)

@@ -60,7 +60,7 @@ def run(way: str, out: Path, words: list[str]) -> None:
         (model,) = spec.model
         folder = planned.identities[model.name].folder
         work = missing(planned.run.requests(model.name), Path("/nonexistent"), 1).work
-        reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+        reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
         asked = (
             ray.data.from_arrow(work)
             .repartition(work.num_rows)

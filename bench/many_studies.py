@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from bench.small_studies import SWEEP
 from cardiolens.config.compose import read_spec
-from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan

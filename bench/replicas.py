@@ -12,7 +12,6 @@ import os
 import shutil
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -104,13 +103,13 @@ def main() -> None:
 
 
 def _stream(planned: Plan, given: argparse.Namespace, ran: Path) -> tuple[float, int]:
-    def maker(_plan: Plan, _model: ModelSpec, _deployment: Deployment) -> partial[StandIn]:
-        return partial(StandIn, ran, given.seconds, given.width)
+    def make_engine(*_: object, **__: object) -> StandIn:
+        return StandIn(ran, given.seconds, given.width)
 
     def width(_: ModelSpec) -> int:
         return given.width + given.width // 2
 
-    pipeline._maker, pipeline._width = maker, width  # type: ignore[assignment]
+    pipeline.make_engine, pipeline._width = make_engine, width  # type: ignore[assignment]
     deployment = Deployment("constant", 1, 1, ((),) * given.replicas, 1.0, 0.9, "", 0.0)
     left = missing_of(planned, "constant")
     began = time.monotonic()

@@ -79,7 +79,7 @@ def engine_options(planned: Any) -> dict[str, Any]:
 def engine_of(planned: Any) -> Any:
     """Engine of the sweep's one model, not started."""
     from cardiolens.inference.engine.vllm_engine import VllmEngine
-    from cardiolens.inference.placement.inventory import nodes_to_plan_with
+    from cardiolens.inference.placement.footprint import nodes_to_plan_with
     from cardiolens.inference.plan.candidates import place_sweep
     from cardiolens.inference.plan.missing import missing
 
@@ -131,7 +131,7 @@ def bare(out: Path, overrides: list[str]) -> None:
     llm = offline_engine(engine, alike | engine._engine_options())
     assert identity.folder is not None
     chat = Chat(identity.folder)
-    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     prompts, sampling = [], []
     began = time.monotonic()
     for study in chain.from_iterable(map(studies_of, reader(left.work))):

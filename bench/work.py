@@ -120,7 +120,7 @@ def _sequences(planned: Any, left: Any) -> Iterator[tuple[list[object], tuple[st
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder
     chat = Chat(folder)
-    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     for row in range(left.work.num_rows):
         ((study,),) = map(studies_of, reader(left.work.slice(row, 1)))
         sizes = {picture["key"]: (picture["height"], picture["width"]) for picture in study["pictures"]}

@@ -8,18 +8,13 @@ from contextlib import nullcontext
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream import execution, pipeline
-from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
-from cardiolens.inference.stream.replica import Replica
-from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime import processes
@@ -64,17 +59,8 @@ def _stream(
 
 async def _answered(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell) -> pipeline.Streamed:
     model = next(model for model in plan.spec.model if model.name == deployment.model)
-    completions = pipeline._completions(plan, model)
-    reader = StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side), model.told_questions)
-    parts = pc.unique(missing.work["part"]).to_pylist()
-    replica = Replica(
-        pipeline._maker(plan, model, deployment),
-        completions,
-        pipeline._width(model),
-        plan.spec.stream,
-        lambda: known_steps(parts, completions),
-        load_volume=reader.volume,
-    )
+    reader = pipeline._loader(plan, model)
+    replica = pipeline._replica_of(plan, model, deployment, [missing.work])()
     total: Counter[str] = Counter()
     try:
         for row in range(missing.work.num_rows):

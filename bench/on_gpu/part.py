@@ -34,7 +34,7 @@ def stream(marks: Marks, words: list[str]) -> None:
 
     from bench.on_gpu.engine import make_marked
     from cardiolens.config.compose import read_spec
-    from cardiolens.inference.placement.inventory import nodes_of_ray
+    from cardiolens.inference.placement.footprint import nodes_of_ray
     from cardiolens.inference.plan.candidates import place_sweep
     from cardiolens.inference.plan.missing import missing_of
     from cardiolens.inference.plan.plan import plan
@@ -90,7 +90,7 @@ def bare(marks: Marks, words: list[str]) -> None:
     prompts = [engine._prompt(WARM, warm_frame)]
     llm.generate(prompts, [engine._sampling(WARM)], use_tqdm=False)
     marks.note("first answer")
-    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), False)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     prompts, sampling = [], []
     began = time.monotonic()
     for study in chain.from_iterable(map(studies_of, reader(left.work))):

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from bench.plan_rows import read_requests
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.plan.missing import Missing, StudyWork, missing
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.plan.request import Request, read_requests
+from cardiolens.inference.plan.request import Request
 from cardiolens.storage.schemas import FRAME
 
 _WORDS = re.compile(r"\w+|[^\w\s]")

@@ -13,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
 from cardiolens.benchmarks.record_files import EmbeddedImages, Place, Row, quoted, value_of
-from cardiolens.protocol.dialogue.pending import without_marks
+from cardiolens.protocol.dialogue.chain import without_marks
 from cardiolens.protocol.tasks.legal import fold, option_problems
 
 UNKNOWN = "unknown"

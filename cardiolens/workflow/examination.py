@@ -14,8 +14,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.http.transport import reach
 from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.identity import identify, installed_engine
-from cardiolens.inference.models.thinking import unseparated
+from cardiolens.inference.models.identity import identify, installed_engine, unseparated
 from cardiolens.inference.plan.candidates import weights_lacking
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.runtime.guard import folder_of_sockets

@@ -10,7 +10,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.http.transport import check_access
 from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.engine.startup import check_engine_options
-from cardiolens.inference.models.thinking import unseparated
+from cardiolens.inference.models.identity import unseparated
 from cardiolens.inference.plan.control import check_plugins
 from cardiolens.protocol.select.features import check_encoders
 from cardiolens.score.verdicts.text_metrics import open_text_metrics

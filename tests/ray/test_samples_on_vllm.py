@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from cardiolens.protocol.dialogue.chain import Samples, read_chains
-from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
+from cardiolens.protocol.dialogue.chain import SAMPLED, Samples, samples_of
+from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 

@@ -41,7 +41,7 @@ class Asked:
         planned = self._planned
         model = served(base_url=base_url, **self._http)
         work = missing(planned.run.requests("m"), self.folder, STREAM.max_attempts).work
-        read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), False)
+        read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
         engine = HttpEngine(model, self.folder, draw=lambda: 0.0)
         replica = Replica(lambda: engine, self.folder, model.served.max_in_flight, STREAM)
 

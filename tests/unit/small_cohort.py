@@ -6,7 +6,6 @@ The whole pipeline but Ray: what a sweep streams through actors is here one loop
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
-from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.protocol.tasks.truth import findings
@@ -150,14 +148,16 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Cou
     left = missing_of(planned, model.name)
     rendering = Rendering(model.long_side)
     arms = {arm.arm_id: arm for arm in planned.arms}
-    asking_back = arms_asking_back(planned.spec)
-    read = StudyLoader(planned.store.root, planned.volumes, rendering, model.told_questions, asking_back)
+    read = StudyLoader(planned.store.root, planned.volumes, rendering)
     replica = Replica(
         lambda: engine or open_reader(model, planned.store.questions, arms),
         completions,
         4096,
         planned.spec.stream,
-        partial(known_steps, left.work["part"].to_pylist(), completions),
+        parts=left.work["part"].to_pylist(),
+        questions=planned.store.questions,
+        asking_back=arms_asking_back(planned.spec),
+        names_question=model.told_questions,
         load_volume=read.volume,
     )
 

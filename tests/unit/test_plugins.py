@@ -1,6 +1,5 @@
 """Parts of other packages: the example is installed and runs; a bad one fails with its name."""
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
@@ -20,9 +18,7 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.plugin_words import plugins_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.curation.ingest.layouts.convention import convention
-from cardiolens.inference.engine.ask import Ask, RequestError
-from cardiolens.inference.engine.engine_plugin import open_engine
-from cardiolens.inference.engine.readers import check_readers
+from cardiolens.inference.engine.readers import check_readers, open_engine
 from cardiolens.inference.plan.control import check_plugins, open_control
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.select.pool_selectors import open_selector
@@ -190,10 +186,10 @@ def test_the_keys_hold_the_version_and_the_plan_the_code(site: Path, tmp_path: P
 
 HEAD = "class Part:\n    def select(self, pool, budget, *, seed, question):\n        "
 SELECTORS = {
-    "return [('cine_sax', 999)]": "chose frame 999 of 'cine_sax', which is not in the pool",
-    "return [('mask', 0)]": "chose frame 0 of 'mask'",
-    "return [(pool[0].volume_id, 0)] * 2": "chose frame 0 of .* 2 times",
-    "return [(pool[0].volume_id, n) for n in range(budget + 1)]": "chose 9 frames of a budget of 8",
+    "return [('cine_sax', 999)]": "999.*expected at most 8 different frames of the pool",
+    "return [('mask', 0)]": "mask.*different frames",
+    "return [(pool[0].volume_id, 0)] * 2": "chose .*different frames",
+    "return [(pool[0].volume_id, n) for n in range(budget + 1)]": "chose .*at most 8 different frames",
     "return None": "TypeError",
     "raise KeyError('x')": "KeyError: 'x'",
     "raise SystemExit(3)": "SystemExit: 3",
@@ -209,15 +205,15 @@ def test_a_selector_that_does_wrong_is_named(body: str, tmp_path: Path, root: Pa
 
 
 CONTROLS = {
-    "return (), question": "shows no frame",
-    "return frames * 2, question": "frames where 8 were selected",
-    "return [frames[0]._replace(idx=999)], question": "shows frame 999 of",
-    "return [frames[0]._replace(slice=1, phase=1, idx=0)], question": "as slice 1, phase 1",
-    "return ['x'], question": "a str that is no Frame",
-    "return frames, None": "a NoneType in the place of a question",
-    "return frames, replace(question, options=())": "changes the options of a question",
-    "return frames, replace(question, subtask='X')": "changes subtask",
-    "return frames, replace(question, options=question.options[::-1])": "changes the order of ordinal",
+    "return (), question": "shows .*expected 1 to 8 frames",
+    "return frames * 2, question": "shows .*expected 1 to 8 frames",
+    "return [frames[0]._replace(idx=999)], question": "shows .*idx=999.*expected 1 to 8 frames",
+    "return [frames[0]._replace(slice=1, phase=1, idx=0)], question": "slice=1, phase=1.*frames of the study",
+    "return ['x'], question": "TypeError",
+    "return frames, None": "TypeError",
+    "return frames, replace(question, options=())": "changes more of a question",
+    "return frames, replace(question, subtask='X')": "changes more of a question",
+    "return frames, replace(question, options=question.options[::-1])": "changes more of a question",
 }
 
 
@@ -233,29 +229,6 @@ def test_a_control_that_asks_something_else_is_named(body: str, tmp_path: Path, 
         spec = spec_with(root, control=["bad-parts.part"])
         with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*({CONTROLS[body]})"):
             plan(spec)
-
-
-ENGINE = (
-    "class Part:\n    mortal = False\n    def __init__(self, sampling): pass\n"
-    "    async def start(self): pass\n    def frames(self): pass\n    def close(self): pass\n"
-    "    async def answer(self, ask, pictures):\n        "
-)
-ENGINES = {
-    "return 'A'": "returns a str in the place of a Reply",
-    "raise ValueError('no weights')": "ValueError: no weights",
-    "from cardiolens.inference.engine.ask import Reply; return Reply('\\ud800', 'stop')": "no Unicode text",
-    "from cardiolens.inference.engine.ask import Reply; return Reply(None, 'stop')": "text is a NoneType",
-}
-
-
-@pytest.mark.parametrize("body", ENGINES)
-def test_what_an_engine_raises_is_the_failure_of_one_request(body: str, tmp_path: Path, root: Path) -> None:
-    with on_path(package(tmp_path / "p", ENGINE + body + "\n", engines="part = bad_parts:Part")):
-        (model,) = sweep_spec(root, {"name": "bad", "engine": "bad-parts.part"}).model
-        engine = open_engine(model)
-        ask = Ask("key", "", "", (), "single", ("A",), 8)
-        with pytest.raises(RequestError, match=rf"plugin bad-parts\.part@1\.0: .*{ENGINES[body]}"):
-            asyncio.run(engine.answer(ask, lambda key: np.zeros((1, 1), np.uint8)))
 
 
 METRICS = {

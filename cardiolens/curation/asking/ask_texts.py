@@ -21,7 +21,7 @@ from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.models.token_counts import fault_of
-from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.parts import PART_ROWS

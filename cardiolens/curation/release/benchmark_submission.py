@@ -27,8 +27,8 @@ from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.conf_names import INDEX, read_index
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.release.withheld_cohort import Answers, Digest, ReleaseName, Strict, read_answers
-from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
+from cardiolens.protocol.dialogue.chain import SAMPLED, samples_of
+from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.report_text.entities import report_forms

@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.arms import arms
 from cardiolens.config.base import Spec
-from cardiolens.protocol.dialogue.samples import SAMPLED
+from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.show.notebook.run import FinishedRun
 
 SAMPLE = "audit_sample.json"

@@ -3,24 +3,32 @@
 import asyncio
 import hashlib
 import inspect
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Protocol
+from typing import Literal, Protocol, get_args
 
-from cardiolens.base.entry_points import make, reason_of
+from cardiolens.base.entry_points import make
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugin_words import engine_plugin
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, FrameWork, Pictures, Reply, RequestError
-from cardiolens.inference.engine.engine_plugin import failure
-from cardiolens.inference.engine.frame_choice import MANNERS, Manner, ask_for_frames
-from cardiolens.inference.models.human_reader import Reading, readings_of
+from cardiolens.inference.engine.ask import (
+    FRAMES,
+    Ask,
+    Engine,
+    ErrorKind,
+    FrameWork,
+    Pictures,
+    Reply,
+    RequestError,
+)
+from cardiolens.inference.models.identity import Reading, readings_of
 from cardiolens.protocol.dialogue.asking_back import NONE
 from cardiolens.protocol.prompts.question import suggested
 from cardiolens.protocol.tasks.catalogue import GATES, OPEN
@@ -30,6 +38,14 @@ from cardiolens.storage import schemas, tables
 TrueAnswer = tuple[str, ...]  # original option keys; for a report, its reference as one JSON text
 
 SEED = 2026
+Manner = Literal["greedy", "lazy", "illegal"]
+"""greedy: as many frames as allowed, in the order of the list; lazy: as few as allowed (one, then none);
+illegal: first names of frames that do not exist, then as greedy."""
+
+MANNERS: tuple[Manner, ...] = get_args(Manner)
+
+_NO_FRAMES = ("cine_xyz slice 0 phase 0", "everything")
+_FIRST = "This is request 1 of "
 _CHOOSES = "chooses"  # option that every simulated reader has
 
 
@@ -85,35 +101,23 @@ class Constant(Reader):
         return self._reply
 
 
-class Person:
+class Person(Reader):
     """A person as an engine: replays exported answers from the page of `cardiolens.review`, with seconds.
 
     An answer of "cannot tell" is a refusal.
     """
 
-    mortal = False
-
     def __init__(self, readings: Mapping[str, Reading]) -> None:
         self._readings = readings
-
-    async def start(self) -> None:
-        pass
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         reading = self._readings[_question(ask)]  # the plan contains only questions with a reading
         if strange := set(reading.answer) - set(ask.option_keys):
-            message = (
-                f"the reading names option {min(strange)}, the question has {', '.join(ask.option_keys)}"
-            )
+            options = ", ".join(ask.option_keys)
+            message = f"the reading names option {min(strange)}, the question has {options}"
             raise RequestError(ErrorKind.REJECTED, message)
         text = _displayed(reading.answer, ask) if reading.answer else "I cannot tell."
         return Reply(text=text, finish_reason="stop", refused=not reading.answer, seconds=reading.seconds)
-
-    def frames(self) -> FrameWork:
-        return FrameWork()
-
-    def close(self) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,19 +315,23 @@ class SimulatedReader(Protocol):
 
 
 class _Plugged(Reader):
-    """A reader of another package: what it raises is a failure with its name."""
+    """A reader of another package."""
 
-    def __init__(self, word: str, reader: SimulatedReader) -> None:
-        self._word, self._reader = word, reader
+    def __init__(self, reader: SimulatedReader) -> None:
+        self._reader = reader
 
     def say(self, ask: Ask) -> str:
-        try:
-            reply: object = self._reader.say(ask)
-        except (Exception, SystemExit) as error:
-            raise failure(self._word, reason_of(error)) from error
-        if not isinstance(reply, str):
-            raise failure(self._word, f"says a {type(reply).__name__} in the place of text")
-        return reply
+        return self._reader.say(ask)
+
+
+def open_engine(model: ModelSpec) -> Engine:
+    """Make the engine of another package, an entry point of `cardiolens.engines` (docs/guides/extend.md).
+
+    The entry point makes it of the model's `sampling` and `options`: before a run, to be checked, and again
+    in the process that asks it. What is slow or takes memory belongs into `start`.
+    """
+    engine: Engine = make("engines", model.engine, Engine, sampling=model.sampling, **model.options)
+    return engine
 
 
 READERS: dict[str, Callable[..., Reader]] = {
@@ -339,7 +347,7 @@ READERS: dict[str, Callable[..., Reader]] = {
 }
 
 
-def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader | Person:
+def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader:
     """Return the person or simulated reader of a model configuration."""
     if model.answers_from == "readings":
         return Person(readings_of(model))
@@ -358,11 +366,23 @@ def check_reader(model: ModelSpec) -> None:
     _make(model, AnswerKey({}, {}, {}, {}, {}) if model.answers_from == "truth" else None)
 
 
+def ask_for_frames(manner: Manner, ask: Ask) -> str:
+    """Reply to a request that offers frames; the offered names come from the decoding constraint."""
+    naming = ask.constraint.naming
+    assert naming is not None, "the constraint of a request that offers frames lists their names"
+    names = naming.names[: naming.most]
+    if manner == "lazy":
+        names = naming.names[: naming.least]
+    if manner == "illegal" and _FIRST in ask.text:
+        names = _NO_FRAMES
+    return json.dumps({"frames": names})
+
+
 def _make(model: ModelSpec, truth: AnswerKey | None) -> Reader:
     options = {name: value for name, value in model.options.items() if name != _CHOOSES}
     if model.plugged:
         group, word = engine_plugin(model.engine)
-        reader: Reader = _Plugged(word, make(group, word, SimulatedReader, truth, **options))
+        reader: Reader = _Plugged(make(group, word, SimulatedReader, truth, **options))
     else:
         reader = _make_own(model, truth, options)
     reader.chooses = _manner(model)

@@ -165,11 +165,6 @@ def root_cause(since: tuple[int, ...]) -> str | None:
     return next((cause for cause in causes if cause not in silent), silent[0] if silent else None)
 
 
-def written_since(since: tuple[int, ...]) -> str:
-    """Return what was written to standard output and standard error after `since`."""
-    return "\n".join(_written(since))
-
-
 def _written(since: tuple[int, ...]) -> Iterator[str]:
     for stream, start in zip(_STREAMS, since, strict=True):
         if stream.is_file():

@@ -1,15 +1,16 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypedDict
-from weakref import WeakKeyDictionary
 
 import numpy as np
+from PIL import Image
 
 from cardiolens.base.digest import digest_of
 from cardiolens.config.model import ModelSpec
@@ -58,7 +59,6 @@ from cardiolens.protocol.tasks.legal import FREE, Constraint
 from cardiolens.storage.schemas import FRAME
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
     from vllm import CompletionOutput, RequestOutput, SamplingParams
     from vllm.config import VllmConfig
     from vllm.lora.request import LoRARequest
@@ -76,8 +76,31 @@ class _Prompt(TypedDict, total=False):
     """
 
     prompt: str
-    multi_modal_data: "dict[str, list[Image | tuple[np.ndarray, dict[str, Any]]]]"
+    multi_modal_data: "dict[str, list[Image.Image | tuple[np.ndarray, dict[str, Any]]]]"
     multi_modal_uuids: dict[str, list[str]]
+
+
+class RgbFrames:
+    """Frames as vLLM takes them, by key; of more than `most_bytes`, those used last."""
+
+    def __init__(self, most_bytes: int = 512 << 20) -> None:
+        self._room = most_bytes
+        self._images: OrderedDict[str, Image.Image] = OrderedDict()
+
+    def of(self, key: str, pictures: Pictures) -> Image.Image:
+        """Return a frame in RGB."""
+        image = self._images.pop(key, None)
+        if image is None:
+            image = Image.fromarray(pictures(key)).convert("RGB")
+            self._room -= _bytes(image)
+        self._images[key] = image
+        while self._room < 0 and len(self._images) > 1:
+            self._room += _bytes(self._images.popitem(last=False)[1])
+        return image
+
+
+def _bytes(image: Image.Image) -> int:
+    return 3 * image.width * image.height
 
 
 class VllmEngine:
@@ -108,8 +131,7 @@ class VllmEngine:
         self._tries = count()  # a request may be asked again after the engine died
         self._frames = FrameWork()
         self._beginnings: SharedBeginnings | None = None  # of a hybrid model
-        # Images by frame key; they are freed together with the `Pictures` of their study.
-        self._images: WeakKeyDictionary[Pictures, dict[str, Image]] = WeakKeyDictionary()
+        self._images = RgbFrames()
 
     async def start(self) -> None:
         """Load the model in a thread, which takes minutes; the replica writes and listens meanwhile."""
@@ -304,13 +326,9 @@ class VllmEngine:
         return {"count": self._max_videos, **sizes} if self._max_videos else 0
 
     def _prompt(self, ask: Ask, pictures: Pictures) -> _Prompt:
-        from PIL import Image
-
         prompt: _Prompt = {"prompt": self._chat.prompt(ask.system, ask.text)}
         if ask.frame_keys:
-            images = self._images.setdefault(pictures, {})
-            for key in set(ask.frame_keys) - images.keys():
-                images[key] = Image.fromarray(pictures(key)).convert("RGB")
+            images = {key: self._images.of(key, pictures) for key in dict.fromkeys(ask.frame_keys)}
             places = by_place(ask.text, ask.frame_keys)
             frame_keys = [keys[0] for keys in places if len(keys) == 1]
             videos = [keys for keys in places if len(keys) > 1]

@@ -1,22 +1,23 @@
 """Identity of a model: its files, and the key under which its completions are stored."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from cardiolens.base import disk, entry_points
 from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_bytes
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
 from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugin_words import engine_plugin
-from cardiolens.inference.models.human_reader import readings_of
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.storage.model_files import check_architectures, check_files, check_length, read_object
 
 _SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
@@ -313,3 +314,66 @@ def _chat_template_hash(folder: Path) -> str:
 
 def _key(name: str, facts: dict[str, object]) -> str:
     return f"{name}-{digest_of(facts)[:16]}"
+
+
+_FIELDS = ("qa_id", "answer", "seconds")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One answered question; no option keys if the person chose "cannot tell"."""
+
+    answer: tuple[str, ...]  # original option keys
+    seconds: float
+
+
+def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
+    """Read the file of a model entry with `engine: person`; readings by qa_id, InputError if unusable."""
+    path = Path(model.source)
+    if not path.is_file():
+        raise InputError(
+            f"model {model.name}: {path}: no such file; source is the file of a person's readings, which "
+            "`cardiolens.review export` writes: <out>/readings/<pseudonym>.jsonl"
+        )
+    readings: dict[str, Reading] = {}
+    try:
+        lines = read_text(path).splitlines()
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"model {model.name}: {path} cannot be read ({error}); export it again") from error
+    for number, line in enumerate(lines, start=1):
+        where = f"model {model.name}: {path} line {number}"
+        qa_id, reading = _reading(line, where)
+        if qa_id in readings:
+            raise InputError(f"{where}: question {qa_id} stands twice; export the readings again")
+        readings[qa_id] = reading
+    if not readings:
+        raise InputError(f"model {model.name}: {path} holds no reading; leave the model out")
+    return readings
+
+
+def _reading(line: str, where: str) -> tuple[str, Reading]:
+    try:
+        record: Any = parse_json(line)
+    except ValueError as error:
+        raise InputError(f"{where}: no JSON ({error}); export the readings again") from None
+    if not isinstance(record, dict) or any(name not in record for name in _FIELDS):
+        raise InputError(f"{where}: needs {', '.join(_FIELDS)}; export the readings again")
+    qa_id, answer, seconds = (record[name] for name in _FIELDS)
+    keys = isinstance(answer, list) and all(isinstance(key, str) for key in answer)
+    timed = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < 1e6
+    if not isinstance(qa_id, str) or not keys or not timed:
+        raise InputError(
+            f"{where}: qa_id is a text, answer a list of option keys, seconds a number; export again"
+        )
+    return qa_id, Reading(tuple(answer), float(seconds))
+
+
+def unseparated(spec: SweepSpec) -> list[str]:
+    """Warnings for the models of a sweep that think without a `reasoning_parser`."""
+    return [
+        f"model {model.name} thinks before it answers, and its file names no reasoning_parser: vLLM removes "
+        "the marks around its reasoning, and what it considers may be read as its answer; name the parser of "
+        f"its family in conf/model/{model.name}.yaml (docs/guides/gpus.md)"
+        for model in spec.model
+        if model.engine == "vllm" and model.thinks and model.reasoning_parser is None
+    ]

@@ -3,8 +3,7 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from cardiolens.base import disk
@@ -43,15 +42,20 @@ class Fingerprint:
 class PlanTotals:
     """Counts of the requests written for one model."""
 
-    status_counts: Counter[str]
-    most_frames: int  # the largest number of frames in one request
+    status_counts: Counter[str] = field(default_factory=Counter)
+    most_frames: int = 0  # the largest number of frames in one request
+
+    def __add__(self, addend: "PlanTotals") -> "PlanTotals":
+        most = max(self.most_frames, addend.most_frames)
+        return PlanTotals(self.status_counts + addend.status_counts, most)
 
 
 def cached(folder: Path, fingerprint: Fingerprint) -> PlanTotals | None:
     """Return the totals of the plan in a folder; None unless it is whole and made from these inputs."""
     try:
         note = read_json(folder / _NOTE)
-        if changed := _changed(note["fingerprint"], fingerprint.parts):
+        before, now = note["fingerprint"], fingerprint.parts
+        if changed := [name for name in {**before, **now} if before.get(name) != now.get(name)]:
             log.info("%s: planned again, because of its %s", folder.name, ", ".join(changed))
             return None
         if note["parts"] != _sizes(folder):
@@ -59,10 +63,6 @@ def cached(folder: Path, fingerprint: Fingerprint) -> PlanTotals | None:
         return PlanTotals(Counter(note["status_counts"]), note["most_frames"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError):  # no note, or a foreign file
         return None
-
-
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return [name for name in {**before, **now} if before.get(name) != now.get(name)]
 
 
 def keep(folder: Path, fingerprint: Fingerprint, totals: PlanTotals) -> None:

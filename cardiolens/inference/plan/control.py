@@ -1,6 +1,6 @@
 """Controls: changes of the frames or the question of a request; parts of other packages among them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -10,20 +10,18 @@ import numpy as np
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.entry_points import PluginError, blamed, is_word, make
-from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import Budget, SelectorSpec
-from cardiolens.inference.engine.engine_plugin import open_engine
-from cardiolens.inference.models.token_counts import Rendering, TokenCounter, frame_key
-from cardiolens.inference.plan.planned_study import Picture, PlannedQuestion, PlannedStudy, StudyFrames, View
+from cardiolens.inference.engine.readers import open_engine
 from cardiolens.protocol.prompts.question import AskedQuestion, with_suggestion
 from cardiolens.protocol.prompts.template import Display
-from cardiolens.protocol.select.choose import choose, fitting
 from cardiolens.protocol.select.pool_selectors import open_selector
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.protocol.tasks.catalogue import OPEN
-from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
+
+SEED = 2026
+BLANK = "blank"  # flag of a request whose frames are shown black
+SHOWN: Mapping[str, Display] = {"blind": "nothing", "captions": "captions"}  # other controls: frames
 
 
 class RequestControl(Protocol):
@@ -46,72 +44,75 @@ def open_control(word: str) -> RequestControl:
 
 
 def changed_selection(word: str, selection: Selection, structure: StudyStructure) -> Selection:
-    """Return a selection as a control shows it; PluginError if it shows what it may not."""
+    """Return a selection as a control of another package shows it; PluginError for frames that are wrong."""
     if selection.skipped is not None:
         return selection
     with blamed(word):
-        frames = tuple(open_control(word).frames(selection.frames, structure))
-    for problem in _wrong_frames(frames, selection, structure):
-        raise PluginError(f"plugin {word}: {problem}; its maker must correct it")
+        frames = tuple(Frame(*frame) for frame in open_control(word).frames(selection.frames, structure))
+    volumes, most = structure.volumes, len(selection.frames)
+    in_study = all(
+        frame.volume_id in volumes
+        and 0 <= frame.idx < volumes[frame.volume_id].n_frames
+        and (frame.slice, frame.phase) == divmod(frame.idx, volumes[frame.volume_id].n_phases)
+        for frame in frames
+    )
+    if not in_study or not min(1, most) <= len(frames) <= most:
+        raise PluginError(
+            f"plugin {word}: shows {frames}; expected 1 to {most} frames of the study; its maker must "
+            "correct it"
+        )
     return replace(selection, frames=frames)
 
 
-def changed_question(word: str, question: AskedQuestion, qa_id: str) -> AskedQuestion:
-    """Return a question as a control asks it; PluginError if it asks something else."""
+def _changed_question(word: str, question: AskedQuestion, qa_id: str) -> AskedQuestion:
+    """Return a question as a control of another package asks it; PluginError if it asks something else."""
     with blamed(word):
         changed = open_control(word).question(question, int(digest_of(qa_id)[:8], 16))
-    for problem in _wrong_question(changed, question):
-        raise PluginError(f"plugin {word}: {problem}; its maker must correct it")
+        rest = replace(
+            changed, question=question.question, checklist=question.checklist, options=question.options
+        )
+        same = rest == question and sorted(changed.options) == sorted(question.options)
+    if not same or (question.answer_type == "ordinal" and changed.options != question.options):
+        raise PluginError(
+            f"plugin {word}: changes more of a question than its words, its checklist and the order of "
+            "options that are not ordinal; its maker must correct it"
+        )
     return changed
 
 
-def _wrong_frames(frames: Sequence[object], selection: Selection, structure: StudyStructure) -> Iterator[str]:
-    if not frames and selection.frames:
-        yield "shows no frame; a request without frames is control blind"
-    if len(frames) > len(selection.frames):
-        yield f"shows {len(frames)} frames where {len(selection.frames)} were selected"
-    for frame in frames:
-        if not isinstance(frame, Frame):
-            yield f"shows a {type(frame).__name__} that is no Frame"
-            continue
-        volume = structure.volumes.get(frame.volume_id)
-        if volume is None or not 0 <= frame.idx < volume.n_frames:
-            yield f"shows frame {frame.idx} of {frame.volume_id!r}, which the study does not have"
-        elif (frame.slice, frame.phase) != divmod(frame.idx, volume.n_phases):
-            yield f"shows frame {frame.idx} of {frame.volume_id} as slice {frame.slice}, phase {frame.phase}"
+def check_plugins(spec: SweepSpec) -> None:
+    """Make each part that asks or answers; InputError or PluginError if one cannot be used.
+
+    Simulated readers are checked with those of this package, and report metrics where they are opened.
+    """
+    for selector in spec.selector:
+        if selector.plugged:
+            open_selector(selector.kind, selector.options)
+    for control in filter(is_word, spec.control):
+        open_control(control)
+    for model in spec.model:
+        if model.plugged and not model.simulated:
+            open_engine(model).close()
 
 
-def _wrong_question(changed: object, question: AskedQuestion) -> Iterator[str]:
-    if not isinstance(changed, AskedQuestion):
-        yield f"returns a {type(changed).__name__} in the place of a question"
-        return
-    if sorted(changed.options) != sorted(question.options):
-        yield "changes the options of a question; it may only change their order"
-    if question.answer_type == "ordinal" and changed.options != question.options:
-        yield "changes the order of ordinal options, which the prompt speaks of; see control reversed_options"
-    fixed = ("question", "options", "checklist")
-    for name in (name for name in AskedQuestion.__dataclass_fields__ if name not in fixed):
-        if getattr(changed, name) != getattr(question, name):
-            yield f"changes {name} of a question"
+def with_options(
+    question: AskedQuestion, control: str, qa_id: str, suggestions: Mapping[str, str] = MappingProxyType({})
+) -> AskedQuestion:
+    """Order the options of a question, or change its words, as a control demands.
+
+    `suggestions` are the option keys that leading controls suggest, by control.
+    """
+    if control in suggestions:
+        return with_suggestion(question, suggestions[control])
+    if is_word(control):
+        return _changed_question(control, question, qa_id)
+    if control == "shuffled_options":
+        return _shuffled(question, qa_id)
+    return reversed_options(question) if control == "reversed_options" else question
 
 
-SEED = 2026
-BLANK = "blank"  # flag of a request whose frames are shown black
-SHOWN: Mapping[str, Display] = {"blind": "nothing", "captions": "captions"}  # other controls: frames
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The facts of a question that decide which other patient's frames it gets."""
-
-    qa_id: str
-    study_id: str
-    patient_id: str
-    answer: tuple[str, ...]
-
-
-def shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
-    """Shuffle the options in an order fixed by `qa_id`; ordinal questions and reports stay unchanged."""
+def _shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
+    """Shuffle the options in an order fixed by `qa_id`; ordinal and open questions stay unchanged."""
     if question.answer_type == "ordinal" or question.answer_type in OPEN:
         return question
     order = sorted(question.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))
@@ -125,20 +126,14 @@ def reversed_options(question: AskedQuestion) -> AskedQuestion:
     return replace(question, options=question.options[::-1], reversed=True)
 
 
-def with_options(
-    question: AskedQuestion, control: str, qa_id: str, suggestions: Mapping[str, str] = MappingProxyType({})
-) -> AskedQuestion:
-    """Order the options of a question, or change its words, as a control demands.
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The facts of a question that decide which other patient's frames it gets."""
 
-    `suggestions` are the option keys that leading controls suggest, by control.
-    """
-    if control in suggestions:
-        return with_suggestion(question, suggestions[control])
-    if is_word(control):
-        return changed_question(control, question, qa_id)
-    if control == "shuffled_options":
-        return shuffled(question, qa_id)
-    return reversed_options(question) if control == "reversed_options" else question
+    qa_id: str
+    study_id: str
+    patient_id: str
+    answer: tuple[str, ...]
 
 
 def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -> dict[str, str]:
@@ -162,20 +157,14 @@ def _deranged(subjects: Sequence[Subject]) -> dict[str, str]:
     answer = np.unique(["".join(subject.answer) for subject in subjects], return_inverse=True)[1]
 
     def cost(step: int) -> tuple[int, int]:
-        return (
-            int((patient == np.roll(patient, step)).sum()),
-            int((answer == np.roll(answer, step)).sum()),
-        )
+        same_patient, same_answer = (values == np.roll(values, step) for values in (patient, answer))
+        return int(same_patient.sum()), int(same_answer.sum())
 
-    steps = range(1, len(subjects))
-    if not steps:
-        return {}
-    step = min(steps, key=cost)
-    donor = [subjects[at - step] for at in range(len(subjects))]
+    step = min(range(1, len(subjects)), key=cost, default=0)
     return {
-        subject.qa_id: other.study_id
-        for subject, other in zip(subjects, donor, strict=True)
-        if subject.patient_id != other.patient_id
+        subject.qa_id: subjects[at - step].study_id
+        for at, subject in enumerate(subjects)
+        if subject.patient_id != subjects[at - step].patient_id
     }
 
 
@@ -187,100 +176,3 @@ def _shape(structure: StudyStructure) -> tuple[tuple[str, int, int], ...]:
 def blank_digest(digest: str) -> str:
     """Return the digest of the black frame that replaces a frame; the black frame has the same size."""
     return digest_of([BLANK, digest])
-
-
-_OPEN = 2  # studies kept open, of some megabytes each
-_DONORS = 256  # studies kept open that show for many others: control other_patient, examples
-
-
-class FrameSelector:
-    """Selects frames for the requests of one model; `lends` if studies show for many others."""
-
-    def __init__(self, rendering: Rendering, counter: TokenCounter | None, *, lends: bool) -> None:
-        self._rendering = rendering
-        self._counter = counter  # None if nothing counts tokens, as for a simulated reader
-        self.study = lru_cache(maxsize=_DONORS if lends else _OPEN)(self._open)
-
-    def _open(self, frames_of: Callable[[str], StudyFrames], study_id: str) -> PlannedStudy:
-        frames = frames_of(study_id)
-        return PlannedStudy(frames.structure, self._rendered(frames.digests), frames.features, frames.digests)
-
-    def view(
-        self, question: PlannedQuestion, arm: Arm, own_view: View, frames_of: Callable[[str], StudyFrames]
-    ) -> View:
-        """Return the frames to show under the arm's control; by default those of the question's own study."""
-        selection = own_view.selection
-        if is_word(arm.control):
-            changed = changed_selection(arm.control, selection, own_view.study.structure)
-            return replace(own_view, selection=changed)
-        if arm.control in SHOWN:
-            nothing = replace(selection, frames=(), flags=())
-            told_frames = selection.frames if arm.control == "captions" else ()
-            return replace(own_view, study_id=None, selection=nothing, told=told_frames)
-        if arm.control == "blank":
-            return replace(own_view, selection=replace(selection, flags=(*selection.flags, BLANK)))
-        if arm.control != "other_patient":
-            return own_view
-        if question.donor is None:
-            why = selection.skipped or "no other patient with the same views"
-            return replace(own_view, selection=Selection((), selection.flags, why))
-        donor = self.study(frames_of, question.donor)
-        shown = self.select(donor, question, arm.selector, arm.seed, arm.budget)
-        return View(question.donor, donor, shown, own_view.as_video)
-
-    def select(
-        self,
-        study: PlannedStudy,
-        question: PlannedQuestion,
-        selector: SelectorSpec,
-        seed: int | None,
-        budget: Budget,
-    ) -> Selection:
-        """Select the frames of a study for a question, by number or by tokens."""
-        features, words = study.features.get(selector.encoder), question.asked.question
-
-        def at(n_frames: int) -> Selection:
-            return choose(
-                selector, seed, study.structure, question.route, n_frames, features=features, question=words
-            )
-
-        def tokens_of(frame: Frame) -> int:
-            assert self._counter is not None, "a token budget is refused for a reader without tokens"
-            return self._counter.image_tokens(study.pictures[frame.volume_id, frame.idx][1])
-
-        if isinstance(budget, int):
-            return at(budget)
-        return fitting(at, tokens_of, budget.tokens, available=len(study.pictures))
-
-    def _rendered(self, digests: Mapping[tuple[str, int], FrameDigest]) -> dict[tuple[str, int], Picture]:
-        rendering = self._rendering.digest
-        return {
-            place: (frame_key(digest, rendering), self._rendering.size(height, width))
-            for place, (digest, height, width) in digests.items()
-        }
-
-    def pictures(self, view: View) -> list[Picture]:
-        """Return the frames of a view in the order shown; black ones under control blank."""
-        study, blank = view.study, BLANK in view.selection.flags
-        places = [(frame.volume_id, frame.idx) for frame in view.selection.frames]
-        return [self._blank(study, place) if blank else study.pictures[place] for place in places]
-
-    def _blank(self, study: PlannedStudy, place: tuple[str, int]) -> Picture:
-        key = frame_key(blank_digest(study.digests[place].digest), self._rendering.digest)
-        return key, study.pictures[place][1]
-
-
-def check_plugins(spec: SweepSpec) -> None:
-    """Make each part that asks or answers; InputError or PluginError if one cannot be used.
-
-    Simulated readers are checked with those of this package, and report metrics where they are opened.
-    """
-    for selector in spec.selector:
-        if selector.plugged:
-            open_selector(selector.kind, selector.options)
-    for control in spec.control:
-        if is_word(control):
-            open_control(control)
-    for model in spec.model:
-        if model.plugged and not model.simulated:
-            open_engine(model).close()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,13 +19,8 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
-from cardiolens.inference.plan.planned_study import (
-    Lending,
-    PlannedQuestion,
-    check_examples,
-    lending,
-    training_patients,
-)
+from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, lending, training_patients
+from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
@@ -47,32 +41,21 @@ from cardiolens.study.structure import structures
 log = logging.getLogger(__name__)
 
 
-def with_patients(questions: pa.Table, volumes: pa.Table) -> pa.Table:
-    """Return the questions, with a missing patient filled in from the study."""
-    patients = _patients(volumes)
-    rows = questions.select(["study_id", "patient_id"]).to_pylist()
-    filled = [row["patient_id"] or patients.get(row["study_id"]) for row in rows]
-    at = questions.schema.get_field_index("patient_id")
-    return questions.set_column(at, questions.schema.field(at), pa.array(filled, pa.string()))
+def _with_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> pa.Table:
+    """Return the questions, with a missing patient filled in from the study.
 
-
-def _patients(volumes: pa.Table) -> dict[str, str]:
-    """Return the patient of each prepared study."""
-    return dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
-
-
-def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
-    """Raise InputError if the patient of a question is not the patient of its study; name no patient.
-
-    Questions on studies that are not prepared are not asked; a warning counts them.
+    InputError if the patient of a question is not that of its study; no message names a patient. Questions on
+    studies that are not prepared are not asked; a warning counts them.
     """
-    patients = _patients(volumes)
+    patients = dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
+    filled: list[str | None] = []
     absent: Counter[str] = Counter()
     for row in questions.select(["qa_id", "study_id", "patient_id"]).to_pylist():
         study = row["study_id"]
+        filled.append(row["patient_id"] or patients.get(study))
         if study not in patients:
             absent[study] += 1
-        elif patients[study] != row["patient_id"]:
+        elif patients[study] != filled[-1]:
             raise InputError(
                 f"{path}: {row['qa_id']}: its patient_id is not that of study {study} in study.json, and "
                 "intervals and controls go by patient; correct the one that is wrong"
@@ -85,43 +68,34 @@ def check_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> None:
             len(absent),
             next(iter(absent)),
         )
+    column = questions.schema.get_field_index("patient_id")
+    return questions.set_column(column, questions.schema.field(column), pa.array(filled, pa.string()))
 
 
-def check_withheld(path: Path, questions: pa.Table, spec: SweepSpec) -> None:
+def _check_withheld(path: Path, questions: pa.Table, spec: SweepSpec) -> None:
     """Raise InputError if an answer is withheld, and a reader knows or a control looks at the answers."""
     if not (number := count_withheld(questions)):
         return
-    told = f"{path}: the answers of {number} of its {questions.num_rows} questions are withheld"
-    if knowing := [model.name for model in spec.model if model.answers_from == "truth"]:
-        raise InputError(
-            f"{told}, and model {knowing[0]} is a simulated reader that answers from them; leave it out "
-            "(uniform and constant need no answers), or ask whoever has the answers"
-        )
-    if suggesting := [control for control in spec.control if control in LEADING]:
-        raise InputError(
-            f"{told}, and control {suggesting[0]} suggests an answer that is known to be right or wrong; "
-            "leave it out"
-        )
+    problems = [
+        f"model {model.name} is a simulated reader that answers from them; leave it out (uniform and "
+        "constant need no answers), or ask whoever has the answers"
+        for model in spec.model
+        if model.answers_from == "truth"
+    ]
+    problems += [
+        f"control {control} suggests an answer that is known to be right or wrong; leave it out"
+        for control in spec.control
+        if control in LEADING
+    ]
     if "other_patient" in spec.control:
-        raise InputError(
-            f"{told}, and control other_patient shows the frames of a patient with another "
-            "answer; leave it out"
+        problems.append(
+            "control other_patient shows the frames of a patient with another answer; leave it out"
         )
-
-
-class _Option(TypedDict):
-    key: str
-    text: str
-
-
-class _QuestionRow(TypedDict):
-    """The columns of the `questions` table that the plan may see: no answer, reference or patient."""
-
-    qa_id: str
-    study_id: str
-    subtask: str
-    question: str
-    options: Sequence[_Option]
+    for problem in problems:
+        raise InputError(
+            f"{path}: the answers of {number} of its {questions.num_rows} questions are withheld, and "
+            f"{problem}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,15 +132,14 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         if LESION in spec.control or not is_twin(row.question.study_id)
     ]
     table = questions_table(path, question_rows, catalogue, allow_unverified=allowed)
-    table = with_patients(table, prepared)
-    check_patients(spec.dataset.questions, table, prepared)
-    check_withheld(path, table, spec)
+    table = _with_patients(path, table, prepared)
+    _check_withheld(path, table, spec)
     check_evidence_slices(path, question_rows, prepared)
     lent = lending(spec, table, prepared, training, partial(_question, catalogue=catalogue, donor=None))
     questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent, case_texts=_case_texts(spec))
-    _check_answer_format(spec, questions)
-    _check_captions(spec, questions, catalogue)
-    check_examples(spec, [question for group in questions.values() for question in group], training)
+    every = [question for group in questions.values() for question in group]
+    _check_form(spec, every, catalogue)
+    check_examples(spec, every, training)
     return Inputs(
         store=store,
         catalogue=catalogue,
@@ -192,17 +165,6 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     )
 
 
-def _check_answer_format(spec: SweepSpec, questions: Mapping[str, Sequence[PlannedQuestion]]) -> None:
-    """Raise InputError for JSON from questions whose prompts ask for letters alone."""
-    every = (question.asked for group in questions.values() for question in group)
-    for question in every if spec.answer_format == "json" else ():
-        if question.letters_first:
-            raise InputError(
-                f"answer_format json: subtask {question.subtask} of {question.protocol} is asked for its "
-                "letters first; give letters or choice, or leave that protocol out"
-            )
-
-
 def _with_twins_for(spec: SweepSpec, volumes: pa.Table) -> pa.Table:
     """Return the volumes without those of twins, unless control lesion asks about them."""
     is_of_twin = pc.match_substring_regex(volumes["study_id"], TWIN)
@@ -216,14 +178,20 @@ def _with_twins_for(spec: SweepSpec, volumes: pa.Table) -> pa.Table:
     return volumes
 
 
-def _check_captions(
-    spec: SweepSpec, questions: Mapping[str, Sequence[PlannedQuestion]], catalogue: Catalogue
-) -> None:
-    """Raise InputError for a phase asked for where captions do not number phases, or name their moments."""
-    asked = {question.asked.subtask for group in questions.values() for question in group}
-    for name in sorted(asked) if spec.caption != "view" else ():
-        quantity = catalogue[name].quantity
-        if quantity is not None and quantity.unit == PHASE:
+def _check_form(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogue: Catalogue) -> None:
+    """Raise InputError for questions that cannot be asked in the sweep's answer format or captions.
+
+    A prompt asks for letters alone where JSON is wanted; or for the number of a phase where captions do not
+    number phases, or name their moments.
+    """
+    for name in sorted({question.asked.subtask for question in questions}):
+        subtask = catalogue[name]
+        if spec.answer_format == "json" and subtask.letters_first:
+            raise InputError(
+                f"answer_format json: subtask {name} of {' and '.join(catalogue.asked_by[name])} is asked "
+                "for its letters first; give letters or choice, or leave that protocol out"
+            )
+        if spec.caption != "view" and subtask.quantity is not None and subtask.quantity.unit == PHASE:
             why = "names its moment" if spec.caption == "full" else "does not number phases"
             raise InputError(
                 f"caption={spec.caption}: subtask {name} asks for the number of a phase, and that caption "
@@ -315,7 +283,9 @@ def _chosen(
     _check_items(spec, table)
     originals = table.filter(pc.invert(pc.match_substring_regex(table["study_id"], TWIN)))
     donor = _donors(originals, volumes) if "other_patient" in spec.control else {}
-    suggestions = _suggestions(table, [control for control in spec.control if control in LEADING])
+    leading = [control for control in spec.control if control in LEADING]
+    answered = table.select(["qa_id", "options", "answer"]).to_pylist() if leading else []
+    suggestions = {row["qa_id"]: _suggestions(row, leading) for row in answered}
     for row in table.drop_columns(["answer", "reference"]).to_pylist():
         in_subtask = not spec.subtask or row["subtask"] in spec.subtask
         if in_subtask and (not spec.item or row["qa_id"] in spec.item):
@@ -325,7 +295,7 @@ def _chosen(
             case_text = case_texts.get(row["study_id"])
             planned = replace(
                 question,
-                told=case_text,
+                case=case_text,
                 examples=examples,
                 suggestions=suggestions.get(row["qa_id"], {}),
             )
@@ -363,26 +333,14 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     }
 
 
-def _suggestions(questions: pa.Table, controls: Sequence[str]) -> dict[str, dict[str, str]]:
-    """Return the options that leading controls suggest, by question, then by control."""
-    if not controls:
-        return {}
-    rows = questions.select(["qa_id", "options", "answer"]).to_pylist()
-    return {
-        row["qa_id"]: {
-            control: key
-            for control in controls
-            if (
-                key := suggested(
-                    control, row["qa_id"], [each["key"] for each in row["options"]], row["answer"]
-                )
-            )
-        }
-        for row in rows
-    }
+def _suggestions(row: Row, controls: Sequence[str]) -> dict[str, str]:
+    """Return the options that leading controls suggest for a question, by control."""
+    keys = [option["key"] for option in row["options"]]
+    suggestions = {control: suggested(control, row["qa_id"], keys, row["answer"]) for control in controls}
+    return {control: key for control, key in suggestions.items() if key}
 
 
-def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> PlannedQuestion:
+def _question(row: Row, catalogue: Catalogue, donor: str | None) -> PlannedQuestion:
     subtask = catalogue[row["subtask"]]
     options = tuple((option["key"], option["text"]) for option in row["options"])
     worded = asked_of(subtask, catalogue, row["question"], options)
@@ -391,7 +349,7 @@ def _question(row: _QuestionRow, catalogue: Catalogue, donor: str | None) -> Pla
     )
 
 
-def _check_wordings(spec: SweepSpec, row: _QuestionRow, subtask: Subtask) -> None:
+def _check_wordings(spec: SweepSpec, row: Row, subtask: Subtask) -> None:
     """Raise InputError for a wording that the question does not have."""
     most = max(spec.wording)
     if most > len(subtask.wordings):

@@ -5,10 +5,10 @@ A request that asks back is done when its reply is read, or when its second turn
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,11 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_order
-from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, Texts, option_texts
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn, option_texts
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
-from cardiolens.storage.spool import AT_ONCE, HashPartitions, number_keys
 
 REPLY = pa.struct([("text", pa.string()), ("finish_reason", pa.string())])
 WORK = pa.schema(
@@ -39,11 +38,6 @@ WORK = pa.schema(
         ),  # per row: the stored reply to ask back, or null
     ]
 )
-_ASKED = pa.schema([("request_key", pa.string()), ("part", pa.int32()), ("row", pa.int32())])
-_SAID = pa.schema([COMPLETIONS.field(name) for name in ("request_key", "status")])
-_QUESTION = ("arm_id", "qa_id", "answer_type", "option_keys", "exclusive")
-_ASKED_BACK = pa.schema([*_ASKED, *(REQUESTS.field(name) for name in _QUESTION)])
-_READ = pa.schema([*_SAID, *(COMPLETIONS.field(name) for name in ("text", "finish_reason", "written_at"))])
 
 
 class StudyWork(TypedDict):
@@ -110,181 +104,143 @@ def missing(
     With `retry_errors` only those that ended in an error, however often; all others count as exhausted.
     `asking_back` are arms that ask back, on `questions` of the store.
 
-    Memory: one hash partition of the keys, some bytes per missing request, and the replies to ask back after.
+    Memory: the keys of one model's requests and completions, and the replies to ask back after.
     """
-    n_replies = tables.count_rows(completions)
-    n_shares = 1 + max(tables.count_rows(requests), n_replies) // AT_ONCE
     parts = tables.parts(requests)
-    of_requests, of_replies = (_ASKED_BACK, _READ) if asking_back else (_ASKED, _SAID)
-    request_rows = HashPartitions(of_requests, n_shares, _planned(parts, of_requests))
-    reply_rows = tables.from_parts(
-        completions, COMPLETIONS, of_replies.names, partial(HashPartitions, of_replies, n_shares)
-    )
-    most = None if retry_errors else max_attempts
-    back = _Back.of(asking_back, questions if n_replies else None, request_rows, n_shares)
-    shares = [_share(request_rows.of(share), reply_rows.of(share), most, back) for share in range(n_shares)]
-    of_second = _left_of_second(back.turns, completions, most)
-    remaining = np.concatenate([*(share.left for share in shares), of_second.left], axis=1)
-    part, row, attempt = remaining[:, np.lexsort((remaining[1], remaining[0]))]
-    ends = np.searchsorted(part, np.arange(len(parts) + 1))
-    rows: list[StudyWork] = []
-    for number, (path, first, end) in enumerate(zip(parts, ends[:-1], ends[1:], strict=True)):
-        if end > first:
-            replies = [back.replies.get((number, place)) for place in row[first:end].tolist()]
-            rows += _by_study(path, row[first:end], attempt[first:end], replies)
-    exhausted = sum(share.exhausted for share in shares) + of_second.exhausted
-    second_turns = of_second.left.shape[1] + sum(share.may_ask_back for share in shares)
-    return Missing(
-        pa.Table.from_pylist(rows, schema=WORK),
-        unique=sum(share.unique for share in shares),
-        done=sum(share.done for share in shares) - of_second.left.shape[1] - of_second.exhausted,
-        exhausted=exhausted,
-        second_turns=second_turns,
-    )
+    columns = ("request_key", "status", "written_at")
+    final, failed = tables.from_parts(completions, COMPLETIONS, columns, _ends)
+    rows = _first_rows(parts, frozenset(asking_back))
+    back = {key: row for key, row in rows.items() if row.asks_back and key in final}
+    turns = _second_turns(parts, completions, back, final, questions) if back and questions else {}
 
+    def attempt(key: str) -> int | None:
+        """The number of the next try; None for a request that is exhausted."""
+        is_exhausted = not failed[key] if retry_errors else failed[key] >= max_attempts
+        return None if is_exhausted else failed[key] + 1
 
-def _planned(parts: Sequence[Path], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the planned requests of each part: key, part number and row, and the question if asked for."""
-    further = [name for name in schema.names if name not in _ASKED.names]
-    for number, part in enumerate(parts):
-        table = tables.read_part(part, REQUESTS, ("status", "request_key", *further))
-        rows = np.flatnonzero(np.asarray(pc.equal(table["status"], PLANNED)))
-        places = pa.array(np.full(len(rows), number, np.int32)), pa.array(rows.astype(np.int32))
-        columns = [table[name].take(rows) for name in ("request_key", *further)]
-        yield pa.table([columns[0], *places, *columns[1:]], schema=schema)
-
-
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """Missing requests of one hash partition of the keys."""
-
-    unique: int
-    done: int
-    exhausted: int
-    left: np.ndarray  # (3, request): part number, row in that part, number of the next try
-    may_ask_back: int  # of `left`
-
-
-@dataclass(frozen=True, slots=True)
-class _Back:
-    """Asking back: the arms that do, and the second turns after stored replies."""
-
-    arms: pa.Array
-    texts: Mapping[str, Texts]  # by qa_id
-    turns: dict[str, tuple[int, int]] = field(default_factory=dict)  # part and row, by key of the second turn
-    replies: dict[tuple[int, int], StoredReply] = field(default_factory=dict)  # by part and row
-
-    @staticmethod
-    def of(arms: Collection[str], questions: Path | None, requests: HashPartitions, n_shares: int) -> "_Back":
-        if not arms or questions is None:
-            return _Back(pa.array(sorted(arms), pa.string()), {})
-        qa_ids = pa.chunked_array([pc.unique(requests.of(share)["qa_id"]) for share in range(n_shares)])
-        return _Back(pa.array(sorted(arms)), option_texts(questions, pc.unique(qa_ids)))
-
-    def asking(self, requests: pa.Table) -> np.ndarray:
-        """Whether each request asks back."""
-        if not len(self.arms):
-            return np.zeros(requests.num_rows, dtype=bool)
-        is_choice = pc.invert(pc.is_in(requests["answer_type"], pa.array(sorted(OPEN))))
-        return np.asarray(pc.and_(is_choice, pc.is_in(requests["arm_id"], self.arms)), dtype=bool)
-
-    def look_at(self, requests: pa.Table, replies: pa.Table) -> None:
-        """Note the second turns that stored replies need; the rows of both tables belong together."""
-        for request, completion in zip(requests.to_pylist(), replies.to_pylist(), strict=True):
-            form = request["answer_type"], request["option_keys"], request["exclusive"]
-            choice = DisplayedChoice.of(*form, self.texts[request["qa_id"]])
-            text, finish_reason = completion["text"] or "", completion["finish_reason"] or ""
-            turn = choice.second_turn(request["request_key"], text, finish_reason)
-            if turn is not None:
-                place = request["part"], request["row"]
-                self.turns[turn.request_key] = place
-                self.replies[place] = {"text": text, "finish_reason": finish_reason}
-
-
-def _share(requests: pa.Table, completions: pa.Table, max_attempts: int | None, back: _Back) -> _Share:
-    """Find the missing requests of one partition; a repeated key counts at its first row that asks back.
-
-    Without `max_attempts`, those that failed at least once.
-    """
-    keys, replied = number_keys(requests, completions)
-    asks = back.asking(requests)
-    order = np.argsort(~asks, kind="stable")
-    _, first = np.unique(keys[order], return_index=True)
-    first = order[first]
-    final = np.asarray(pc.is_in(completions["status"], pa.array(FINAL)), dtype=bool)
-    is_done = np.isin(keys[first], replied[final])
-    failures = np.bincount(replied[~final], minlength=max(keys.max(initial=-1), replied.max(initial=-1)) + 1)
-    tries = failures[keys[first]]
-    is_exhausted = (tries == 0 if max_attempts is None else tries >= max_attempts) & ~is_done
-    going = ~(is_done | is_exhausted)
-    if asks.any():
-        of_reply = _earliest(replied, completions, final)
-        rows = [row for row in first[is_done & asks[first]] if keys[row] in of_reply]
-        of_rows = [of_reply[keys[row]] for row in rows]
-        back.look_at(requests.take(np.array(rows, np.int64)), completions.take(np.array(of_rows, np.int64)))
-    places = (np.asarray(requests[name], dtype=np.int32)[first][going] for name in ("part", "row"))
-    remaining = np.stack([*places, (tries[going] + 1).astype(np.int32)])
-    n_asking = int(asks[first][going].sum())
-    return _Share(len(first), int(is_done.sum()), int(is_exhausted.sum()), remaining, n_asking)
-
-
-def _earliest(replied: np.ndarray, completions: pa.Table, final: np.ndarray) -> dict[int, int]:
-    """The row of the earliest final completion of each key, if it is a reply to read."""
-    in_order = np.asarray(pc.sort_indices(completions, sort_keys=[("written_at", "ascending")]))
-    rows = in_order[final[in_order]]
-    is_reply = np.asarray(pc.equal(completions["status"], "ok"), dtype=bool)
-    earliest = {int(replied[row]): int(row) for row in rows[::-1]}
-    return {key: row for key, row in earliest.items() if is_reply[row]}
-
-
-def _left_of_second(
-    turns: Mapping[str, tuple[int, int]], completions: Path, max_attempts: int | None
-) -> _Share:
-    """Find the second turns without a final completion."""
-    keys = pa.array(list(turns), pa.string())
-
-    def of(parts: Iterator[pa.Table]) -> tuple[set[str], Counter[str]]:
-        final, failed = set[str](), Counter[str]()
-        for part in parts:
-            rows = part.filter(pc.is_in(part["request_key"], value_set=keys))
-            is_final = pc.is_in(rows["status"], pa.array(FINAL))
-            final.update(rows.filter(is_final)["request_key"].to_pylist())
-            failed.update(rows.filter(pc.invert(is_final))["request_key"].to_pylist())
-        return final, failed
-
-    final, failed = (
-        tables.from_parts(completions, COMPLETIONS, _SAID.names, of) if turns else (set(), Counter())
-    )
-    undone = {key: place for key, place in turns.items() if key not in final}
-    going = [
-        (*place, failed[key] + 1)
-        for key, place in undone.items()
-        if (failed[key] > 0 if max_attempts is None else failed[key] < max_attempts)
+    undone = [(key, row, None) for key, row in rows.items() if key not in final]
+    second = [(turn.request_key, rows[key], reply) for key, (turn, reply) in turns.items()]
+    second = [(key, row, reply) for key, row, reply in second if key not in final]
+    going = [_Going(row, number, reply) for key, row, reply in [*undone, *second] if (number := attempt(key))]
+    going.sort(key=lambda each: each.row[:2])
+    work = [
+        study
+        for number, of_part in groupby(going, key=lambda each: each.row.part)
+        for study in _by_study(parts[number], list(of_part))
     ]
-    left = np.array(going, np.int32).reshape(-1, 3).T
-    return _Share(len(turns), len(final), len(undone) - len(going), left, len(going))
+    n_second = sum(each.reply is not None for each in going)
+    return Missing(
+        pa.Table.from_pylist(work, schema=WORK),
+        unique=len(rows),
+        done=len(rows) - len(undone) - len(second),
+        exhausted=len(undone) + len(second) - len(going),
+        second_turns=n_second + sum(each.row.asks_back and each.reply is None for each in going),
+    )
 
 
-def _by_study(
-    part: Path, rows: np.ndarray, attempts: np.ndarray, replies: Sequence[StoredReply | None]
-) -> Iterator[StudyWork]:
+class _Row(NamedTuple):
+    """The row of a request: number of its part, row in that part, and whether its arm asks back."""
+
+    part: int
+    row: int
+    asks_back: bool
+
+
+class _Going(NamedTuple):
+    """A request to ask: its number of the next try, and the stored reply to ask back, if there is one."""
+
+    row: _Row
+    attempt: int
+    reply: StoredReply | None
+
+
+def _ends(parts: Iterator[pa.Table]) -> tuple[dict[str, int], Counter[str]]:
+    """When each key had its earliest final completion, and how often others failed."""
+    final: dict[str, int] = {}
+    failed = Counter[str]()
+    for part in parts:
+        is_final = pc.is_in(part["status"], pa.array(FINAL))
+        final_rows = part.filter(is_final)
+        for key, at in zip(final_rows["request_key"].to_pylist(), _instants(final_rows), strict=True):
+            final[key] = min(at, final.get(key, at))
+        failed.update(part.filter(pc.invert(is_final))["request_key"].to_pylist())
+    return final, failed
+
+
+def _instants(completions: pa.Table) -> list[int]:
+    instants: list[int] = pc.fill_null(completions["written_at"].cast(pa.int64()), 0).to_pylist()
+    return instants
+
+
+def _first_rows(parts: Sequence[Path], asking_back: frozenset[str]) -> dict[str, _Row]:
+    """The row at which each planned key counts: its first one, or the first that asks back."""
+    rows: dict[str, _Row] = {}
+    for number, part in enumerate(parts):
+        table = tables.read_part(part, REQUESTS, ("status", "request_key", "arm_id", "answer_type"))
+        planned = np.flatnonzero(np.asarray(pc.equal(table["status"], PLANNED))).tolist()
+        columns = (table[name].take(planned).to_pylist() for name in ("request_key", "arm_id", "answer_type"))
+        for row, key, arm_id, answer_type in zip(planned, *columns, strict=True):
+            asks = arm_id in asking_back and answer_type not in OPEN
+            if key not in rows or (asks and not rows[key].asks_back):
+                rows[key] = _Row(number, row, asks)
+    return rows
+
+
+def _second_turns(
+    parts: Sequence[Path],
+    completions: Path,
+    back: Mapping[str, _Row],
+    final: Mapping[str, int],
+    questions: Path,
+) -> dict[str, tuple[SecondTurn, StoredReply]]:
+    """The second turns that stored replies need, by the key of the first, with these replies."""
+    choices: dict[str, DisplayedChoice] = {}
+    texts = option_texts(questions)
+    of_part: dict[int, list[_Row]] = {}
+    for row in back.values():
+        of_part.setdefault(row.part, []).append(row)
+    for number, rows in of_part.items():
+        columns = ("request_key", "qa_id", "answer_type", "option_keys", "exclusive")
+        table = tables.read_part(parts[number], REQUESTS, columns).take([row.row for row in rows])
+        for request in table.to_pylist():
+            form = request["answer_type"], request["option_keys"], request["exclusive"]
+            choices[request["request_key"]] = DisplayedChoice.of(*form, texts[request["qa_id"]])
+
+    def of(stored: Iterator[pa.Table]) -> dict[str, tuple[SecondTurn, StoredReply]]:
+        turns: dict[str, tuple[SecondTurn, StoredReply]] = {}
+        for part in stored:
+            rows = part.filter(pc.equal(part["status"], "ok"))
+            for row, at in zip(rows.to_pylist(), _instants(rows), strict=True):
+                key = row["request_key"]
+                if key in choices and final[key] == at and key not in turns:
+                    reply: StoredReply = {
+                        "text": row["text"] or "",
+                        "finish_reason": row["finish_reason"] or "",
+                    }
+                    if turn := choices[key].second_turn(key, reply["text"], reply["finish_reason"]):
+                        turns[key] = turn, reply
+        return turns
+
+    columns = ("request_key", "status", "text", "finish_reason", "written_at")
+    return tables.from_parts(completions, COMPLETIONS, columns, of)
+
+
+def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
     """Yield one row of work per study; its requests in the order in which prompts begin alike."""
-    shown = tables.read_part(part, REQUESTS, SHOWN).take(rows)
-    studies = shown["frames_study_id"].to_pylist()
-    grouped: dict[str, list[int]] = {}
-    for place, study_id in enumerate(studies):
-        grouped.setdefault(study_id or "", []).append(place)
-    order = prefix_order(beginnings(shown))
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    for study_id, places in grouped.items():
-        asked_in_turn = sorted(places, key=rank.__getitem__)
+    beginning = tables.read_part(part, REQUESTS, SHOWN).take([each.row.row for each in going])
+    grouped: dict[str, list[_Going]] = {}
+    studies = beginning["frames_study_id"].to_pylist()
+    for study_id in dict.fromkeys(studies):
+        grouped[study_id or ""] = []
+    for place in prefix_order(beginnings(beginning)).tolist():
+        grouped[studies[place] or ""].append(going[place])
+    for study_id, of_study in grouped.items():
         yield {
             "study_id": study_id,
             "part": str(part),
-            "rows": rows[asked_in_turn].tolist(),
-            "attempts": attempts[asked_in_turn].tolist(),
-            "replies": [replies[place] for place in asked_in_turn] if any(replies) else None,
+            "rows": [each.row.row for each in of_study],
+            "attempts": [each.attempt for each in of_study],
+            "replies": [each.reply for each in of_study] if any(each.reply for each in going) else None,
         }
 
 

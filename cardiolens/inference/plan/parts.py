@@ -4,11 +4,12 @@ The number of questions per study alone decides which studies share a part. So e
 anywhere and in any order, and the plan is the same byte for byte.
 """
 
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,11 +26,13 @@ from cardiolens.inference.models.token_counts import (
     TokenCounter,
     fault_of,
 )
+from cardiolens.inference.plan.cache import PlanTotals
+from cardiolens.inference.plan.few_shot import write_examples
+from cardiolens.inference.plan.frame_views import StudyFrames
 from cardiolens.inference.plan.inputs import Inputs
-from cardiolens.inference.plan.planned_study import PlannedQuestion, StudyFrames, write_examples
 from cardiolens.inference.plan.planner import ModelPlanner
-from cardiolens.inference.plan.request import RequestColumns
-from cardiolens.protocol.dialogue.chain import offer_row, write_chains
+from cardiolens.inference.plan.request import PlannedQuestion, RequestColumns
+from cardiolens.protocol.dialogue.chain_tables import write_chains
 from cardiolens.protocol.select.feature_store import read_features
 from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime.processes import spread
@@ -43,143 +46,109 @@ PART_ROWS = 4_096
 _WORTH = 60_000  # requests; starting a process takes about as long as planning 20,000
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part to make."""
+class _Part(NamedTuple):
+    """A part to make, with the data of its own studies, so that no process holds the data of all studies."""
 
     model: str  # name
     number: int  # from 0
-    study_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """A part with the data of its own studies, so that no process holds the data of all studies."""
-
-    part: Part
     questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
-    volumes: pa.Table  # of the part's studies, of their donors (control other_patient), of their examples
-
-
-@dataclass(frozen=True, slots=True)
-class PartTotals:
-    """Counts over parts of one model; with `error` if the model cannot be planned."""
-
-    status_counts: Counter[str] = field(default_factory=Counter)
-    most_frames: int = 0  # the largest number of frames in one request
-    error: ModelError | None = None
-
-    def __add__(self, addend: "PartTotals") -> "PartTotals":
-        return PartTotals(
-            self.status_counts + addend.status_counts,
-            max(self.most_frames, addend.most_frames),
-            self.error or addend.error,
-        )
+    volumes: pa.Table  # of these studies, of their donors (control other_patient), of their examples
 
 
 def write_parts(
     spec: SweepSpec, inputs: Inputs, run: Run, arms: Sequence[Arm], identities: Mapping[str, Identity]
-) -> Generator[tuple[str, PartTotals], None, None]:
+) -> Generator[tuple[str, PlanTotals | ModelError], None, None]:
     """Write the requests of models; yield each model's name and counts when its last part is written.
 
-    Existing parts in the models' folders are kept. For a model that cannot be asked, the totals have an
-    error and the counts are invalid; the other models are still written.
+    Existing parts in the models' folders are kept. A model that cannot be asked has an error in place of
+    counts; the other models are still written.
     """
-    n_arms = Counter(arm.model.name for arm in arms)
-    parts = [part for name in identities for part in _parts(name, n_arms[name], inputs.questions)]
-    n_requests = sum(n_arms[name] for name in identities) * sum(map(len, inputs.questions.values()))
-    of_model = PartTotals()
-    maker = _Maker(spec, inputs.sights, run, arms, identities, anatomy=inputs.catalogue.anatomy)
-    with closing(spread(maker, _work(parts, inputs), worth=n_requests >= _WORTH)) as parts_made:
-        for at, (part, part_totals) in enumerate(zip(parts, parts_made, strict=True)):
-            of_model += part_totals
-            if at + 1 == len(parts) or parts[at + 1].model != part.model:
-                yield part.model, of_model
-                of_model = PartTotals()
+    arms_of = {name: [arm for arm in arms if arm.model.name == name] for name in identities}
+    groups = [
+        (name, number, study_ids)
+        for name, own in arms_of.items()
+        for number, study_ids in enumerate(_divided(len(own), inputs.questions))
+    ]
+    n_requests = sum(map(len, arms_of.values())) * sum(map(len, inputs.questions.values()))
+    maker = _Maker(spec, inputs.sights, run, arms_of, identities, inputs.catalogue.anatomy)
+    with closing(spread(maker, _work(groups, inputs), worth=n_requests >= _WORTH)) as parts_made:
+        made = zip(groups, parts_made, strict=True)
+        for model, of_model in groupby(made, key=lambda pair: pair[0][0]):
+            totals = [part for _, part in of_model]
+            errors = (part for part in totals if isinstance(part, ModelError))
+            counts = (part for part in totals if isinstance(part, PlanTotals))
+            yield model, next(errors, None) or sum(counts, PlanTotals())
 
 
-def _parts(model: str, n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[Part]:
+def _divided(n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[list[str]]:
     """Divide the studies, in order, into parts of at least PART_ROWS requests; the last may be smaller."""
-    number, rows, study_ids = 0, 0, list[str]()
+    rows, study_ids = 0, list[str]()
     for study_id, study_questions in questions.items():
         if not study_questions:
             continue
         study_ids.append(study_id)
         rows += len(study_questions) * n_arms
         if rows >= PART_ROWS:
-            yield Part(model, number, tuple(study_ids))
-            number, rows, study_ids = number + 1, 0, []
+            yield study_ids
+            rows, study_ids = 0, []
     if study_ids:
-        yield Part(model, number, tuple(study_ids))
+        yield study_ids
 
 
-def _work(parts: Iterable[Part], inputs: Inputs) -> Iterator[_Work]:
+def _work(groups: Iterable[tuple[str, int, Sequence[str]]], inputs: Inputs) -> Iterator[_Part]:
     """Add to each part the questions and volumes of its studies."""
     rows: dict[str, list[int]] = {}
-    for place, study_id in enumerate(inputs.volumes["study_id"].to_pylist()):
-        rows.setdefault(study_id, []).append(place)
-    for part in parts:
-        questions = {study_id: inputs.questions[study_id] for study_id in part.study_ids}
-        donors = {
+    for row, study_id in enumerate(inputs.volumes["study_id"].to_pylist()):
+        rows.setdefault(study_id, []).append(row)
+    for model, number, study_ids in groups:
+        questions = {study_id: inputs.questions[study_id] for study_id in study_ids}
+        further = {
             study_id
-            for study_questions in questions.values()
-            for question in study_questions
+            for group in questions.values()
+            for question in group
             for study_id in question.further_studies
         }
-        places = [place for study_id in sorted({*part.study_ids, *donors}) for place in rows[study_id]]
-        yield _Work(part, questions, inputs.volumes.take(places))
+        own_rows = [row for study_id in sorted({*study_ids, *further}) for row in rows[study_id]]
+        yield _Part(model, number, questions, inputs.volumes.take(own_rows))
 
 
+@dataclass
 class _Maker:
-    """Makes one part after another in a process, and keeps the planner of the last part's model."""
+    """Makes one part after another in a process, and keeps the token counters of models."""
 
-    def __init__(
-        self,
-        spec: SweepSpec,
-        sights: Sequence[Sight],
-        run: Run,
-        arms: Sequence[Arm],
-        identities: Mapping[str, Identity],
-        *,
-        anatomy: Anatomy,
-    ) -> None:
-        self._spec, self._sights, self._run = spec, sights, run
-        self._arms, self._identities, self._anatomy = arms, identities, anatomy
-        self._last: tuple[str, ModelPlanner | ModelError] | None = None
+    spec: SweepSpec
+    sights: Sequence[Sight]
+    run: Run
+    arms_of: Mapping[str, Sequence[Arm]]  # by model name
+    identities: Mapping[str, Identity]
+    anatomy: Anatomy
+    counter: TokenCounter | ModelError | None = None  # of the model of the last part
+    counted: str = ""  # name of that model
 
-    def __call__(self, work: _Work) -> PartTotals:
+    def __call__(self, part: _Part) -> PlanTotals | ModelError:
         """Write one part and return its counts."""
-        part = work.part
-        if self._last is None or self._last[0] != part.model:
-            self._last = part.model, self._make_planner(part.model)
-        planner = self._last[1]
-        if isinstance(planner, ModelError):
-            return PartTotals(error=planner)
+        arms, identity = self.arms_of[part.model], self.identities[part.model]
         columns = RequestColumns()
-        frames_of = _Frames(self._spec.store, self._sights, work.volumes, self._anatomy)
+        opened = _StudyOpener(self.spec.store, self.sights, part.volumes, self.anatomy)
         try:
-            for study_id in part.study_ids:
-                planner.add_study(columns, study_id, work.questions[study_id], frames_of)
+            if self.counted != part.model:
+                self.counted, self.counter = part.model, _counter(arms[0].model, identity.folder)
+            if isinstance(self.counter, ModelError):
+                raise self.counter
+            planner = ModelPlanner(self.spec, arms[0].model, identity, arms, self.counter, frames_of=opened)
+            for study_id, questions in part.questions.items():
+                planner.add_study(columns, study_id, questions)
         except ModelError as error:
-            self._last = part.model, error
-            return PartTotals(error=error)
-        folder, name = self._run.requests(part.model), f"part-{part.number:05d}.parquet"
-        offers = [*map(offer_row, columns.offers.values())]
-        write_chains(folder / name, columns.stages, columns.choices, offers)
+            self.counter = error
+            return error
+        folder, name = self.run.requests(part.model), f"part-{part.number:05d}.parquet"
+        write_chains(folder / name, columns.chains)
         write_examples(folder / name, columns.examples)
         tables.write_part(folder, columns.table(), schemas.REQUESTS, name)
-        return PartTotals(columns.status_counts(), columns.most_frames)
-
-    def _make_planner(self, name: str) -> ModelPlanner | ModelError:
-        model_arms = [arm for arm in self._arms if arm.model.name == name]
-        model, identity = model_arms[0].model, self._identities[name]
-        try:
-            return ModelPlanner(self._spec, model, identity, model_arms, _counter(model, identity))
-        except ModelError as error:
-            return error
+        return PlanTotals(columns.status_counts(), columns.most_frames)
 
 
-class _Frames:
+class _StudyOpener:
     """Opens the frames of a study of one part for a planner."""
 
     def __init__(self, store: Path, sights: Sequence[Sight], volumes: pa.Table, anatomy: Anatomy) -> None:
@@ -194,12 +163,14 @@ class _Frames:
         return StudyFrames(self._known[study_id], read_digests(self._store, rows), features)
 
 
-def _counter(model: ModelSpec, identity: Identity) -> TokenCounter | None:
-    """Return the token counter of a model's prompts; None if nothing can count them."""
-    if identity.folder is not None:
-        with fault_of(model.name):
-            chat = Chat.of(model, identity.folder)
-        return BlamingCounter(model.name, chat)
+def _counter(model: ModelSpec, folder: Path | None) -> TokenCounter | ModelError | None:
+    """Return the token counter of a model's prompts, or why it fails; None if nothing can count them."""
+    if folder is not None:
+        try:
+            with fault_of(model.name):
+                return BlamingCounter(model.name, Chat.of(model, folder))
+        except ModelError as error:
+            return error
     if model.estimates_tokens:
         assert model.image_tokens is not None
         return EstimatedTokens(model.image_tokens)

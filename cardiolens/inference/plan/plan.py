@@ -115,26 +115,30 @@ def _requests(
     failed: dict[str, str],
 ) -> dict[str, PlanTotals]:
     """Return the counts of each model's requests; make the requests that its folder does not hold yet."""
-    shared = inputs.fingerprint
-    marks = {name: replace(shared, model_key=identity.model_key) for name, identity in identities.items()}
-    cached_totals = {
-        name: cached_mark for name, mark in marks.items() if (cached_mark := cached(run.requests(name), mark))
+    totals_of: dict[str, PlanTotals] = {}
+    new: dict[str, Identity] = {}
+    marks = {
+        name: replace(inputs.fingerprint, model_key=identity.model_key)
+        for name, identity in identities.items()
     }
-    new = {name: identity for name, identity in identities.items() if name not in cached_totals}
-    for name in new:
-        disk.remove_tree(run.requests(name))
+    for name, identity in identities.items():
+        if known := cached(run.requests(name), marks[name]):
+            totals_of[name] = known
+        else:
+            new[name] = identity
+            disk.remove_tree(run.requests(name))
     try:
         with closing(write_parts(spec, inputs, run, sweep_arms, new)) as models:
             for name, totals in models:
                 with _left_out(spec, name, failed):
-                    if totals.error is not None:
-                        raise totals.error
-                    cached_totals[name] = PlanTotals(totals.status_counts, totals.most_frames)
-                    keep(run.requests(name), marks[name], cached_totals[name])
+                    if isinstance(totals, ModelError):
+                        raise totals
+                    totals_of[name] = totals
+                    keep(run.requests(name), marks[name], totals)
     finally:
-        for name in new.keys() - cached_totals.keys():  # half a plan would be taken for a whole one
+        for name in new.keys() - totals_of.keys():  # half a plan would be taken for a whole one
             disk.remove_tree(run.requests(name))
-    return cached_totals
+    return totals_of
 
 
 @contextmanager

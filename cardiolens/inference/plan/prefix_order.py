@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.inference.plan.control import BLANK
-from cardiolens.inference.plan.planned_study import has_examples
+from cardiolens.inference.plan.few_shot import has_examples
 from cardiolens.protocol.prompts.frames import has_videos
 
 SHOWN = (

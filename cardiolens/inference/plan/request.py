@@ -1,28 +1,68 @@
-"""A request: its key, its place in the plan's tables, and their columns."""
+"""From a question to a request: the question as planned, the key of a request, and tables of requests."""
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from cardiolens.base.digest import DIGEST_BYTES, digest_of
 from cardiolens.config.model import Sampling
-from cardiolens.inference.plan.planned_study import FrameRef, ShownExample
-from cardiolens.inference.plan.planned_study import rows_of as example_rows
-from cardiolens.protocol.dialogue.chain import Chain, Samples, Steps, row_of, rows_of
-from cardiolens.protocol.dialogue.frame_requests import Offer
+from cardiolens.protocol.dialogue.chain import Chain, Choice
+from cardiolens.protocol.prompts.case_prompts import CaseText
+from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.protocol.tasks.legal import Constraint, constraint_of
-from cardiolens.storage import tables
 from cardiolens.storage.schemas import REQUESTS
 
 if TYPE_CHECKING:
     from hashlib import blake2b as Hash  # noqa: N812
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedQuestion:
+    """A question as the plan sees it: words, route and study, but no answer."""
+
+    qa_id: str
+    study_id: str
+    asked: AskedQuestion
+    route: Route
+    donor: str | None = None  # the study whose frames are shown under control other_patient
+    wordings: tuple[str, ...] = ()  # alternative wordings of the question
+    suggestions: Mapping[str, str] = field(default_factory=dict, hash=False)  # option by leading control
+    case: CaseText | None = None  # text that prompts may include, for a case of images and text
+    # solved questions that may be shown before it, by the seed that put them in order
+    examples: Mapping[int, tuple["SolvedExample", ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def further_studies(self) -> Iterator[str]:
+        """The other studies whose frames the question may show."""
+        if self.donor is not None:
+            yield self.donor
+        for examples in self.examples.values():
+            yield from (example.question.study_id for example in examples)
+
+    def worded(self, wording: int) -> AskedQuestion:
+        """Return the question in one of its wordings; 0 is the original."""
+        return replace(self.asked, question=self.wordings[wording - 1]) if wording else self.asked
+
+
+class SolvedExample(NamedTuple):
+    """A question of another patient with its answer, the only answers that a plan holds."""
+
+    question: PlannedQuestion
+    answer: tuple[str, ...]  # original option keys
+
+
+class ShownExample(NamedTuple):
+    """A solved question in a prompt, with the frames that it shows of another patient's study."""
+
+    qa_id: str
+    study_id: str
+    frames: tuple[Frame, ...]
 
 
 def hash_model(model_key: str, sampling: Sampling) -> "Hash":
@@ -65,7 +105,7 @@ class Request:
     study_id: str
     frames_study_id: str | None
     subtask: str
-    frames: tuple[Frame | FrameRef, ...]
+    frames: tuple[Frame, ...]
     system: str
     prompt: str
     template: str
@@ -81,98 +121,51 @@ class Request:
     predicted_tokens: int | None
     request_key: str
 
-    @property
-    def constraint(self) -> Constraint:
-        """The constraint on decoding the reply; hashed into the key and passed to the engine."""
-        return constraint_of(self.answer_format, self.answer_type, self.option_keys, self.exclusive)
-
-
-def read_requests(part: Path, rows: Sequence[int]) -> list[Request]:
-    """Read the given rows of one part, in the given order."""
-    taken = tables.read_part(part, REQUESTS).take(pa.array(rows, pa.int32()))
-    return [
-        Request(
-            **row
-            | {
-                "frames": tuple(FrameRef(frame["volume_id"], frame["idx"]) for frame in row["frames"]),
-                **{name: tuple(row[name]) for name in ("option_keys", "exclusive", "flags")},
-            }
-        )
-        for row in taken.to_pylist()
-    ]
-
-
-_SCALARS = tuple(name for name in REQUESTS.names if name != "frames")
-_scalars_of = attrgetter(*_SCALARS)
-
 
 class RequestColumns:
-    """A growing part of the `requests` table."""
+    """A growing part of the `requests` table, with the chains and examples of its requests."""
 
     def __init__(self) -> None:
-        self._columns: tuple[list[object], ...] = tuple([] for _ in _SCALARS)
-        self._frames: list[int] = []  # per row: index of its frame list in `_distinct`
-        self._distinct: dict[tuple[Frame | FrameRef, ...], int] = {}
-        self.stages: list[dict[str, object]] = []  # rows of the `stages` table, for requests that are chains
-        self.choices: list[dict[str, object]] = []  # rows of the `choices` table
-        self.offers: dict[str, Offer] = {}  # offers of the choices, by key
-        self.examples: list[dict[str, object]] = []  # rows of the `examples` table
-        self._most_chosen = 0  # frames of a chain or with examples, which `_distinct` does not hold
+        self._requests: list[Request] = []
+        self.chains: dict[str, Chain] = {}  # by request_key
+        self.examples: dict[str, tuple[ShownExample, ...]] = {}  # by request_key
+        self.most_frames = 0  # that a request shows or lets a reader choose
 
     def __len__(self) -> int:
-        return len(self._frames)
+        return len(self._requests)
 
-    def add(self, request: Request) -> None:
-        """Append one request."""
-        self._frames.append(self._distinct.setdefault(request.frames, len(self._distinct)))
-        for column, value in zip(self._columns, _scalars_of(request), strict=True):
-            column.append(value)
-
-    def add_chain(self, request_key: str, chain: Chain) -> None:
-        """Append the chain that a request represents."""
-        if isinstance(chain, Steps | Samples):
-            self.stages += rows_of(request_key, chain.stages)
-        else:
-            self.choices.append(row_of(request_key, chain))
-            self.offers[chain.offer.key] = chain.offer
-            self._most_chosen = max(self._most_chosen, chain.most_frames)
-
-    def add_examples(self, request: Request, examples: Sequence[ShownExample]) -> None:
-        """Append the examples that a request shows before its own frames."""
-        self.examples += example_rows(request.request_key, examples)
+    def add(
+        self, request: Request, chain: Chain | None = None, examples: tuple[ShownExample, ...] = ()
+    ) -> None:
+        """Append one request, the chain that it represents, and the examples before its own frames."""
+        self._requests.append(request)
         n_frames = len(request.frames) + sum(len(example.frames) for example in examples)
-        self._most_chosen = max(self._most_chosen, n_frames)
-
-    @property
-    def most_frames(self) -> int:
-        """The largest number of frames that a request shows or lets a reader choose; 0 without frames."""
-        return max((self._most_chosen, *map(len, self._distinct)))
+        if chain is not None:
+            self.chains[request.request_key] = chain
+            n_frames = max(n_frames, chain.most_frames if isinstance(chain, Choice) else 0)
+        if examples:
+            self.examples[request.request_key] = examples
+        self.most_frames = max(self.most_frames, n_frames)
 
     def status_counts(self) -> Counter[str]:
         """Count the requests of each status."""
-        return Counter(map(str, self._columns[_SCALARS.index("status")]))
+        return Counter(request.status for request in self._requests)
 
     def table(self) -> pa.Table:
         """Return the collected rows as a table."""
-        arrays = {
-            name: pa.array(column, type=REQUESTS.field(name).type)
-            for name, column in zip(_SCALARS, self._columns, strict=True)
-        }
-        arrays["frames"] = self._frame_lists()
-        return pa.Table.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
+        arrays = [
+            self._frame_lists(field.type)
+            if field.name == "frames"
+            else pa.array(map(attrgetter(field.name), self._requests), type=field.type)
+            for field in REQUESTS
+        ]
+        return pa.Table.from_arrays(arrays, schema=REQUESTS)
 
-    def _frame_lists(self) -> pa.Array:
-        """Build the column of frame lists: store each distinct list once, then repeat by index."""
-        flat = [frame for frames in self._distinct for frame in frames]
-        offsets = [0]
-        for frames in self._distinct:
-            offsets.append(offsets[-1] + len(frames))
-        references = pa.StructArray.from_arrays(
-            [
-                pa.array([frame.volume_id for frame in flat], pa.string()),
-                pa.array([frame.idx for frame in flat], pa.int32()),
-            ],
-            names=["volume_id", "idx"],
-        )
-        lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), references)
-        return lists.take(pa.array(self._frames, pa.int32())).cast(REQUESTS.field("frames").type)
+    def _frame_lists(self, kind: pa.DataType) -> pa.Array:
+        """Build the column of frame lists: convert each distinct list once, then repeat it by its number."""
+        numbers: dict[tuple[Frame, ...], int] = {}
+        rows = [numbers.setdefault(request.frames, len(numbers)) for request in self._requests]
+        distinct = [
+            [{"volume_id": frame.volume_id, "idx": frame.idx} for frame in frames] for frames in numbers
+        ]
+        return pa.array(distinct, type=kind).take(pa.array(rows, pa.int32()))

@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.inference.placement.footprint import CHOICE_TOKENS, REPLY_SHARE
-from cardiolens.inference.plan.planned_study import ShownExample, has_examples, read_part_examples
+from cardiolens.inference.plan.few_shot import has_examples, read_example_frames
 from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
+from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import has_videos
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
-_Place = tuple[str, str, int]  # study_id, volume_id, idx
+_ExampleFrames = Sequence[tuple[str, FrameRef]]  # frames of examples with their studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def totals_of(requests: Path) -> Totals:
     )
     tokens: int | None = None
     computed = replies = encoded = 0.0
-    lent: set[_Place] = set()  # frames of examples, which requests of all parts show
+    lent: set[tuple[str, str, int]] = set()  # frames of examples, which requests of all parts show
     for part in tables.parts(requests):
         columns = (
             "frames_study_id",
@@ -87,12 +88,7 @@ def totals_of(requests: Path) -> Totals:
         computed += _computed(unique)
         replies += _replies(unique)
         examples = _examples(part, unique)
-        shown_first = {
-            (example.study_id, frame.volume_id, frame.idx)
-            for own_examples in examples
-            for example in own_examples
-            for frame in example.frames
-        }
+        shown_first = {(study_id, *frame) for frames in examples for study_id, frame in frames}
         encoder_frames = _encoder_frames(unique) + len(shown_first - lent)
         sums["encoder_frames"] += encoder_frames
         encoded += encoder_frames * _frame_tokens(unique, examples)
@@ -121,13 +117,13 @@ def _computed(requests: pa.Table) -> float:
     return float((tokens * (new + stages) / (n_frames + 1)).sum())
 
 
-def _frame_tokens(requests: pa.Table, examples: Sequence[Sequence[ShownExample]]) -> float:
+def _frame_tokens(requests: pa.Table, examples: Sequence[_ExampleFrames]) -> float:
     """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`.
 
     The frames of `examples`, one entry a request, are parts of its prompt, too.
     """
     n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
-    n_frames += [sum(len(example.frames) for example in own_examples) for own_examples in examples]
+    n_frames += [len(frames) for frames in examples]
     tokens = np.asarray(pc.fill_null(requests["predicted_tokens"], 0), dtype=float)
     parts = (n_frames + 1)[n_frames > 0].sum()
     return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
@@ -147,10 +143,10 @@ def _first_of_each_key(table: pa.Table) -> pa.Table:
     return table.take(first)
 
 
-def _examples(part: Path, requests: pa.Table) -> list[Sequence[ShownExample]]:
-    """Return the examples of each request, in the order of the rows."""
+def _examples(part: Path, requests: pa.Table) -> list[_ExampleFrames]:
+    """Return the frames of examples of each request, in the order of the rows."""
     flags = requests["flags"].to_pylist()
-    by_request = read_part_examples(part) if any(map(has_examples, flags)) else {}
+    by_request = read_example_frames(part) if any(map(has_examples, flags)) else {}
     keys = requests["request_key"].to_pylist()
     return [
         by_request.get(key, ()) if has_examples(row_flags) else ()

@@ -10,10 +10,16 @@ from typing import Any
 
 from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, NotAskedError
 from cardiolens.inference.stream.messages import CompletionRow
-from cardiolens.protocol.dialogue.chain import Chain, Samples
-from cardiolens.protocol.dialogue.frame_requests import Choice
-from cardiolens.protocol.dialogue.pending import PendingRequest, Place
-from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, samples_to_lines
+from cardiolens.protocol.dialogue.chain import (
+    SAMPLED,
+    Chain,
+    Choice,
+    FrameRef,
+    PendingRequest,
+    Sample,
+    Samples,
+    samples_to_lines,
+)
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 Settled = tuple[CompletionRow, ErrorKind | None]
@@ -31,7 +37,7 @@ class Walk:
 
     known: Mapping[str, Completed]  # final completions of stages from earlier runs, by request key
     ask_step: Callable[[Ask, int], Awaitable[Settled]]  # the int is the number of the stage
-    keys_of: Callable[[Sequence[Place]], Awaitable[tuple[str, ...]]]  # loads frames, then returns their keys
+    keys_of: Callable[[Sequence[FrameRef]], Awaitable[tuple[str, ...]]]  # loads frames
     not_shown: int = 0  # names that readers asked for but that were not frames on offer
     last: dict[str, Ask] = field(default_factory=dict)  # last request of each chain so far, by its key
     _asked: dict[str, asyncio.Future[Settled]] = field(default_factory=dict)

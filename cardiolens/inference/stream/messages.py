@@ -1,21 +1,18 @@
-"""Messages between loader, replica and writer: Arrow schemas, and types of their rows."""
+"""Messages between loader, replica and driver: Arrow schemas, and types of their rows."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
 
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures
-from cardiolens.inference.plan.missing import REPLY, StoredReply
-from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
-from cardiolens.protocol.dialogue.chain import Chain, Stage, chain_from_stages, choice_of
-from cardiolens.protocol.dialogue.frame_requests import Offer
-from cardiolens.protocol.tasks.legal import read_constraint
-from cardiolens.storage.schemas import CHOICES, OFFERS
+from cardiolens.inference.plan.missing import REPLY
+from cardiolens.protocol.tasks.legal import constraint_of
+from cardiolens.storage.schemas import REQUESTS
 from cardiolens.study.shards import shaped
 
 PICTURE = pa.struct(
@@ -27,35 +24,28 @@ PICTURE = pa.struct(
         ("pixels", pa.large_binary()),
     ]
 )
-CHOICE = pa.struct([field for field in CHOICES if field.name != "request_key"])
-STAGE = pa.struct(
-    [
-        ("prompt", pa.string()),
-        ("max_tokens", pa.int32()),
-        ("key", pa.string()),
-        ("seed", pa.int64()),
-        ("temperature", pa.float64()),
-    ]
-)
-BACK = pa.struct([("texts", pa.list_(pa.string())), ("exclusive", pa.list_(pa.string())), ("reply", REPLY)])
+OF_REQUEST = (
+    *("request_key", "arm_id", "qa_id", "system", "prompt", "answer_format", "answer_type", "option_keys"),
+    *("exclusive", "max_tokens", "stage"),
+)  # columns of REQUESTS that a replica needs
 ASK = pa.struct(
     [
-        ("request_key", pa.string()),
-        ("system", pa.string()),
-        ("text", pa.string()),
-        ("frame_keys", pa.list_(pa.string())),
-        ("answer_type", pa.string()),
-        ("option_keys", pa.list_(pa.string())),
-        ("max_tokens", pa.int32()),
-        ("constraint", pa.string()),  # a Constraint as text
+        *map(REQUESTS.field, OF_REQUEST),
+        ("frame_keys", pa.list_(pa.string())),  # in the order of the marks in the prompt
         ("attempt", pa.int32()),
-        ("arm_id", pa.string()),
-        ("qa_id", pa.string()),
-        ("stages", pa.list_(STAGE)),  # all stages of a chain of steps, or all samples; null otherwise
-        ("choice", CHOICE),  # for a chain whose reader chooses its frames; null otherwise
-        ("back", BACK),  # for a request that asks back; null otherwise
+        ("reply", REPLY),  # the stored reply to ask back; null without one
     ]
 )
+STUDY_ASKS = pa.schema(
+    [
+        ("study_id", pa.string()),
+        ("part", pa.string()),  # of `requests`, beside which the chains are
+        ("asks", pa.list_(ASK)),
+        ("pictures", pa.list_(PICTURE)),
+    ]
+)
+AskRow = Mapping[str, Any]
+"""A row of ASK."""
 
 
 class PictureRow(TypedDict):
@@ -68,50 +58,13 @@ class PictureRow(TypedDict):
     pixels: bytes | memoryview | pa.Buffer
 
 
-class AskRow(TypedDict):
-    """A row of ASK."""
-
-    request_key: str
-    system: str
-    text: str
-    frame_keys: Sequence[str]
-    answer_type: str
-    option_keys: Sequence[str]
-    max_tokens: int
-    constraint: str
-    attempt: int
-    arm_id: str | None
-    qa_id: str | None
-    stages: Sequence["StageRow"] | None
-    choice: Mapping[str, object] | None
-    back: "BackRow | None"
-
-
-class BackRow(TypedDict):
-    """A row of BACK: what decides how replies are read and asked back, and the reply if it is stored."""
-
-    texts: Sequence[str]  # of the options as displayed
-    exclusive: Sequence[str]
-    reply: StoredReply | None
-
-
-class StageRow(TypedDict):
-    """A row of STAGE: a stage of a chain as planned."""
-
-    prompt: str
-    max_tokens: int
-    key: str
-    seed: int | None
-    temperature: float | None
-
-
 class StudyAsks(TypedDict):
-    """A row of STUDY_ASKS: all missing requests of one study, and every frame they show, once."""
+    """A row of STUDY_ASKS: missing requests of one study, and every frame they show, once."""
 
     study_id: str
+    part: str
     asks: Sequence[AskRow]
     pictures: Sequence[PictureRow]
-    offers: Sequence[Mapping[str, object]]
 
 
 class CompletionRow(TypedDict, total=False):
@@ -131,15 +84,6 @@ class CompletionRow(TypedDict, total=False):
     status: str
     error: str
 
-
-STUDY_ASKS = pa.schema(
-    [
-        ("study_id", pa.string()),
-        ("asks", pa.list_(ASK)),
-        ("pictures", pa.list_(PICTURE)),
-        ("offers", pa.list_(pa.struct(list(OFFERS)))),  # offers of the choices
-    ]
-)
 
 COUNTERS = (
     "ok",
@@ -222,36 +166,27 @@ def _pictures(rows: pa.StructArray) -> list[PictureRow]:
     return pictures
 
 
-def ask_of(row: AskRow) -> Ask:
-    """Return the request of a row as an engine sees it."""
+def ask_of(row: AskRow, *, names_question: bool = False) -> Ask:
+    """Return the request of a row as an engine sees it; with `names_question`, with its arm and question."""
+    form = (
+        row["answer_format"],
+        row["answer_type"],
+        tuple(row["option_keys"]),
+        tuple(row["exclusive"] or ()),
+    )
     return Ask(
         request_key=row["request_key"],
         system=row["system"],
-        text=row["text"],
+        text=row["prompt"],
         frame_keys=tuple(row["frame_keys"]),
         answer_type=row["answer_type"],
-        option_keys=tuple(row["option_keys"]),
+        option_keys=form[2],
         max_tokens=row["max_tokens"],
-        constraint=read_constraint(row["constraint"]),
+        constraint=constraint_of(*form),
         attempt=row["attempt"],
-        arm_id=row["arm_id"],
-        qa_id=row["qa_id"],
+        arm_id=row["arm_id"] if names_question else None,
+        qa_id=row["qa_id"] if names_question else None,
     )
-
-
-def chain_of(row: AskRow, offers: Mapping[str, Offer]) -> Chain | None:
-    """Return the chain that a request represents; None for a single request."""
-    if row["choice"] is not None:
-        return choice_of(row["choice"], offers)
-    return chain_from_stages([Stage(**stage) for stage in row["stages"]]) if row["stages"] else None
-
-
-def displayed_choice(row: AskRow) -> DisplayedChoice | None:
-    """Return what reads the replies to a request that asks back; None for any other."""
-    if (back := row["back"]) is None:
-        return None
-    texts = dict(zip(row["option_keys"], back["texts"], strict=True))
-    return DisplayedChoice.of(row["answer_type"], row["option_keys"], back["exclusive"], texts)
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:

@@ -1,5 +1,6 @@
 """The Ray Data pipeline of one model: missing work → read and render → replicas → completions."""
 
+import asyncio
 import logging
 import math
 import queue
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +30,6 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.in_this_process import answers_here
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.loading import StallClock
 from cardiolens.inference.stream.messages import counters_of
@@ -36,7 +37,6 @@ from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import Places, blocks, bounded, reserved
 from cardiolens.inference.stream.study_pieces import divided, most_waiting
-from cardiolens.protocol.dialogue.chain import known_steps
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
 
@@ -132,21 +132,35 @@ def pipeline(
 
 
 def _loader(plan: Plan, model: ModelSpec) -> StudyLoader:
-    rendering, asking_back = Rendering(model.long_side), arms_asking_back(plan.spec)
-    return StudyLoader(plan.store.root, plan.volumes, rendering, model.told_questions, asking_back)
+    return StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side))
 
 
 def _replica_of(
     plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table]
 ) -> partial[Replica]:
-    parts = pc.unique(pa.concat_tables(work)["part"]).to_pylist()
+    arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
+    if model.engine == "http":
+        log.info("model %s is asked at %s", model.name, way_to(model.served))
+    make = partial(
+        make_engine,
+        model,
+        plan.identities[model.name],
+        deployment,
+        arms=arms,
+        max_frames=plan.most_frames[model.name],
+        completions=_completions(plan, model),
+        questions=plan.store.questions,
+    )
     return partial(
         Replica,
-        _maker(plan, model, deployment),
+        make,
         _completions(plan, model),
         _width(model),
         plan.spec.stream,
-        partial(known_steps, parts, _completions(plan, model)),
+        parts=pc.unique(pa.concat_tables(work)["part"]).to_pylist(),
+        questions=plan.store.questions,
+        asking_back=arms_asking_back(plan.spec),
+        names_question=model.told_questions,
         load_volume=_loader(plan, model).volume,
     )
 
@@ -176,50 +190,30 @@ def _blocks_in_flight(work: Sequence[pa.Table], width: int, most_studies: int) -
     return min(most, 1 + math.ceil(2 * width / (requests / len(work))))
 
 
-def _maker(plan: Plan, model: ModelSpec, deployment: Deployment) -> Callable[[], Engine]:
-    """Return a picklable function that makes the engine inside the actor."""
-    identity = plan.identities[model.name]
-    if model.engine == "vllm":
-        shows_videos = any(arm.prompt.cine == "video" for arm in plan.arms if arm.model.name == model.name)
-        most_frames = plan.most_frames[model.name]
-        return partial(_make_vllm, model, identity, most_frames, deployment, shows_videos=shows_videos)
-    if model.engine == "http":
-        log.info("model %s is asked at %s", model.name, way_to(model.served))
-        return partial(_make_http, model, _completions(plan, model))
-    if model.plugged and not model.simulated:
-        return partial(_make_plugged, model)
-    arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
-    return partial(_make_reader, model, plan.store.questions, arms)
-
-
-def _make_vllm(
+def make_engine(
     model: ModelSpec,
     identity: Identity,
-    max_frames: int,
     deployment: Deployment,
     *,
-    shows_videos: bool,
+    arms: Mapping[str, Arm],
+    max_frames: int,
+    completions: Path,
+    questions: Path,
 ) -> Engine:
-    from cardiolens.inference.engine.vllm_engine import VllmEngine
+    """Make the engine of a model, inside the actor: each imports what it needs there."""
+    if model.engine == "vllm":
+        from cardiolens.inference.engine.vllm_engine import VllmEngine
 
-    return VllmEngine(model, identity, max_frames, deployment, shows_videos=shows_videos)
+        shows_videos = any(arm.prompt.cine == "video" for arm in arms.values())
+        return VllmEngine(model, identity, max_frames, deployment, shows_videos=shows_videos)
+    if model.engine == "http":
+        from cardiolens.inference.engine.http.engine import HttpEngine
 
+        return HttpEngine(model, completions)
+    from cardiolens.inference.engine.readers import open_engine, open_reader
 
-def _make_http(model: ModelSpec, completions: Path) -> Engine:
-    from cardiolens.inference.engine.http.engine import HttpEngine
-
-    return HttpEngine(model, completions)
-
-
-def _make_plugged(model: ModelSpec) -> Engine:
-    from cardiolens.inference.engine.engine_plugin import open_engine
-
-    return open_engine(model)
-
-
-def _make_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:
-    from cardiolens.inference.engine.readers import open_reader
-
+    if model.plugged and not model.simulated:
+        return open_engine(model)
     return open_reader(model, questions, arms)
 
 
@@ -291,3 +285,57 @@ _REMEDIES = {
     "cluster.object_store_gib, or free space in /tmp",
 }
 _WRAPPERS = ("ray.exceptions.UserCodeException", "UserCodeException")
+
+
+_MOST = 500  # requests; with more, the start of Ray no longer counts, and its readers keep up with any server
+
+
+def need_no_cluster(plan: Plan, remaining: Mapping[str, Missing]) -> bool:
+    """Return whether all missing requests are few and go to servers, or to readers without files beside them.
+
+    Not if a cluster was named.
+    """
+    models = plan.spec.model
+    answer_anywhere = [
+        model.name for model in models if model.http or model.simulated or model.engine == "person"
+    ]
+    return (
+        plan.spec.cluster.address is None
+        and any(model.http for model in models)
+        and all(not work.left or name in answer_anywhere for name, work in remaining.items())
+        and sum(work.left for work in remaining.values()) <= _MOST
+    )
+
+
+def answers_here(
+    make_replica: Callable[[], Replica], loader: StudyLoader, work: Sequence[pa.Table], in_flight: int
+) -> Iterator[pa.Table]:
+    """Yield PROGRESS rows of each block of work as it is finished, with `in_flight` blocks at once."""
+    with asyncio.Runner() as runner:
+        replica = make_replica()
+        waiting = iter(work)
+        running: set[asyncio.Task[pa.Table]] = set()
+        try:
+            while True:
+                for block in islice(waiting, in_flight - len(running)):
+                    task = runner.get_loop().create_task(_block(replica, loader, block))
+                    task.add_done_callback(_noticed)
+                    running.add(task)
+                if not running:
+                    return
+                finished, running = runner.run(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))
+                for task in finished:
+                    yield task.result()
+        finally:
+            runner.run(replica.close())
+
+
+def _noticed(task: "asyncio.Task[pa.Table]") -> None:
+    """Retrieve the error of a block that ends after another one has ended the run."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:
+    loaded = pa.concat_tables(await asyncio.to_thread(list, loader(block)))
+    return pa.concat_tables([progress async for progress in replica(loaded)])

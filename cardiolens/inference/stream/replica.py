@@ -4,12 +4,13 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from cardiolens.base.errors import RunError
@@ -19,7 +20,6 @@ from cardiolens.inference.engine.ask import (
     Engine,
     FrameWork,
     NotAskedError,
-    Pictures,
     Reply,
     RequestError,
 )
@@ -35,41 +35,71 @@ from cardiolens.inference.stream.messages import (
     PictureRow,
     StudyAsks,
     ask_of,
-    chain_of,
-    displayed_choice,
+    pictures_of,
     studies_of,
 )
-from cardiolens.inference.stream.rendered_frames import LoadVolume, StudyPictures
 from cardiolens.inference.stream.writer import CompletionWriter, ToldWarnings
-from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn
-from cardiolens.protocol.dialogue.chain import Chain, offers_of
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, option_texts
+from cardiolens.protocol.dialogue.chain import Chain, FrameRef
+from cardiolens.protocol.dialogue.chain_tables import known_steps, read_part_chains
+from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.runtime import stopping
 
 _LISTEN_SECONDS = 0.5
+_PARTS = 4  # of which the chains are kept
+
+LoadVolume = Callable[[str, str], Mapping[int, PictureRow]]
+"""Read and render all frames of a volume, given study_id and volume_id; rows by idx."""
+
+
+class StudyPictures:
+    """Frames by key while a study is in flight; a volume is read when a reader asks for one of its frames.
+
+    The frames that a reader will choose are unknown when the study is loaded, and all would be too many.
+    """
+
+    def __init__(self, study_id: str, rows: Sequence[PictureRow], load: LoadVolume) -> None:
+        self._study_id = study_id
+        self._load = load
+        self._parts = [pictures_of(rows)]
+        self._holding = dict.fromkeys((row["key"] for row in rows), 0)  # index in `_parts` by key
+        self._volumes: dict[str, asyncio.Future[Mapping[int, str]]] = {}  # by volume_id: key by idx
+
+    def __call__(self, key: str) -> np.ndarray:
+        return self._parts[self._holding[key]](key)
+
+    async def keys_of(self, frames: Sequence[FrameRef]) -> tuple[str, ...]:
+        """Load the volumes of frames if necessary, and return the frames' keys."""
+        for volume_id in dict.fromkeys(frame.volume_id for frame in frames):
+            if volume_id not in self._volumes:
+                self._volumes[volume_id] = asyncio.ensure_future(self._read(volume_id))
+            await asyncio.shield(self._volumes[volume_id])
+        return tuple(self._volumes[frame.volume_id].result()[frame.idx] for frame in frames)
+
+    async def _read(self, volume_id: str) -> Mapping[int, str]:
+        rows = await asyncio.to_thread(self._load, self._study_id, volume_id)
+        self._parts.append(pictures_of(list(rows.values())))
+        for row in rows.values():
+            self._holding.setdefault(row["key"], len(self._parts) - 1)
+        return {idx: row["key"] for idx, row in rows.items()}
 
 
 @dataclass(eq=False, slots=True)
 class _StudyInFlight:
     """A study in flight at the replica."""
 
+    pictures: StudyPictures
     open: int  # asks without a reply; at 0 the study waits for the disk
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _PlannedAsk:
     """A request with its chain, with what reads its reply if it asks back, and with its stored completion."""
 
     ask: Ask
     chain: Chain | None
     choice: DisplayedChoice | None
     stored: Completed | None
-
-    def second_turn(self, first: Completed) -> SecondTurn | None:
-        """The request that asks back after the first completion, if it is needed."""
-        if self.choice is None or first.get("status") != "ok":
-            return None
-        reply, finish_reason = first["text"] or "", first["finish_reason"] or ""
-        return self.choice.second_turn(self.ask.request_key, reply, finish_reason)
 
 
 class Replica:
@@ -86,98 +116,97 @@ class Replica:
         completions: Path,
         width: int,
         stream: StreamSpec,
-        known_steps: Callable[[], Mapping[str, Completed]] = dict,  # reads stages of chains from the store
         *,
+        parts: Sequence[str] = (),  # of `requests`: stages of their chains may be in the store
+        questions: Path | None = None,  # of the store, whose options are read for arms that ask back
+        asking_back: Collection[str] = (),  # these arms
+        names_question: bool = False,  # whether the engine is given arm and question: truth, readings
         load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
         # In an actor; the driver hears those of its own process.
         self._warnings = ToldWarnings.of_this_process() if stopping.is_connected() else ToldWarnings()
         self._engine = make_engine()
-        self._width = width
-        self._stream = stream
-        self._completions = completions
+        mortal = self._engine.mortal
+        loading = partial(sign_of_loading, completions) if mortal else nullcontext
+        killers = killer_keys(completions) if mortal else frozenset()
+        self._supervisor = Supervisor(self._engine, width, stream.engine_restarts, loading, killers)
+        self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._node = os.uname().nodename
+        self._names_question, self._asking_back = names_question, asking_back
+        self._texts = option_texts(questions) if questions is not None and asking_back else {}
+        self._answered = _answered_before_restart(completions)
+        self._known = known_steps(parts, completions)  # after a restart, the store has more of them
+        self._chains = lru_cache(maxsize=_PARTS)(read_part_chains)
+        self._load_volume = load_volume or _none_to_choose
         self._studies: set[_StudyInFlight] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
-        self._answered = _answered_before_restart(completions)
-        self._known = known_steps()  # after a restart, the store has more of them
         self._unreported: Counter[str] = Counter()  # tokens, frames and names not shown, not reported yet
         self._stages: Counter[int] = Counter()  # requests per stage of chains, not reported yet
-        self._load_volume = load_volume or _none_to_choose
-        self._supervisor: Supervisor | None = None  # made at the first call, inside the event loop
-        self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._listening: asyncio.Task[None] | None = None
         self._stopped = False
 
     async def __call__(self, block: pa.Table) -> AsyncIterator[pa.Table]:
-        if self._supervisor is None:
-            mortal, restarts = self._engine.mortal, self._stream.engine_restarts
-            loading = partial(sign_of_loading, self._completions) if mortal else nullcontext
-            killers = killer_keys(self._completions) if mortal else frozenset()
-            self._supervisor = Supervisor(self._engine, self._width, restarts, loading, killers)
-            self._listening = asyncio.create_task(self._listen(self._supervisor))
-        studies = [self._study(study, self._supervisor) for study in studies_of(block)]
-        finished = await asyncio.gather(*studies)
+        if self._listening is None:
+            self._listening = asyncio.create_task(self._listen())
+        finished = await asyncio.gather(*map(self._study, studies_of(block)))
         yield pa.Table.from_pylist(finished, schema=PROGRESS)
 
     async def close(self) -> None:
         """End the engine; one in an actor ends with the actor's process."""
         others = asyncio.all_tasks()
-        if self._supervisor is not None and self._supervisor.is_up:
+        if self._supervisor.is_up:
             self._engine.close()
         await asyncio.gather(*asyncio.all_tasks() - others)
 
-    async def _listen(self, supervisor: Supervisor) -> None:
+    async def _listen(self) -> None:
         while not await asyncio.to_thread(stopping.driver_stopping):
             await asyncio.sleep(_LISTEN_SECONDS)
+        self._stop()
+
+    def _stop(self) -> None:
+        """Send nothing more; what was answered is written soon."""
         self._stopped = True
-        supervisor.stop()
+        self._supervisor.stop()
         self._writer.flush_soon()
 
-    async def _study(self, study: StudyAsks, supervisor: Supervisor) -> dict[str, object]:
-        offers = offers_of(study["offers"] or ())
-        asks = [
-            _Asked(ask_of(row), chain_of(row, offers), displayed_choice(row), self._stored(row))
-            for row in study["asks"]
-        ]
-        asks = [asked for asked in asks if asked.stored is None or asked.choice is not None]
+    async def _study(self, study: StudyAsks) -> dict[str, object]:
+        chained = any(row["stage"] for row in study["asks"])
+        chains = await asyncio.to_thread(self._chains, Path(study["part"])) if chained else {}
+        every = [self._planned(row, chains) for row in study["asks"]]
+        asks = [planned for planned in every if planned.stored is None or planned.choice is not None]
         pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
-        counters = _count(await self._settle_all(asks, pictures, supervisor))
+        counters = _count(await self._settle_all(asks, _StudyInFlight(pictures, len(asks))))
         frames_answer = self._engine.frames()
         counters["frames_processed"] = frames_answer.processed - self._frames_reported.processed
         counters["frames_encoded"] = frames_answer.encoded - self._frames_reported.encoded
         counters |= self._unreported
-        counters["engine_starts"], load_seconds = supervisor.take_starts()
+        counters["engine_starts"], load_seconds = self._supervisor.take_starts()
         counters["load_ms"] = round(1000 * load_seconds)
         self._frames_reported = frames_answer
         stages = [self._stages[stage] for stage in range(1 + max(self._stages, default=-1))]
         self._unreported.clear()
         self._stages.clear()
-        told = {"seat": seat(), "stages": stages, "warnings": self._warnings.take()}
-        return {"study_id": study["study_id"], **told, **counters}
+        ends = {"seat": seat(), "stages": stages, "warnings": self._warnings.take()}
+        return {"study_id": study["study_id"], **ends, **counters}
 
-    def _stored(self, row: AskRow) -> Completed | None:
-        """The final completion of a request that was in the store before this run or this replica began."""
-        if row["back"] is not None and (reply := row["back"]["reply"]) is not None:
-            return {**reply, "status": "ok"}
-        return self._answered.get(row["request_key"])
+    def _planned(self, row: AskRow, chains: Mapping[str, Chain]) -> _PlannedAsk:
+        """Return a request; stored is a final completion from before this run or this replica began."""
+        ask, choice = ask_of(row, names_question=self._names_question), None
+        if row["arm_id"] in self._asking_back and row["answer_type"] not in OPEN:
+            form = row["answer_type"], ask.option_keys, tuple(row["exclusive"])
+            choice = DisplayedChoice.of(*form, self._texts[row["qa_id"]])
+        reply = row["reply"]
+        stored = {**reply, "status": "ok"} if reply is not None else self._answered.get(ask.request_key)
+        return _PlannedAsk(ask, chains.get(ask.request_key), choice, stored)
 
-    async def _settle_all(
-        self, asks: list["_Asked"], pictures: StudyPictures, supervisor: Supervisor
-    ) -> list[Settled]:
+    async def _settle_all(self, asks: Sequence[_PlannedAsk], study: _StudyInFlight) -> list[Settled]:
         """Settle all asks of a study; leave out asks that were not sent because the run stopped.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
-        ask_step = partial(self._step, pictures=pictures, supervisor=supervisor)
-        walk = Walk(self._known, ask_step, pictures.keys_of)
-        answers = [self._answer(asked, walk, pictures, supervisor) for asked in asks]
-        study = _StudyInFlight(open=len(asks))
-        tasks = [
-            asyncio.create_task(self._settle(asked.ask, study, answer, supervisor))
-            for asked, answer in zip(asks, answers, strict=True)
-        ]
+        walk = Walk(self._known, partial(self._step, study), study.pictures.keys_of)
+        tasks = [asyncio.create_task(self._settle(planned, study, walk)) for planned in asks]
         self._studies.add(study)
         self._settling.update(tasks)
         for task in tasks:
@@ -197,33 +226,45 @@ class Replica:
         """Return whether most studies only wait for the disk, and so block studies with open asks."""
         return 2 * sum(not study.open for study in self._studies) > len(self._studies)
 
-    async def _step(self, ask: Ask, stage: int, *, pictures: Pictures, supervisor: Supervisor) -> Settled:
-        """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
-        later = stage > 0 and ask.seed is None  # samples are no later stages: they are asked together
-        row, error_kind = await self._complete(ask, pictures, supervisor, goes_on=later)
-        row |= self._identified(ask)
-        pending_write = self._writer.add(row)
-        pending_write.add_done_callback(_noticed)
-        self._stages[stage] += 1
-        if self._stopped:  # the chain will not reach its end, so nothing else waits for this write
+    async def _settle(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
+        """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
+        try:
+            settled = await self._answer(planned, study, walk)
+        except NotAskedError:
+            return None
+        except RunError:
             self._writer.flush_soon()
-            await asyncio.wait([pending_write])
+            raise
+        except Exception:  # not a failure that engines announce: send, and pay for, nothing more
+            self._stop()
+            raise
+        finally:
+            study.open -= 1
+        if settled is None:
+            return None
+        row, error_kind = self._identified(planned.ask) | settled[0], settled[1]
+        pending_write = self._writer.add(row)
+        if self._stopped or (not study.open and self._most_wait_for_disk()):
+            self._writer.flush_soon()
+        await pending_write
         return row, error_kind
 
-    async def _answer(
-        self, asked: "_Asked", walk: Walk, pictures: Pictures, supervisor: Supervisor
-    ) -> Settled | None:
+    async def _answer(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
         """Ask a request or a chain, and ask back after a reply that cannot be read; None if nothing is left.
 
         The first completion is queued for the disk before the second turn is asked.
         """
-        ask, chain, stored = asked.ask, asked.chain, asked.stored
+        ask, stored = planned.ask, planned.stored
         settled: Settled | None = None
-        if chain is not None:  # also if stored: the second turn shows what its last stage showed
-            settled = await walk.go(ask, chain)
+        if planned.chain is not None:  # also if stored: the second turn shows what its last stage showed
+            settled = await walk.go(ask, planned.chain)
         elif stored is None:
-            settled = await self._complete(ask, pictures, supervisor)
-        turn = asked.second_turn(stored or (settled and settled[0]) or {})
+            settled = await self._complete(ask, study)
+        first = stored or (settled and settled[0]) or {}
+        turn = None
+        if planned.choice is not None and first.get("status") == "ok":
+            text, finish_reason = first["text"] or "", first["finish_reason"] or ""
+            turn = planned.choice.second_turn(ask.request_key, text, finish_reason)
         if turn is None or turn.request_key in self._answered:
             return None if stored else settled
         last = walk.last.get(ask.request_key, ask)
@@ -237,7 +278,7 @@ class Replica:
         pending = [] if stored or not settled else [self._writer.add(self._identified(ask) | settled[0])]
         self._unreported["asked_back"] += 1
         try:
-            row, error_kind = await self._complete(second, pictures, supervisor, goes_on=True)
+            row, error_kind = await self._complete(second, study, goes_on=True)
         except Exception:  # the first reply is not lost with the second turn
             self._writer.flush_soon()
             if pending:
@@ -245,45 +286,30 @@ class Replica:
             raise
         return self._identified(second) | row, error_kind
 
+    async def _step(self, study: _StudyInFlight, ask: Ask, stage: int) -> Settled:
+        """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
+        later = stage > 0 and ask.seed is None  # samples are no later stages: they are asked together
+        row, error_kind = await self._complete(ask, study, goes_on=later)
+        row |= self._identified(ask)
+        pending_write = self._writer.add(row)
+        pending_write.add_done_callback(_noticed)
+        self._stages[stage] += 1
+        if self._stopped:  # the chain will not reach its end, so nothing else waits for this write
+            self._writer.flush_soon()
+            await asyncio.wait([pending_write])
+        return row, error_kind
+
     def _identified(self, ask: Ask) -> CompletionRow:
         return {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
 
-    async def _complete(
-        self, ask: Ask, pictures: Pictures, supervisor: Supervisor, *, goes_on: bool = False
-    ) -> Settled:
+    async def _complete(self, ask: Ask, study: _StudyInFlight, *, goes_on: bool = False) -> Settled:
         """Ask one request and count its tokens and frames; a chain counts through its requests."""
-        row, error_kind = await _complete(supervisor.answer(ask, pictures, goes_on=goes_on))
+        answering = self._supervisor.answer(ask, study.pictures, goes_on=goes_on)
+        row, error_kind = await _complete(answering)
         self._unreported["frames_referenced"] += len(ask.frame_keys)
         self._unreported["prompt_tokens"] += row.get("prompt_tokens", 0)
         self._unreported["cached_tokens"] += row.get("cached_tokens", 0)
         self._unreported["output_tokens"] += row.get("output_tokens", 0)
-        return row, error_kind
-
-    async def _settle(
-        self, ask: Ask, study: _StudyInFlight, answering: Awaitable[Settled | None], supervisor: Supervisor
-    ) -> Settled | None:
-        """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
-        try:
-            settled = await answering
-        except NotAskedError:
-            return None
-        except RunError:
-            self._writer.flush_soon()
-            raise
-        except Exception:  # not a failure that engines announce: send, and pay for, nothing more
-            supervisor.stop()
-            self._stopped = True
-            self._writer.flush_soon()
-            raise
-        finally:
-            study.open -= 1
-        if settled is None:
-            return None
-        row, error_kind = self._identified(ask) | settled[0], settled[1]
-        pending_write = self._writer.add(row)
-        if self._stopped or (not study.open and self._most_wait_for_disk()):
-            self._writer.flush_soon()
-        await pending_write
         return row, error_kind
 
 

@@ -1,42 +1,70 @@
 """Chains: requests in stages, where later prompts contain the replies to earlier ones.
 
-The plan declares a chain, with a mark in place of each earlier reply. The request of a stage and its key
-follow from the declaration and the earlier replies alone, so the stored completions tell how far a chain is;
-no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose frames
-depend on the replies (`frame_requests`); and `Samples`, independent replies to one question.
+The plan declares a chain, with a mark in place of each value not known yet. The request of a stage and its
+key follow from the declaration and the earlier replies alone, so the stored completions decide how far a
+chain is; no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose
+frames depend on the replies; and `Samples`, independent replies to one question.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import pyarrow as pa
-import pyarrow.compute as pc
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 from cardiolens.base.digest import digest_of
-from cardiolens.protocol.dialogue.frame_requests import Choice, Offer, OfferedFrame
-from cardiolens.protocol.dialogue.pending import PendingRequest, fill, without_marks
-from cardiolens.protocol.tasks.legal import FREE
-from cardiolens.storage import tables
-from cardiolens.storage.schemas import CHOICES, COMPLETIONS, FINAL, OFFERS, STAGES
+from cardiolens.base.sanitize import one_line
+from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.protocol.tasks.legal import FREE, Constraint, Naming
+from cardiolens.storage.schemas import FRAME
 
-_COMPLETION = (
-    "request_key",
-    "status",
-    "text",
-    "finish_reason",
-    "option_logprobs",
-    "prompt_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "seconds",
-)
-_OF_STAGE = ("prompt", "max_tokens", "stage_key", "seed", "temperature")
-_FOLDER = "stages"
-_CHOICES = "choices"
-_OFFERS = "offers"
-CHOICE_FIELDS = tuple(name for name in CHOICES.names if name not in ("request_key", "offer_key"))
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # Unicode noncharacters, which occur in no ordinary text
+_MARK = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
+
+# Numbers of the marks in the prompts of a Choice, in the order of the values that replace them.
+REQUEST_NUMBER, N_SEEN, N_LEFT, REFUSALS, N_SHOWN = range(5)
+
+SAMPLED = "samples"  # finish reason of a completion whose text holds several replies
+
+_MAX_QUOTED = 5  # refused names that are quoted to the reader
+_MAX_CHARACTERS = 60  # characters of such a name
+_NAME_LIST = re.compile(r'\{\s*"frames"\s*:\s*\[[^\[\]{}]*\]\s*\}')
+
+
+class FrameRef(NamedTuple):
+    """A frame of a study by its canonical index."""
+
+    volume_id: str
+    idx: int
+
+
+class PendingRequest(NamedTuple):
+    """The request of a stage, derived from the declaration of its chain and the replies so far."""
+
+    request_key: str
+    prompt: str
+    max_tokens: int
+    frames: tuple[FrameRef, ...] | None = None  # None: those of the chain's row in `requests`
+    constraint: Constraint | None = None  # None: the one of the chain's row, for its answer
+    asks_for_frames: bool = False
+    seed: int | None = None  # of a sample; None: the model's
+    temperature: float | None = None  # of a sample; None: the model's
+
+
+def mark(number: int) -> str:
+    """The mark that stands for the value of a number, such as the reply of a stage."""
+    return f"{_OPEN}{number}{_CLOSE}"
+
+
+def fill(text: str, values: Sequence[str]) -> str:
+    """Replace the marks of a text by values, which must contain no mark and no frame character."""
+    return _MARK.sub(lambda match: values[int(match[1])], text)
+
+
+def without_marks(text: str) -> str:
+    """Remove the characters of marks and frames from untrusted text."""
+    return text.replace(FRAME, "").replace(_OPEN, "").replace(_CLOSE, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +119,6 @@ class Samples:
         )
 
 
-Chain = Steps | Choice | Samples
-
-
-class Step(NamedTuple):
-    """A stage of a chain whose request is known, and its final completion if there is one."""
-
-    chain: str  # request_key of the chain
-    stage: int
-    request_key: str
-    completion: Mapping[str, object] | None  # columns of the completion
-    request: PendingRequest
-    replies: tuple[str, ...]  # of the stages before it
-
-
 def prompt_of(stage: Stage, replies: Sequence[str]) -> str:
     """The prompt of a stage; characters of frames and marks are removed from the replies."""
     return fill(stage.prompt, [without_marks(reply) for reply in replies])
@@ -115,151 +129,206 @@ def key_of(stage: Stage, replies: Sequence[str]) -> str:
     return digest_of([stage.key, *map(without_marks, replies)]) if replies else stage.key
 
 
-def write_chains(
-    part: Path,
-    stages: Sequence[dict[str, object]],
-    choices: Sequence[dict[str, object]],
-    offers: Sequence[dict[str, object]],
-) -> None:
-    """Write the chains of a part of `requests`, if any, to folders next to it."""
-    for name, rows, schema in (
-        (_FOLDER, stages, STAGES),
-        (_OFFERS, offers, OFFERS),
-        (_CHOICES, choices, CHOICES),
-    ):
-        if rows:
-            tables.write_part(part.parent / name, tables.from_rows(rows, schema), schema, part.name)
+class Sample(NamedTuple):
+    """One of several replies."""
+
+    text: str
+    finish_reason: str
+    status: str  # ok or refused
+
+    @property
+    def refused(self) -> bool:
+        return self.status == "refused"
+
+    @property
+    def cut(self) -> bool:
+        return self.finish_reason == "length"
 
 
-def rows_of(request_key: str, stages: Iterable[Stage]) -> list[dict[str, object]]:
-    """The stages of one chain as rows of the table."""
-    return [
-        {
-            "request_key": request_key,
-            "stage": number,
-            "prompt": stage.prompt,
-            "max_tokens": stage.max_tokens,
-            "stage_key": stage.key,
-            "seed": stage.seed,
-            "temperature": stage.temperature,
-        }
-        for number, stage in enumerate(stages)
-    ]
+def samples_to_lines(samples: Iterable[Sample]) -> str:
+    """Format replies as JSON Lines, in the order of their seeds."""
+    return "\n".join(json.dumps(sample._asdict(), ensure_ascii=False) for sample in samples)
 
 
-def chain_from_stages(stages: Sequence[Stage]) -> Steps | Samples:
-    """The chain of these stages; those of samples have a seed."""
-    return Steps(tuple(stages)) if stages[0].seed is None else Samples(tuple(stages))
+def samples_of(text: str) -> tuple[Sample, ...]:
+    """Parse the replies in a text; empty if it has another format, since a server may return anything."""
+    try:
+        samples = tuple(Sample(**parse_json(line)) for line in text.split("\n"))
+    except (ValueError, TypeError):
+        return ()
+    return samples if all(isinstance(field, str) for sample in samples for field in sample) else ()
 
 
-def row_of(request_key: str, choice: Choice) -> dict[str, object]:
-    """A choice as a row of the table."""
-    own = {name: getattr(choice, name) for name in CHOICE_FIELDS}
-    return {"request_key": request_key, "offer_key": choice.offer.key, **own}
+class OfferedFrame(NamedTuple):
+    """A frame on offer, and its caption when it is shown."""
+
+    name: str
+    volume_id: str
+    idx: int
+    caption: str
 
 
-def choice_of(row: Mapping[str, Any], offers: Mapping[str, Offer]) -> Choice:
-    """A choice from a row of the table, or from a mapping with its columns."""
-    return Choice(offers[row["offer_key"]], **{name: row[name] for name in CHOICE_FIELDS})
+@dataclass(frozen=True)
+class Offer:
+    """The frames on offer, shared by many questions on a study."""
+
+    key: str  # a digest of all that the frames are
+    frames: tuple[OfferedFrame, ...]  # in the order in which they are shown
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        return {_plain(frame.name): place for place, frame in enumerate(self.frames)}
 
 
-def offer_row(offer: Offer) -> dict[str, object]:
-    """An offer as a row of the table."""
-    return {"offer_key": offer.key, "frames": [frame._asdict() for frame in offer.frames]}
+@dataclass(frozen=True, slots=True)
+class FrameHistory:
+    """The frames that a reader has requested so far."""
+
+    places: tuple[int, ...] = ()  # places in the offer, as asked for
+    not_shown: tuple[int, ...] = ()  # by request: number of refusals
+    refusals: str = ""  # of the last request, with reasons
+    ready: bool = False  # no more requests: the question comes next
+
+    @property
+    def requests(self) -> int:
+        return len(self.not_shown)
 
 
-def offers_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Offer]:
-    """Offers by their keys, from rows of the table."""
-    return {
-        row["offer_key"]: Offer(row["offer_key"], tuple(OfferedFrame(**frame) for frame in row["frames"]))
-        for row in rows
-    }
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A planned chain: its offer, and its prompts with marks."""
+
+    offer: Offer
+    budget: int
+    rounds: int
+    first: str
+    further: str
+    answer_one: str
+    answer_many: str
+    ask_max_tokens: int
+    max_tokens: int
+    bound: bool  # decoding enforces legal names
+    stage_key: str
+
+    @property
+    def most_stages(self) -> int:
+        return self.rounds + 1
+
+    @property
+    def opening(self) -> str:
+        """The prompt of the first request."""
+        return self._fill(self.first, FrameHistory())
+
+    @property
+    def most_frames(self) -> int:
+        """The smaller of the budget and the size of the offer."""
+        return min(self.budget, len(self.offer.frames))
+
+    def next_request(self, replies: Sequence[str]) -> PendingRequest | None:
+        """The next request; None at the end of the chain."""
+        history = self.after(replies)
+        if history.ready and len(replies) == history.requests:
+            places = sorted(history.places)
+            ending = self.answer_one if len(places) == 1 else self.answer_many
+            return self._request(places, self._fill(ending, history), self.max_tokens, None)
+        if history.ready or history.requests == self.rounds:
+            return None
+        places = sorted(history.places)
+        prompt = self._fill(self.further if places else self.first, history)
+        return self._request(places, prompt, self.ask_max_tokens, self._constraint(history))
+
+    def failure(self, replies: Sequence[str]) -> str | None:
+        """Why a chain at its end has no answer: no request for frames was legal."""
+        history = self.after(replies)
+        if history.places:
+            return None
+        reason = f"asked for no frame that there is in {history.requests} requests; {history.refusals}"
+        return reason.rstrip("; ")
+
+    def after(self, replies: Sequence[str]) -> FrameHistory:
+        """Parse the frame requests in these replies; replies after the last request are ignored."""
+        history = FrameHistory()
+        for reply in replies[: self.rounds]:
+            if history.ready:
+                break
+            history = self._with(history, reply)
+        return history
+
+    def _with(self, history: FrameHistory, reply: str) -> FrameHistory:
+        names = _names_in(reply)
+        places = list(history.places)
+        refusals = [] if names is not None else ["the reply was no list of names"]
+        for name in names or ():
+            place = self.offer.places.get(_plain(name))
+            if place is None:
+                refusals.append(f"{_quote(name)} is no frame on offer")
+            elif place in places:
+                refusals.append(f"{_quote(name)} is shown already")
+            elif len(places) == self.budget:
+                refusals.append(f"{_quote(name)} is beyond the {self.budget} frames")
+            else:
+                places.append(place)
+        if not places and names == ():
+            refusals.append("the list was empty")
+        not_shown = (*history.not_shown, len(refusals))
+        full = len(places) == self.most_frames
+        ready = bool(places) and (full or names == () or len(not_shown) == self.rounds)
+        suffix = f"; and {len(refusals) - _MAX_QUOTED} more" if len(refusals) > _MAX_QUOTED else ""
+        return replace(
+            history,
+            places=tuple(places),
+            not_shown=not_shown,
+            refusals="; ".join(refusals[:_MAX_QUOTED]) + suffix,
+            ready=ready,
+        )
+
+    def _fill(self, text: str, history: FrameHistory) -> str:
+        n_shown = len(history.places)
+        n_left = self.most_frames - n_shown
+        refusal = f"Not shown of your last request: {history.refusals}.\n" if history.refusals else ""
+        return fill(text, [str(history.requests + 1), str(n_shown), str(n_left), refusal, str(n_shown)])
+
+    def _request(
+        self, indices: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
+    ) -> PendingRequest:
+        """A request for frames with its constraint, or the answer, whose constraint is in the stage key."""
+        frames = [self.offer.frames[place] for place in indices]
+        places = tuple(FrameRef(frame.volume_id, frame.idx) for frame in frames)
+        block = "".join(
+            f"Frame {number}:{frame.caption}\n{FRAME}\n" for number, frame in enumerate(frames, start=1)
+        )
+        prompt = f"{block}{ending}"
+        bound = [] if constraint is None else [constraint.text]
+        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places), *bound])
+        return PendingRequest(
+            key, prompt, max_tokens, places, constraint, asks_for_frames=constraint is not None
+        )
+
+    def _constraint(self, history: FrameHistory) -> Constraint:
+        """The names of the frames not yet shown; at least one must be named before any is shown."""
+        if not self.bound:
+            return FREE
+        names = [frame.name for place, frame in enumerate(self.offer.frames) if place not in history.places]
+        limit = self.most_frames - len(history.places)
+        return Constraint(naming=Naming(tuple(names), least=0 if history.places else 1, most=limit))
 
 
-def read_part_chains(part: Path) -> dict[str, Chain]:
-    """The chains of one part of `requests`, by request_key."""
-    stages, choices, offers = (part.parent / name / part.name for name in (_FOLDER, _CHOICES, _OFFERS))
-    chains: dict[str, Chain] = {}
-    if stages.exists():
-        chains |= _chains_of_stages(tables.read_part(stages, STAGES))
-    if choices.exists():
-        rows = tables.read_part(choices, CHOICES).to_pylist()
-        offer_by_key = offers_of(tables.read_part(offers, OFFERS).to_pylist())
-        chains |= {row["request_key"]: choice_of(row, offer_by_key) for row in rows}
-    return chains
+Chain = Steps | Choice | Samples
 
 
-def read_chains(requests: Path) -> dict[str, Chain]:
-    """All chains of a folder of requests, by request_key; empty for a plan without any."""
-    chains: dict[str, Chain] = {}
-    for part in tables.parts(requests):
-        chains |= read_part_chains(part)
-    return chains
+def _names_in(reply: str) -> tuple[str, ...] | None:
+    """The names in the last list of a reply; None where it has no such list."""
+    for text in reversed(_NAME_LIST.findall(reply)):
+        try:
+            return tuple(map(str, json.loads(text)["frames"]))
+        except ValueError:
+            continue
+    return None
 
 
-def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
-    """All steps of chains whose requests are known so far, stage by stage.
-
-    Memory: the replies to these stages, and the keys of the completions.
-    """
-    if not chains:
-        return []
-    rows = tables.read(completions, COMPLETIONS, (*_COMPLETION, "written_at"))
-    rows = rows.filter(pc.is_in(rows["status"], pa.array(FINAL))).sort_by("written_at")
-    in_turn = {key: chain for key, chain in chains.items() if not isinstance(chain, Samples)}
-    replies: dict[str, tuple[str, ...]] = dict.fromkeys(in_turn, ())
-    steps = _sample_steps(chains, rows)
-    while replies:
-        upcoming = {key: (in_turn[key].next_request(texts), texts) for key, texts in replies.items()}
-        requests = {
-            key: (request, texts) for key, (request, texts) in upcoming.items() if request is not None
-        }
-        by_key = _earliest(rows, {request.request_key for request, _ in requests.values()})
-        replies = {}
-        for key, (request, texts) in requests.items():
-            row = by_key.get(request.request_key)
-            steps.append(Step(key, len(texts), request.request_key, row, request, texts))
-            if row is not None and row["status"] == "ok":
-                replies[key] = (*texts, str(row["text"] or ""))
-    return steps
+def _plain(name: str) -> str:
+    return " ".join(name.casefold().split())
 
 
-def _sample_steps(chains: Mapping[str, Chain], rows: pa.Table) -> list[Step]:
-    """The steps of all `Samples`, whose requests are known from the plan."""
-    samples = [
-        (key, number, request)
-        for key, chain in chains.items()
-        if isinstance(chain, Samples)
-        for number, request in enumerate(chain.requests)
-    ]
-    by_key = _earliest(rows, {request.request_key for _, _, request in samples})
-    return [
-        Step(key, number, request.request_key, by_key.get(request.request_key), request, ())
-        for key, number, request in samples
-    ]
-
-
-def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[str, object]]:
-    """The final completions of stages of the chains of some parts of `requests`, by request_key."""
-    chains: dict[str, Chain] = {}
-    for part in parts:
-        chains |= read_part_chains(Path(part))
-    return {
-        step.request_key: step.completion for step in walk(chains, completions) if step.completion is not None
-    }
-
-
-def _earliest(rows: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
-    """The earliest final completion of each key."""
-    own = rows.filter(pc.is_in(rows["request_key"], pa.array(sorted(keys), pa.string())))
-    return {row["request_key"]: row for row in reversed(own.select(_COMPLETION).to_pylist())}
-
-
-def _chains_of_stages(rows: pa.Table) -> dict[str, Steps | Samples]:
-    in_order = rows.sort_by([("request_key", "ascending"), ("stage", "ascending")])
-    by_chain: dict[str, list[Stage]] = {}
-    for row in in_order.to_pylist():
-        own = by_chain.setdefault(row["request_key"], [])
-        if row["stage"] == len(own):  # arms may declare the same chain, which is asked once
-            own.append(Stage(*(row[name] for name in _OF_STAGE)))
-    return {chain: chain_from_stages(stages) for chain, stages in by_chain.items()}
+def _quote(name: str) -> str:
+    return f"'{one_line(without_marks(name), _MAX_CHARACTERS)}'"

@@ -8,7 +8,7 @@ from typing import Literal
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
-from cardiolens.protocol.dialogue.pending import mark
+from cardiolens.protocol.dialogue.chain import mark
 from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.select.selection import Frame

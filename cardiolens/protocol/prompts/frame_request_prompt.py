@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cardiolens.base.errors import InputError
-from cardiolens.protocol.dialogue.frame_requests import (
+from cardiolens.protocol.dialogue.chain import (
     N_LEFT,
     N_SEEN,
     N_SHOWN,
     REFUSALS,
     REQUEST_NUMBER,
     OfferedFrame,
+    mark,
 )
-from cardiolens.protocol.dialogue.pending import mark
 from cardiolens.protocol.prompts.frames import CaptionLevel, captions, word_of_phase, words_of
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Closing, Template, question_block

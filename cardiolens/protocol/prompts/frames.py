@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, TypeVar
 
-from cardiolens.protocol.select.cine import key_layers
+from cardiolens.protocol.select.clinical import key_layers
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, VolumeStructure

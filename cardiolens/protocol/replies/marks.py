@@ -1,12 +1,39 @@
 """The marks of a final answer in a visible reply: answer lines, phrases, boxes, tags and JSON."""
 
+import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-from cardiolens.protocol.replies.json_objects import objects
 from cardiolens.protocol.replies.reply_words import IS, JSON_KEYS, NOUN_STEMS, NOUNS, OPENINGS
 from cardiolens.protocol.replies.visible_reply import BOX, END, SIGN
+
+_DECODER = json.JSONDecoder()
+_BRACE = re.compile(r'\{(?=\s*+["}])')  # a failure elsewhere would cost the length of the text
+
+
+class PlacedObject(NamedTuple):
+    """A JSON object and its place in a text."""
+
+    value: dict[str, Any]
+    start: int
+    end: int
+
+
+def objects(text: str) -> Iterator[PlacedObject]:
+    """Yield the outermost well-formed objects of a text in order."""
+    position = 0
+    while brace := _BRACE.search(text, position):
+        try:
+            value, position = _DECODER.raw_decode(text, brace.start())
+        except ValueError:
+            position = brace.end()
+            continue
+        except RecursionError:  # no answer is a thousand levels deep
+            return
+        yield PlacedObject(value, brace.start(), position)
+
 
 MarkRule = Literal["answer_line", "json", "boxed", "answer_tag", "answer_phrase"]
 EXPLICIT = frozenset({"answer_line", "json", "boxed", "answer_tag"})  # all that count in a cut reply

@@ -6,7 +6,7 @@ from functools import lru_cache
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select import clinical
-from cardiolens.protocol.select.cine import SmallK
+from cardiolens.protocol.select.clinical import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
 from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve

@@ -1,6 +1,5 @@
 """Selectors on one pool of frames: random, uniform, all, those that look at frames, and other packages'."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -71,27 +70,17 @@ def plugged(pool: Volumes, budget: int, context: "PoolContext") -> list[Frame]:
     selector = open_selector(context.kind, context.options)
     seed = None if context.seed is None else int(digest_of([context.seed, context.study_id])[:8], 16)
     with blamed(context.kind):
-        picked = [
-            (str(volume_id), int(idx))
-            for volume_id, idx in selector.select(pool, budget, seed=seed, question=context.question or "")
-        ]
-    for problem in _problems(picked, pool, budget):
-        raise PluginError(f"plugin {context.kind}: {problem}; its maker must correct it")
+        answer = selector.select(pool, budget, seed=seed, question=context.question or "")
+        picked = [(str(volume_id), int(idx)) for volume_id, idx in answer]
     by_id = {volume.volume_id: volume for volume in pool}
+    offered = {name: volume.n_frames for name, volume in by_id.items()}
+    legal = all(0 <= idx < offered.get(volume_id, 0) for volume_id, idx in picked)
+    if not legal or not len(picked) == len(set(picked)) <= budget:
+        raise PluginError(
+            f"plugin {context.kind}: chose {picked}; expected at most {budget} different frames of the pool "
+            f"{offered}; its maker must correct it"
+        )
     return [pick_idx(by_id[volume_id], idx) for volume_id, idx in picked]
-
-
-def _problems(picked: Sequence[tuple[str, int]], pool: Volumes, budget: int) -> Iterable[str]:
-    n_frames = {volume.volume_id: volume.n_frames for volume in pool}
-    for volume_id, idx in picked:
-        if not 0 <= idx < n_frames.get(volume_id, 0):
-            offered = ", ".join(f"{name} 0..{number - 1}" for name, number in n_frames.items())
-            yield f"chose frame {idx} of {volume_id!r}, which is not in the pool ({offered})"
-    for place, times in Counter(picked).items():
-        if times > 1:
-            yield f"chose frame {place[1]} of {place[0]} {times} times"
-    if len(picked) > budget:
-        yield f"chose {len(picked)} frames of a budget of {budget}"
 
 
 _LENT = 4  # step of frames outside the pool, as in the clinical cascades

@@ -103,9 +103,8 @@ class Naming:
 class Constraint:
     """Decoding constraint on a reply; without legal replies, schema and naming, any reply is legal.
 
-    `text` is hashed into the request key, and the constraint of a planned request is parsed from the same
-    text, so key and constraint cannot differ. A `naming` constraint is rebuilt from the chain's declaration;
-    its text only enters the key.
+    `text` is hashed into the request key. The plan and the stream both make the constraint of a request by
+    `constraint_of`, or from the declaration of its chain (`naming`), so key and constraint cannot differ.
     """
 
     legal: tuple[str, ...] = ()
@@ -151,15 +150,6 @@ def constraint_of(
         return FREE
     line = answer_format if answer_format in _LINES else ""
     return Constraint(legal_replies(answer_type, option_keys, exclusive), line)
-
-
-@lru_cache(maxsize=4096)
-def read_constraint(text: str) -> Constraint:
-    """Parse the text of a constraint."""
-    kind, _, legal = text.partition(": ")
-    if kind == _SCHEMA:
-        return Constraint(schema=legal)
-    return Constraint(tuple(legal.split("|")), kind if kind in _LINES else "") if text else FREE
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from cardiolens.protocol.dialogue.chain import Steps, read_chains, walk
+from cardiolens.protocol.dialogue.chain import Steps
+from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import REQUESTS
 

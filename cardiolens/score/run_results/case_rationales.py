@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from cardiolens.benchmarks.case_submission import CaseResponse
-from cardiolens.protocol.dialogue.chain import Steps, read_chains, walk
-from cardiolens.protocol.dialogue.samples import SAMPLED
+from cardiolens.protocol.dialogue.chain import SAMPLED, Steps
+from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS
 

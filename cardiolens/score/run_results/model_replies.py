@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms, arms_asking_back
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.dialogue.transcript import seen_table
+from cardiolens.protocol.dialogue.chain_tables import read_chains, seen_table, walk
 from cardiolens.protocol.tasks.questions import is_withheld
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.protocol.dialogue.samples import SAMPLED
+from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.score.run_results.aligned_replies import align_completions

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.protocol.dialogue.chain import Step
+from cardiolens.protocol.dialogue.chain_tables import Step
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.protocol.dialogue.samples import SAMPLED, samples_of
+from cardiolens.protocol.dialogue.chain import SAMPLED, samples_of
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement, case_of, judge_choice
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.open_verdict import judge_number, judge_ranking

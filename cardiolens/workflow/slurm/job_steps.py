@@ -10,7 +10,7 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import counted
 from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.placement.inventory import nodes_of_ray
+from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import Missing, missing_of

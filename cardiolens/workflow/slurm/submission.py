@@ -12,8 +12,7 @@ from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
-from cardiolens.inference.placement.footprint import Candidate, Node
-from cardiolens.inference.placement.inventory import nodes_to_plan_with
+from cardiolens.inference.placement.footprint import Candidate, Node, nodes_to_plan_with
 from cardiolens.inference.placement.placement import Placement, Wave, place
 from cardiolens.inference.plan.candidates import at_hand, candidate, needs
 from cardiolens.inference.plan.missing import WORK, Missing, missing_of

@@ -26,10 +26,10 @@ from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.control import BLANK, reversed_options
+from cardiolens.inference.plan.frame_views import StudyFrames
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
-from cardiolens.inference.plan.planned_study import PlannedQuestion, StudyFrames
 from cardiolens.inference.plan.planner import ModelPlanner
-from cardiolens.inference.plan.request import Request
+from cardiolens.inference.plan.request import PlannedQuestion, Request, RequestColumns
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.storage.schemas import PLANNED
@@ -159,8 +159,8 @@ class Cohort:
             for ordered in in_orders(question, draw):
                 style = "reasoning" if draw.random() < _REASONED else "standard"
                 arm = Arm(MODEL, spec, seed, budget, prompts[style], control, draw.randrange(3))
-                planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None)
-                planner.add_study(columns, study_id, [ordered], self._frames_of)  # type: ignore[arg-type]
+                planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None, frames_of=self._frames_of)
+                planner.add_study(columns, study_id, [ordered])
         yield from (request for request in columns.requests if request.status == PLANNED)
 
     def _replies(self, request: Request) -> tuple[str, ...]:
@@ -246,14 +246,14 @@ def in_orders(question: PlannedQuestion, draw: Random) -> Iterator[PlannedQuesti
             yield replace(question, asked=replace(asked, options=order))
 
 
-class _Requests:
+class _Requests(RequestColumns):
     """Collect requests in memory, instead of the columns that a plan writes."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.requests: list[Request] = []
-        self.stages: list[object] = []
 
-    def add(self, request: Request) -> None:
+    def add(self, request: Request, *_: object) -> None:
         self.requests.append(request)
 
 

@@ -151,7 +151,7 @@ def test_frames_of_any_channels_from_file_to_engine_and_viewer(root):
     for case in read.cases:
         name = read.source.name_of(case.number)
         work = {"study_id": name, "part": str(part), "rows": [rows.index(name)], "attempts": [1]}
-        loader = StudyLoader(root / "store", volumes, Rendering(32), tells_questions=False)
+        loader = StudyLoader(root / "store", volumes, Rendering(32))
         ((loaded,),) = map(studies_of, loader(pa.Table.from_pylist([work], WORK)))
         shown = pictures_of(loaded["pictures"])
         places = [("images", image.number - 1) for image in case.images]

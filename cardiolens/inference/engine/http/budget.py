@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -18,8 +17,26 @@ Tokens = tuple[int, int]
 """Prompt and output tokens."""
 
 
-class Ledger:
-    """The open ledger of one model; OSError if the file system cannot write or lock the file.
+class Account:
+    """The tokens spent on a model by this run and before it, without other concurrent runs."""
+
+    def __init__(self, before: Tokens = (0, 0)) -> None:
+        self._total = before
+
+    def add(self, spent: Tokens) -> None:
+        """Add the tokens of one reply."""
+        self._total = (self._total[0] + spent[0], self._total[1] + spent[1])
+
+    def total(self) -> Tokens:
+        """Return the tokens spent so far."""
+        return self._total
+
+    def close(self) -> None:
+        """Close the file, if there is one."""
+
+
+class Ledger(Account):
+    """The tokens spent on a model by all sweeps; OSError if the file cannot be written or locked.
 
     `at_least` is the number of tokens of the completions in the store.
     """
@@ -33,18 +50,15 @@ class Ledger:
             self._write((max(totals[0], at_least[0]), max(totals[1], at_least[1])))
 
     def add(self, spent: Tokens) -> None:
-        """Add the tokens of one reply."""
         with self._locked():
             prompt, output = self._read()
             self._write((prompt + spent[0], output + spent[1]))
 
     def total(self) -> Tokens:
-        """Return the tokens spent by all sweeps so far."""
         with self._locked(shared=True):
             return self._read()
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
     @contextmanager
@@ -69,51 +83,12 @@ class Ledger:
         disk.overwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, self._path)
 
 
-"""Prompt and output tokens."""
+def reached_cap(http: HttpSpec, spent: Tokens) -> str | None:
+    """Return a message that names the cap that is reached; None while below it.
 
-
-class Account(Protocol):
-    """The tokens spent on a model, by this run and others."""
-
-    def add(self, spent: Tokens) -> None:
-        """Add the tokens of one reply."""
-
-    def total(self) -> Tokens:
-        """Return the tokens spent so far."""
-
-
-class OwnAccount:
-    """The tokens spent by this run and before it, without other concurrent runs."""
-
-    def __init__(self, before: Tokens = (0, 0)) -> None:
-        self._total = before
-
-    def add(self, spent: Tokens) -> None:
-        self._total = (self._total[0] + spent[0], self._total[1] + spent[1])
-
-    def total(self) -> Tokens:
-        return self._total
-
-
-class SpendingCap:
-    """The tokens spent on a model, checked against its cap: prompt and output tokens that replies report."""
-
-    def __init__(self, http: HttpSpec, account: Account) -> None:
-        self._http = http
-        self._account = account
-
-    def spend(self, prompt_tokens: int, output_tokens: int) -> None:
-        """Count the tokens of one reply."""
-        self._account.add((prompt_tokens, output_tokens))
-
-    @property
-    def tokens(self) -> int:
-        """Prompt and output tokens spent so far."""
-        return sum(self._account.total())
-
-    def reached(self) -> str | None:
-        """Return a message that names the cap if it is reached; else None."""
-        most = self._http.max_tokens_total
-        if most is not None and self.tokens >= most:
-            return f"max_tokens_total {most:,} is reached ({self.tokens:,} tokens)"
-        return None
+    Cached prompt tokens count too.
+    """
+    tokens = sum(spent)
+    if http.max_tokens_total is not None and tokens >= http.max_tokens_total:
+        return f"max_tokens_total {http.max_tokens_total:,} is reached ({tokens:,} tokens)"
+    return None

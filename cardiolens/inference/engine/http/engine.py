@@ -22,16 +22,15 @@ from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
 from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
-from cardiolens.inference.engine.http.budget import Account, Ledger, OwnAccount, SpendingCap, Tokens
+from cardiolens.inference.engine.http.budget import Account, Ledger, Tokens, reached_cap
 from cardiolens.inference.engine.http.gate import Gate
 from cardiolens.inference.engine.http.http_reply import (
-    RULES,
     Backoff,
     FaultError,
     FaultKind,
     HttpAnswer,
     Words,
-    fault_of,
+    fault_in,
     is_filtered,
     read_reply,
     read_usage,
@@ -135,7 +134,6 @@ class HttpEngine:
         check_leave(self._model)
         self._key = read_key(self._model)
         self._account = _account(self._http, self._completions)
-        self._budget = SpendingCap(self._http, self._account)
         self._gate = Gate(self._http.max_in_flight)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         proxy = proxy_of(self._http)
@@ -160,12 +158,11 @@ class HttpEngine:
 
     def close(self) -> None:
         self._closing = asyncio.ensure_future(self._transport.close())
-        if isinstance(self._account, Ledger):
-            self._account.close()
+        self._account.close()
 
     async def _try(self, content: bytes, ask: Ask, times_throttled: int) -> Reply:
         async with self._gate.slot() as entered:
-            if reached := self._budget.reached():
+            if reached := reached_cap(self._http, self._account.total()):
                 raise self._end(f"{reached}; raise it to go on")
             try:
                 reply = self._read(await self._transport.post(content), ask)
@@ -183,9 +180,9 @@ class HttpEngine:
         if is_filtered(answer):
             return Reply("", "content_filter", refused=True)
         if answer.status != 200:
-            raise fault_of(answer)
+            raise fault_in(answer)
         if usage := read_usage(answer):
-            self._budget.spend(usage.prompt_tokens, usage.completion_tokens)
+            self._account.add((usage.prompt_tokens, usage.completion_tokens))
         return read_reply(answer, self._http, ask)
 
     async def _go_on(self, fault: FaultError, failures: Counter[FaultKind]) -> None:
@@ -193,7 +190,7 @@ class HttpEngine:
         tries = failures.total()
         if self._wait(fault, tries) > _LONGEST_WAIT:
             raise self._end(f"{fault}; it asks to wait for {fault.retry_after:g} s: run again after that")
-        if tries >= self._most_tries(fault.kind) or failures[fault.kind] >= RULES[fault.kind].tries:
+        if tries >= self._most_tries(fault.kind) or failures[fault.kind] >= fault.kind.tries:
             raise self._give_up(fault, tries)
         if fault.kind is not FaultKind.THROTTLED:  # after throttling, the gate delays all requests
             await asyncio.wait([self._over], timeout=self._wait(fault, tries))
@@ -208,14 +205,14 @@ class HttpEngine:
 
     def _give_up(self, fault: FaultError, tries: int) -> Exception:
         message = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"
-        if RULES[fault.kind].ends_run:
+        if fault.kind.ends_run:
             return self._end(message)
         # Once the server has answered other requests, a rejection is the fault of the request.
         if fault.kind is not FaultKind.REJECTED or not self._answered:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= _HOPELESS:
             return self._end(f"{_HOPELESS} requests in a row failed, the last so: {message}")
-        return RequestError(RULES[fault.kind].error, f"{self._http.host} {message}")
+        return RequestError(fault.kind.error, f"{self._http.host} {message}")
 
     def _end(self, why: str) -> RunError:
         """Close the gate and return the error: nothing more is sent, requests in flight may finish."""
@@ -252,7 +249,7 @@ def _account(http: HttpSpec, completions: Path) -> Account:
                 "needs them; use a store that can be written and locked (flock), or remove the cap"
             ) from error
         log.warning("%s: the tokens that this run spends are not kept there (%s)", completions, reason)
-        return OwnAccount(before)
+        return Account(before)
 
 
 def _spent(completions: Path) -> Tokens:

@@ -66,45 +66,30 @@ class Words:
 
 
 class FaultKind(Enum):
-    """Kind of failure; the value completes the sentence "The server ..."."""
+    """Kind of failure: its text completes the sentence "The server ...", the rest is its consequence."""
 
-    THROTTLED = "throttles requests"
-    UNREACHABLE = "cannot be reached"
-    BUSY = "fails"
-    CUT = "cut the connection"
-    SLOW = "did not answer in time"
-    MALFORMED = "sent a malformed completion"
-    REJECTED = "rejects the request"
-    FORBIDDEN = "cannot be used"
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Consequence of a kind of failure."""
-
-    tries: int  # failures of this kind before the request fails; http.tries limits all kinds together
-    ends_run: bool  # True: the run ends, as no request can succeed now; False: only this request fails
-    error: ErrorKind  # of the failed request
-
-
-RULES = {
-    FaultKind.THROTTLED: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
-    FaultKind.UNREACHABLE: Rule(tries=1000, ends_run=True, error=ErrorKind.BROKEN),
-    FaultKind.BUSY: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
-    FaultKind.CUT: Rule(tries=1000, ends_run=False, error=ErrorKind.BROKEN),
-    FaultKind.SLOW: Rule(tries=3, ends_run=False, error=ErrorKind.SLOW),
+    THROTTLED = "throttles requests", 1000, True, ErrorKind.BROKEN
+    UNREACHABLE = "cannot be reached", 1000, True, ErrorKind.BROKEN
+    BUSY = "fails", 1000, False, ErrorKind.BROKEN
+    CUT = "cut the connection", 1000, False, ErrorKind.BROKEN
+    SLOW = "did not answer in time", 3, False, ErrorKind.SLOW
     # Few tries, because malformed replies are paid for too.
-    FaultKind.MALFORMED: Rule(tries=3, ends_run=False, error=ErrorKind.NO_ANSWER),
-    FaultKind.REJECTED: Rule(tries=1, ends_run=False, error=ErrorKind.REJECTED),
-    FaultKind.FORBIDDEN: Rule(tries=1, ends_run=True, error=ErrorKind.REJECTED),
-}
+    MALFORMED = "sent a malformed completion", 3, False, ErrorKind.NO_ANSWER
+    REJECTED = "rejects the request", 1, False, ErrorKind.REJECTED
+    FORBIDDEN = "cannot be used", 1, True, ErrorKind.REJECTED
+
+    def __init__(self, text: str, tries: int, ends_run: bool, error: ErrorKind) -> None:
+        self.text = text
+        self.tries = tries  # failures of this kind before the request fails; http.tries limits all kinds
+        self.ends_run = ends_run  # as no request can succeed now; else only this request fails
+        self.error = error  # of the failed request
 
 
 class FaultError(Exception):
     """Failure of one try."""
 
     def __init__(self, kind: FaultKind, detail: str, retry_after: float | None = None) -> None:
-        super().__init__(f"{kind.value}: {detail}")
+        super().__init__(f"{kind.text}: {detail}")
         self.kind = kind
         self.retry_after = retry_after  # seconds that the server asked to wait
 
@@ -120,7 +105,7 @@ _OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
 _FILTERED = ("content_filter", "content_policy_violation")
 
 
-def fault_of(answer: HttpAnswer) -> FaultError:
+def fault_in(answer: HttpAnswer) -> FaultError:
     """Return the failure for a reply with a status other than 200."""
     status, error = answer.status, _error(answer)
     detail = f"{status} {_phrase(status)}: {error['message'] or 'without a message'}"

@@ -12,7 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.http.http_reply import FaultError, FaultKind, HttpAnswer, Words, fault_of
+from cardiolens.inference.engine.http.http_reply import FaultError, FaultKind, HttpAnswer, Words, fault_in
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -184,7 +184,7 @@ def reach(model: ModelSpec) -> str:
     try:
         answer = asyncio.run(asyncio.wait_for(_models(model), _SECONDS))
         if answer.status in (401, 403):
-            raise fault_of(answer)
+            raise fault_in(answer)
     except (FaultError, TimeoutError) as error:
         raise InputError(f"{http.base_url} {error or 'did not answer in time'}") from None
     names = _names(answer)

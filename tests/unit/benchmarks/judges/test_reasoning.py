@@ -165,7 +165,7 @@ def test_each_line_is_asked_once_through_the_stream(tmp_path: Path, source: Sour
         ((name, identity),) = planned.identities.items()
         left = missing_of(planned, name)
         assert left.left == expected
-        read = StudyLoader(planned.store.root, planned.volumes, Rendering(None), False)
+        read = StudyLoader(planned.store.root, planned.volumes, Rendering(None))
         replica = Replica(Judge, planned.store.completions(identity.model_key), 64, sweep.stream)
         asyncio.run(run_all(replica, read, left.work))
     judged = [

@@ -33,7 +33,7 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.tasks.legal import constraint_of, read_constraint
+from cardiolens.protocol.tasks.legal import constraint_of
 
 CATALOGUE = catalogue()
 GROUPS = {group.name: group for group in groups(CATALOGUE)}
@@ -195,7 +195,7 @@ def test_all_fields_are_required_and_the_quote_stands_before_the_value() -> None
         assert schema["required"] == list(group.fields)
         assert all(list(one["properties"]) == ["quote", "value"] for one in schema["properties"].values())
         constraint = constraint_of("schema", "report", (group.schema,), ())
-        assert read_constraint(constraint.text) == constraint
+        assert constraint.schema == group.schema
     asked = [subtask.id for group in GROUPS.values() for subtask in group.fields.values()]
     assert sorted(asked) == sorted(
         one.id for one in CATALOGUE.subtasks.values() if one.answer_type != "report"
@@ -264,7 +264,7 @@ def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> Non
         planned = plan_reading(sweep, sections, protocol)
         ((name, identity),) = planned.identities.items()
         work = missing_of(planned, name).work
-        loader = StudyLoader(planned.store.root, planned.volumes, Rendering(None), False)
+        loader = StudyLoader(planned.store.root, planned.volumes, Rendering(None))
         replica = Replica(lambda: engine, planned.store.completions(identity.model_key), 64, sweep.stream)
 
         async def run() -> None:

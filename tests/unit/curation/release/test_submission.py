@@ -33,7 +33,7 @@ from cardiolens.curation.release.withheld_cohort import (
 )
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.protocol.dialogue.samples import Sample, samples_to_lines
+from cardiolens.protocol.dialogue.chain import Sample, samples_to_lines
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions, write_questions
 from cardiolens.score.run_results.scoring import RunResults

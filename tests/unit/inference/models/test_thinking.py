@@ -8,7 +8,7 @@ import yaml
 
 from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.models.thinking import unseparated
+from cardiolens.inference.models.identity import unseparated
 
 
 def model(**fields: Any) -> ModelSpec:

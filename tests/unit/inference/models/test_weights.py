@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.models.weights import weight_gib
+from cardiolens.inference.plan.candidates import weight_gib
 
 MIB = 2**20
 

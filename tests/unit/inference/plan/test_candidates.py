@@ -9,8 +9,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.placement.footprint import Node
-from cardiolens.inference.placement.inventory import nodes_to_plan_with
+from cardiolens.inference.placement.footprint import Node, nodes_to_plan_with
 from cardiolens.inference.placement.placement import place
 from cardiolens.inference.plan.candidates import at_hand, candidate, needs
 from cardiolens.inference.plan.missing import WORK, Missing

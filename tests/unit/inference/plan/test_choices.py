@@ -8,7 +8,7 @@ from small_cohort import make_cohort, sweep_spec
 from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.dialogue.chain import read_chains
+from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.storage import schemas, tables
 
 K = 4

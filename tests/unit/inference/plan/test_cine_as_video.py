@@ -129,7 +129,7 @@ def test_the_loader_brings_the_same_pixels_in_the_same_order(root: Path) -> None
     planned = planned_with(root, STANDARD, VIDEO, subtask=["C10"])
     (model,) = planned.identities
     work = missing(planned.run.requests(model), root / "none", 3).work
-    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), tells_questions=False)
+    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
     asks = {
         ask["request_key"]: ask
         for table in read(work)
@@ -139,7 +139,7 @@ def test_the_loader_brings_the_same_pixels_in_the_same_order(root: Path) -> None
     for alone, video in zip(rows_of(planned, "standard"), rows_of(planned, "video"), strict=True):
         first, second = asks[alone["request_key"]], asks[video["request_key"]]
         assert list(first["frame_keys"]) == list(second["frame_keys"])
-        assert count_videos(second["text"]) > count_videos(first["text"]) == 0
+        assert count_videos(second["prompt"]) > count_videos(first["prompt"]) == 0
 
 
 def test_forms_share_no_beginning_and_a_video_is_shared_as_a_whole(root: Path) -> None:

@@ -190,7 +190,7 @@ def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
     )
     planned, _ = swept(spec)
     work = missing(planned.run.requests("constant"), root / "nothing", 1).work
-    reading = StudyLoader(planned.store.root, planned.volumes, Rendering(8), False)
+    reading = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
     ((study,),) = map(studies_of, reading(work.slice(0, 1)))
     shown = {picture["key"]: np.frombuffer(picture["pixels"], np.uint8) for picture in study["pictures"]}
     blank, plain = ([shown[key] for key in ask["frame_keys"]] for ask in study["asks"])

@@ -7,10 +7,12 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cardiolens.inference.plan.few_shot import write_examples
 from cardiolens.inference.plan.missing import missing
-from cardiolens.inference.plan.planned_study import FrameRef, ShownExample, rows_of, write_examples
 from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
+from cardiolens.inference.plan.request import ShownExample
 from cardiolens.inference.plan.totals import totals_of
+from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import PLANNED, REQUESTS
 
@@ -101,7 +103,7 @@ def test_frames_of_examples_are_parts_of_a_prompt_and_encoded_once(tmp_path: Pat
         study = pa.array([f"A{number}"], pa.string())
         shown = shown.set_column(REQUESTS.get_field_index("frames_study_id"), "frames_study_id", study)
         tables.write_part(with_examples, shown, REQUESTS, part.name)
-        write_examples(part, rows_of("0", lent))
+        write_examples(part, {"0": lent})
     assert totals_of(plain).frame_tokens == totals_of(with_examples).frame_tokens == 100
     totals = totals_of(with_examples)
     assert (totals.frames_distinct, totals.encoder_frames) == (2 * 9, 2 * 9 + 2 * 9)

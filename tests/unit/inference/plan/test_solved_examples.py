@@ -8,7 +8,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_run import write_record
@@ -19,9 +18,10 @@ from cardiolens.config.arms import arms
 from cardiolens.inference.models.token_counts import Rendering, frame_key
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.plan.planned_study import read_part_examples
+from cardiolens.inference.plan.request import ShownExample
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import studies_of
+from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting
@@ -64,7 +64,12 @@ def examples_of(planned: Plan) -> dict[str, Any]:
     (model,) = planned.identities
     shown: dict[str, Any] = {}
     for part in tables.parts(planned.run.requests(model)):
-        shown |= read_part_examples(part)
+        path = part.parent / "examples" / part.name
+        if path.exists():
+            for row in tables.read_part(path, schemas.EXAMPLES).to_pylist():
+                frames = [FrameRef(**frame) for frame in row["frames"]]
+                example = ShownExample(row["qa_id"], row["study_id"], frames)
+                shown.setdefault(row["request_key"], []).append(example)
     return shown
 
 
@@ -156,7 +161,7 @@ def test_the_loader_brings_the_frames_of_examples_first(root: Path) -> None:
     planned = planned_with(root, TWO)
     (model,) = planned.identities
     work = missing(planned.run.requests(model), root / "none", 3).work
-    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8), tells_questions=False)
+    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
     shown = examples_of(planned)
     rows = {row["request_key"]: row for row in rows_of(planned, "two")}
     studies = [study for table in read(work) for study in studies_of(table)]
@@ -168,7 +173,7 @@ def test_the_loader_brings_the_frames_of_examples_first(root: Path) -> None:
         examples = shown.get(key, ())
         before = [(one.study_id, frame.volume_id, frame.idx) for one in examples for frame in one.frames]
         assert list(ask["frame_keys"]) == [key_of(*place) for place in before + places]
-        assert len(ask["frame_keys"]) == ask["text"].count("\ufffc")
+        assert len(ask["frame_keys"]) == ask["prompt"].count("\ufffc")
         assert set(ask["frame_keys"]) <= {picture["key"] for picture in study["pictures"]}
 
 
@@ -296,18 +301,6 @@ def test_a_shuffled_example_is_solved_in_the_letters_that_it_displays(root: Path
             assert {
                 re.search(rf"^{letter}\. (.*)$", part, re.M)[1] for letter in letters.split(", ")
             } == solved
-
-
-def test_examples_of_a_part_keep_their_order(tmp_path: Path) -> None:
-    rows = [
-        {"request_key": "k", "example": n, "qa_id": f"q{n}", "study_id": "s", "frames": []}
-        for n in (1, 0, 1, 0)
-    ]
-    folder = tmp_path / "examples"
-    tables.write_part(
-        folder, pa.Table.from_pylist(rows, schema=schemas.EXAMPLES), schemas.EXAMPLES, "part.parquet"
-    )
-    assert [one.qa_id for one in read_part_examples(tmp_path / "part.parquet")["k"]] == ["q0", "q1"]
 
 
 def test_tokens_and_frames_of_examples_are_counted_and_what_does_not_fit_is_marked(root: Path) -> None:

@@ -17,8 +17,8 @@ from cardiolens.inference.engine.readers import Constant
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.chain_walk import Walk
-from cardiolens.protocol.dialogue.chain import Stage, Steps, key_of, prompt_of, read_chains, walk
-from cardiolens.protocol.dialogue.pending import mark
+from cardiolens.protocol.dialogue.chain import Stage, Steps, key_of, mark, prompt_of
+from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import schemas, tables
 

@@ -18,8 +18,7 @@ from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestErr
 from cardiolens.inference.engine.readers import Reader, check_readers
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.dialogue.frame_requests import (
+from cardiolens.protocol.dialogue.chain import (
     N_LEFT,
     N_SHOWN,
     REFUSALS,
@@ -27,8 +26,9 @@ from cardiolens.protocol.dialogue.frame_requests import (
     Choice,
     Offer,
     OfferedFrame,
+    mark,
 )
-from cardiolens.protocol.dialogue.pending import mark
+from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import schemas, tables
 
 SELF = {"name": "self", "kind": "self"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.base.errors import RunError
-from cardiolens.inference.stream.in_this_process import answers_here, need_no_cluster
+from cardiolens.inference.stream.pipeline import answers_here, need_no_cluster
 
 
 class Unreached:

@@ -29,7 +29,7 @@ def study(name: str, sizes: list[tuple[int, int, int]]) -> StudyAsks:
         }
         for n, (height, width, channels) in enumerate(sizes)
     ]
-    return {"study_id": name, "asks": [], "pictures": pictures, "offers": []}
+    return {"study_id": name, "part": "", "asks": [], "pictures": pictures}
 
 
 @given(st.lists(st.lists(SIZES, max_size=4), min_size=1, max_size=5), st.data())

@@ -14,7 +14,6 @@ from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.inference.stream.messages import STUDY_ASKS
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.writer import write_completions
-from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import schemas, tables
 
 POISON = [
@@ -89,11 +88,19 @@ class Poisoned:
 
 def test_what_was_in_flight_is_on_disk_before_an_unknown_error_ends_the_run(tmp_path: Path) -> None:
     asks = [
-        {"request_key": f"key {number}", "system": "", "text": "", "frame_keys": [], "answer_type": "single"}
-        | {"option_keys": ["A"], "max_tokens": 8, "constraint": FREE.text, "attempt": 1}
+        {
+            "request_key": f"key {number}",
+            "system": "",
+            "prompt": "",
+            "frame_keys": [],
+            "answer_type": "single",
+        }
+        | {"option_keys": ["A"], "max_tokens": 8, "answer_format": "letters", "attempt": 1}
         for number in range(32)
     ]
-    study = pa.Table.from_pylist([{"study_id": "S", "asks": asks, "pictures": []}], schema=STUDY_ASKS)
+    study = pa.Table.from_pylist(
+        [{"study_id": "S", "part": "", "asks": asks, "pictures": []}], schema=STUDY_ASKS
+    )
     engine = Poisoned()
 
     async def run() -> None:

@@ -17,7 +17,6 @@ from cardiolens.inference.engine.ask import (
 )
 from cardiolens.inference.stream.messages import STUDY_ASKS
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.protocol.tasks.legal import FREE
 
 N, DEADLY = 200, "key 7"
 
@@ -56,11 +55,19 @@ class Engine:
 
 def run(folder: Path, engine: Engine, attempt: int) -> None:
     asks = [
-        {"request_key": f"key {number}", "system": "", "text": "", "frame_keys": [], "answer_type": "single"}
-        | {"option_keys": ["A"], "max_tokens": 8, "constraint": FREE.text, "attempt": attempt}
+        {
+            "request_key": f"key {number}",
+            "system": "",
+            "prompt": "",
+            "frame_keys": [],
+            "answer_type": "single",
+        }
+        | {"option_keys": ["A"], "max_tokens": 8, "answer_format": "letters", "attempt": attempt}
         for number in range(N)
     ]
-    study = pa.Table.from_pylist([{"study_id": "S", "asks": asks, "pictures": []}], schema=STUDY_ASKS)
+    study = pa.Table.from_pylist(
+        [{"study_id": "S", "part": "", "asks": asks, "pictures": []}], schema=STUDY_ASKS
+    )
 
     async def ask_all() -> None:
         replica = Replica(lambda: engine, folder, N, StreamSpec(flush_seconds=0.1))

@@ -18,8 +18,8 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.inference.stream.messages import stage_counter
-from cardiolens.protocol.dialogue.chain import read_chains, walk
-from cardiolens.protocol.dialogue.samples import SAMPLED, Sample, samples_of, samples_to_lines
+from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
+from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
 

@@ -22,7 +22,7 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
     planned = plan(sweep_spec(make_cohort(tmp_path, 9), reader("constant", answer="A")))
     work = missing(planned.run.requests("constant"), tmp_path / "nothing", 1).work
     monkeypatch.setattr(loader, "TABLE_BYTES", FULL)
-    return list(StudyLoader(planned.store.root, planned.volumes, Rendering(8), False)(work))
+    return list(StudyLoader(planned.store.root, planned.volumes, Rendering(8))(work))
 
 
 def size(study: StudyAsks) -> int:

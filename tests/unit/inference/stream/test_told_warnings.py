@@ -16,7 +16,6 @@ from cardiolens.inference.engine.ask import Ask, EngineDeadError, FrameWork, Pic
 from cardiolens.inference.stream import pipeline, replica
 from cardiolens.inference.stream.messages import COUNTERS, PROGRESS, STUDY_ASKS
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.protocol.tasks.legal import FREE
 
 
 class Overloaded:
@@ -58,11 +57,19 @@ def actor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("actor")
 def test_a_death_under_load_is_in_the_progress_of_its_study(tmp_path: Path) -> None:
     asks = [
-        {"request_key": f"key {number}", "system": "", "text": "", "frame_keys": [], "answer_type": "single"}
-        | {"option_keys": ["A"], "max_tokens": 8, "constraint": FREE.text, "attempt": 1}
+        {
+            "request_key": f"key {number}",
+            "system": "",
+            "prompt": "",
+            "frame_keys": [],
+            "answer_type": "single",
+        }
+        | {"option_keys": ["A"], "max_tokens": 8, "answer_format": "letters", "attempt": 1}
         for number in range(20)
     ]
-    study = pa.Table.from_pylist([{"study_id": "S", "asks": asks, "pictures": []}], schema=STUDY_ASKS)
+    study = pa.Table.from_pylist(
+        [{"study_id": "S", "part": "", "asks": asks, "pictures": []}], schema=STUDY_ASKS
+    )
 
     async def progress() -> list[dict[str, Any]]:
         made = Replica(Overloaded, tmp_path, 8, StreamSpec(flush_seconds=0.1))

@@ -15,12 +15,12 @@ def ask(number: int) -> AskRow:
     return {
         "request_key": f"{number:032x}",
         "system": "system",
-        "text": "text",
+        "prompt": "text",
         "frame_keys": (),
         "answer_type": "single",
         "option_keys": ("A", "B"),
         "max_tokens": 8,
-        "constraint": "",
+        "answer_format": "letters",
         "attempt": 1,
         "arm_id": None,
         "qa_id": None,
@@ -28,7 +28,12 @@ def ask(number: int) -> AskRow:
 
 
 STUDIES = [
-    {"study_id": f"S{study}", "asks": [ask(100 * study + number) for number in range(100)], "pictures": []}
+    {
+        "study_id": f"S{study}",
+        "part": "",
+        "asks": [ask(100 * study + number) for number in range(100)],
+        "pictures": [],
+    }
     for study in range(6)
 ]
 

@@ -71,11 +71,10 @@ def judged(spec, planned):
 async def answered(spec, planned, model, completions):
     """What the stream does, without Ray."""
     work = missing(planned.run.requests(model.name), completions, spec.stream.max_attempts).work
-    tells = model.answers_from == "truth"
-    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side), tells)
+    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     arms = {arm.arm_id: arm for arm in planned.arms if arm.model.name == model.name}
     engine = open_reader(model, planned.store.questions, arms)
-    replica = Replica(lambda: engine, completions, 8, spec.stream)
+    replica = Replica(lambda: engine, completions, 8, spec.stream, names_question=model.told_questions)
     async for _ in replica(pa.concat_tables(reader(work))):
         pass
 

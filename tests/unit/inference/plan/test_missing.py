@@ -1,13 +1,10 @@
-"""What is missing, looked up share by share: as by one pass over all requests in order."""
+"""What is missing is found as by one pass over all requests in order."""
 
 import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from cardiolens.inference.plan import missing as looking
 from cardiolens.inference.plan.missing import missing
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
@@ -40,11 +37,7 @@ def in_one_pass(
     return work, (len(seen), len(seen & final), exhausted)
 
 
-@pytest.mark.parametrize("at_once", [5, 10_000])
-def test_shares_find_what_one_pass_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
-) -> None:
-    monkeypatch.setattr(looking, "AT_ONCE", at_once)
+def test_what_is_missing_is_what_one_pass_over_the_rows_finds(tmp_path: Path) -> None:
     dice = random.Random(21)
     keys = [f"{dice.getrandbits(128):032x}" for _ in range(120)]
     for number in range(6):

@@ -1,0 +1,228 @@
+"""Few-shot: solved questions of other patients, shown before the frames of a question.
+
+If studies are of the cohort `train`, their patients alone lend questions, and none of theirs is asked.
+Otherwise a question is lent to every patient but its own.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, islice, zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.config.arms import Arm
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.plan.control import SHOWN, with_options
+from cardiolens.inference.plan.frame_views import FrameSelector, Picture, View
+from cardiolens.inference.plan.prompt_parts import FrameText, ReplyForm, arm_frames
+from cardiolens.inference.plan.request import PlannedQuestion, ShownExample, SolvedExample
+from cardiolens.protocol.dialogue.chain import FrameRef
+from cardiolens.protocol.prompts.question import after_examples, example_block, solution
+from cardiolens.protocol.prompts.template import question_block, template_for
+from cardiolens.protocol.tasks.catalogue import OPEN
+from cardiolens.storage import tables
+from cardiolens.storage.schemas import EXAMPLES
+
+TRAINING = "train"  # cohort of the patients who are kept for examples
+_SPARE = 8  # further questions, for those whose study lacks the frames to show
+_FLAG = "shots:"  # flag of a request that shows examples, before their number
+_FOLDER = "examples"
+_COLUMNS = ("qa_id", "study_id", "patient_id", "subtask", "question", "options", "answer")
+_SOLUTIONS = 4096  # texts of examples kept, one for each arm and subtask if few patients are left out
+
+Row = Mapping[str, Any]
+
+
+def flag_of(examples: Sequence[ShownExample]) -> str:
+    """The flag of a request that shows these examples."""
+    return f"{_FLAG}{len(examples)}"
+
+
+def has_examples(flags: Iterable[str] | None) -> bool:
+    """Whether a request with these flags shows examples."""
+    return any(flag.startswith(_FLAG) for flag in flags or ())
+
+
+def write_examples(part: Path, examples: Mapping[str, Sequence[ShownExample]]) -> None:
+    """Write the examples of a part of `requests`, by request_key, to a folder next to it."""
+    rows: list[dict[str, object]] = [
+        {
+            "request_key": request_key,
+            "example": number,
+            "qa_id": example.qa_id,
+            "study_id": example.study_id,
+            "frames": [{"volume_id": frame.volume_id, "idx": frame.idx} for frame in example.frames],
+        }
+        for request_key, of_request in examples.items()
+        for number, example in enumerate(of_request)
+    ]
+    if rows:
+        tables.write_part(part.parent / _FOLDER, tables.from_rows(rows, EXAMPLES), EXAMPLES, part.name)
+
+
+def read_example_frames(part: Path) -> Mapping[str, Sequence[tuple[str, FrameRef]]]:
+    """The frames of the examples of one part of `requests`, by request_key: each with its study, in order."""
+    path = part.parent / _FOLDER / part.name
+    if not path.exists():
+        return {}
+    frames: dict[str, list[tuple[str, FrameRef]]] = {}
+    for row in tables.read_part(path, EXAMPLES).to_pylist():  # as written: in the order shown
+        of_request = frames.setdefault(row["request_key"], [])
+        of_request += [(row["study_id"], FrameRef(**frame)) for frame in row["frames"]]
+    return frames
+
+
+class Lending(NamedTuple):
+    """The solved questions of a run with their patients, by seed and subtask, in the order to take them."""
+
+    most: int = 0  # examples before one question
+    in_order: Mapping[tuple[int, str], Sequence[tuple[str, SolvedExample]]] = {}
+
+    def to(self, subtask: str, patient_id: str | None) -> dict[int, tuple[SolvedExample, ...]]:
+        """The examples that a question of a patient may show, by seed; never the patient's own."""
+        return {
+            seed: tuple(
+                islice((example for owner, example in lent if owner != patient_id), self.most + _SPARE)
+            )
+            for (seed, lent_subtask), lent in self.in_order.items()
+            if lent_subtask == subtask
+        }
+
+
+def training_patients(spec: SweepSpec, volumes: pa.Table) -> frozenset[str]:
+    """The patients kept for examples; none without examples, or without studies of the cohort `train`."""
+    if not any(prompt.shots for prompt in spec.prompt):
+        return frozenset()
+    columns = volumes.select(["patient_id", "cohort"]).to_pydict()
+    pairs = zip(columns["patient_id"], columns["cohort"], strict=True)
+    return frozenset(patient for patient, cohorts in pairs if TRAINING in (cohorts or ()))
+
+
+def lending(
+    spec: SweepSpec,
+    questions: pa.Table,
+    volumes: pa.Table,
+    training: frozenset[str],
+    as_planned: Callable[[Row], PlannedQuestion],
+) -> Lending:
+    """The solved questions on prepared studies: of the `training` patients, or of all if there are none.
+
+    Reports are not lent: one patient's would stand in another's prompt, and in what shows it.
+    """
+    prompts = [prompt for prompt in spec.prompt if prompt.shots]
+    if not prompts:
+        return Lending()
+    prepared = pc.is_in(questions["study_id"], pc.unique(volumes["study_id"]))
+    rows = [
+        row
+        for row in questions.filter(prepared).select(_COLUMNS).to_pylist()
+        if row["answer"] and (not training or row["patient_id"] in training)
+    ]
+    rows.sort(key=lambda row: row["subtask"])
+    by_subtask = {str(subtask): list(group) for subtask, group in groupby(rows, lambda row: row["subtask"])}
+    seeds = sorted({prompt.shots_seed for prompt in prompts})
+    return Lending(
+        max(prompt.shots for prompt in prompts),
+        {
+            (seed, subtask): [
+                (row["patient_id"], SolvedExample(as_planned(row), tuple(row["answer"])))
+                for row in _in_order(seed, lent)
+            ]
+            for seed in seeds
+            for subtask, lent in by_subtask.items()
+        },
+    )
+
+
+def check_examples(spec: SweepSpec, questions: Sequence[PlannedQuestion], training: frozenset[str]) -> None:
+    """InputError if no question of a run has as many examples as a prompt shows."""
+    closed = [question for question in questions if question.asked.answer_type not in OPEN]
+    for prompt in spec.prompt if closed else ():
+        most = max(len(question.examples.get(prompt.shots_seed, ())) for question in closed)
+        if most < prompt.shots:
+            owners = f"patients of the cohort {TRAINING}" if training else "other patients"
+            raise InputError(
+                f"prompt {prompt.name} shows {prompt.shots} solved examples, and no subtask has more than "
+                f"{most} answered questions of {owners}; give fewer shots, or prepare more studies"
+            )
+
+
+def _in_order(seed: int, rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield a question of each patient by hash, so that answers take turns."""
+    by_hash = sorted(rows, key=lambda row: digest_of([seed, "shots", row["qa_id"]]))
+    first_of_patient = {row["patient_id"]: row for row in reversed(by_hash)}
+    by_answer: dict[tuple[str, ...], list[Row]] = {}
+    for row in reversed(first_of_patient.values()):
+        by_answer.setdefault(tuple(row["answer"]), []).append(row)
+    for turn in zip_longest(*by_answer.values()):
+        yield from (row for row in turn if row is not None)
+
+
+class Examples(NamedTuple):
+    """Solved examples of other patients: the text before a question's own frames, and their frames."""
+
+    text: str = ""
+    pictures: tuple[Picture, ...] = ()
+    shown: tuple[ShownExample, ...] = ()
+
+
+class FewShot:
+    """Shows examples before the requests of one model."""
+
+    def __init__(
+        self,
+        frames: FrameSelector,
+        text: FrameText,
+        form: ReplyForm,
+        templates: Callable[[str], tuple[Path, ...]],  # by protocol
+    ) -> None:
+        self._frames, self._text, self._form, self._templates = frames, text, form, templates
+        self._solutions: dict[tuple[str, tuple[str, ...]], Examples] = {}  # by arm and qa_ids on offer
+
+    def before(self, question: PlannedQuestion, arm: Arm, arm_id: str) -> Examples:
+        """Return the examples of an arm for a question; none for a report, or if there are too few."""
+        if not arm.prompt.shots or question.asked.answer_type in OPEN:
+            return Examples()
+        lent = question.examples.get(arm.prompt.shots_seed, ())
+        if arm.control == "other_patient":  # an example of the study that is shown would solve the question
+            lent = tuple(example for example in lent if example.question.study_id != question.donor)
+        key = arm_id, tuple(example.question.qa_id for example in lent)
+        if key not in self._solutions:
+            if len(self._solutions) >= _SOLUTIONS:
+                self._solutions.clear()
+            self._solutions[key] = self._first_with_frames(lent, arm)
+        return self._solutions[key]
+
+    def _first_with_frames(self, lent: Sequence[SolvedExample], arm: Arm) -> Examples:
+        """Show the first of the lent questions that have frames, each as the arm shows a question."""
+        texts, pictures, examples = list[str](), list[Picture](), list[ShownExample]()
+        for example in lent:
+            if len(examples) == arm.prompt.shots:
+                break
+            question = example.question
+            view = self._frames.own_view(
+                question.study_id, question, arm_frames(arm), as_video=arm.prompt.cine == "video"
+            )
+            if arm.control != "other_patient":  # under that control, an example shows its own frames
+                view = self._frames.view(question, arm.control, view, arm_frames(arm))
+            if view.selection.skipped is None:
+                texts.append(self._example(example, arm, view, len(examples) + 1))
+                pictures += self._frames.pictures(view)
+                examples.append(ShownExample(question.qa_id, question.study_id, view.selection.frames))
+        if len(examples) < arm.prompt.shots:
+            return Examples()
+        return Examples(after_examples("".join(texts)), tuple(pictures), tuple(examples))
+
+    def _example(self, example: SolvedExample, arm: Arm, view: View, number: int) -> str:
+        """Render an example without points to work through: its answer has no reasons."""
+        question = example.question
+        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        display = SHOWN.get(arm.control, "frames")
+        template = template_for(worded, "standard", self._templates(worded.protocol), display=display)
+        text = question_block(worded, len(view.frames), template, self._form.closing)
+        reply = solution(worded, example.answer, self._form.format_of(worded, arm.prompt))
+        return example_block(self._text.of(view, None, "none") + text, reply, number, arm.prompt.shots)

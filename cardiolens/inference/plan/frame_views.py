@@ -1,0 +1,133 @@
+"""The frames that requests of one model show: of the question's study, or of another one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from cardiolens.base.entry_points import is_word
+from cardiolens.config.sweep_factors import Budget, SelectorSpec
+from cardiolens.inference.models.token_counts import Rendering, TokenCounter, frame_key
+from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, changed_selection
+from cardiolens.inference.plan.request import PlannedQuestion
+from cardiolens.protocol.select.choose import choose, fitting
+from cardiolens.protocol.select.feature_store import Features
+from cardiolens.protocol.select.selection import Frame, Selection
+from cardiolens.study.shards import FrameDigest
+from cardiolens.study.structure import StudyStructure
+
+Picture = tuple[str, tuple[int, int]]
+"""Frame key; height and width as rendered."""
+
+_OPEN = 2  # studies kept open, of some megabytes each
+_LENDERS = 256  # studies kept open that show for many others: control other_patient, examples
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFrames:
+    """The frames of a study: structure, digests, and features by encoder if a selector needs them."""
+
+    structure: StudyStructure
+    digests: Mapping[tuple[str, int], FrameDigest]  # by volume_id, idx
+    features: Features
+    shown: dict[object, object] = field(default_factory=dict)  # what requests with equal frames share
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The frames that one request shows, and their study."""
+
+    study_id: str | None  # None for a request that shows no frames
+    study: StudyFrames
+    selection: Selection
+    as_video: bool = False  # whether phases of a slice are shown as a video
+    captioned: tuple[Frame, ...] = ()  # frames shown by their captions alone
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """The frames that the prompt shows or describes."""
+        return self.captioned or self.selection.frames
+
+    def skipped(self, why: str) -> "View":
+        """Return the view of a request that is not sent."""
+        return replace(self, selection=Selection((), self.selection.flags, why))
+
+
+class FrameSelector:
+    """Selects frames for the requests of one model; `lends` if studies show for many others."""
+
+    def __init__(
+        self,
+        rendering: Rendering,
+        counter: TokenCounter | None,  # None if nothing counts tokens, as for a simulated reader
+        open_study: Callable[[str], StudyFrames],
+        *,
+        lends: bool,
+    ) -> None:
+        self._rendering = rendering
+        self._digest = rendering.digest
+        self._counter = counter
+        self.study = lru_cache(maxsize=_LENDERS if lends else _OPEN)(open_study)
+
+    def view(self, question: PlannedQuestion, control: str, own_view: View, arm_frames: "ArmFrames") -> View:
+        """Return the frames to show under a control; by default those of the question's own study."""
+        selection = own_view.selection
+        if is_word(control):
+            changed = changed_selection(control, selection, own_view.study.structure)
+            return replace(own_view, selection=changed)
+        if control in SHOWN:
+            nothing = replace(selection, frames=(), flags=())
+            captioned = selection.frames if control == "captions" else ()
+            return replace(own_view, study_id=None, selection=nothing, captioned=captioned)
+        if control == "blank":
+            return replace(own_view, selection=replace(selection, flags=(*selection.flags, BLANK)))
+        if control != "other_patient":
+            return own_view
+        if question.donor is None:
+            return own_view.skipped(selection.skipped or "no other patient with the same views")
+        return self.own_view(question.donor, question, arm_frames, as_video=own_view.as_video)
+
+    def own_view(
+        self, study_id: str, question: PlannedQuestion, arm_frames: "ArmFrames", *, as_video: bool
+    ) -> View:
+        """Return what an arm shows of a study for a question, without controls."""
+        return View(study_id, self.study(study_id), self.select(study_id, question, arm_frames), as_video)
+
+    def select(self, study_id: str, question: PlannedQuestion, arm_frames: "ArmFrames") -> Selection:
+        """Select the frames of a study for a question, by number or by tokens."""
+        study, (selector, seed, budget) = self.study(study_id), arm_frames
+        features, words = study.features.get(selector.encoder), question.asked.question
+
+        def at(n_frames: int) -> Selection:
+            return choose(
+                selector, seed, study.structure, question.route, n_frames, features=features, question=words
+            )
+
+        def tokens_of(frame: Frame) -> int:
+            assert self._counter is not None, "a token budget is refused for a reader without tokens"
+            return self._counter.image_tokens(self.size(study, frame))
+
+        if isinstance(budget, int):
+            return at(budget)
+        return fitting(at, tokens_of, budget.tokens, available=len(study.digests))
+
+    def pictures(self, view: View) -> list[Picture]:
+        """Return the frames of a view in the order shown; black ones under control blank."""
+        blank = BLANK in view.selection.flags
+        return [
+            (self.key(view.study, frame, blank=blank), self.size(view.study, frame))
+            for frame in view.selection.frames
+        ]
+
+    def size(self, study: StudyFrames, frame: Frame) -> tuple[int, int]:
+        """Return height and width of a frame as rendered."""
+        _, height, width = study.digests[frame.volume_id, frame.idx]
+        return self._rendering.size(height, width)
+
+    def key(self, study: StudyFrames, frame: Frame, *, blank: bool = False) -> str:
+        """Return the key of a frame, or of the black one in its place."""
+        digest = study.digests[frame.volume_id, frame.idx].digest
+        return frame_key(blank_digest(digest) if blank else digest, self._digest)
+
+
+ArmFrames = tuple[SelectorSpec, int | None, Budget]
+"""What decides which frames an arm shows: selector, its seed, budget."""
