@@ -13,6 +13,7 @@ from cardiolens.score.statistics.comparisons import Row, is_reliable
 from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
+from cardiolens.score.statistics.open_scores import RECIPROCAL, WITHIN
 from cardiolens.score.statistics.pooled_questions import DOUBLING
 from cardiolens.score.statistics.statistic import TIERS
 from cardiolens.score.statistics.verdict_rows import percent_read
@@ -36,6 +37,9 @@ def cards(facts: Facts) -> list[Card]:
     if facts.simulated.issuperset(facts.models):
         words = "Simulated readers only: their numbers test the software. The tables below have them."
         return [Card("model", "Which model reads best?", "No model", words)]
+    if facts.scores_of([WITHIN, RECIPROCAL], "subtask:") and not facts.scores_of(["primary"], "tier:"):
+        words = "This run asked for numbers or rankings alone. No headline includes them; a section has them."
+        return [Card("model", "Which model reads best?", "No headline score", words)]
     return [
         *_declared(facts),
         _best(facts),

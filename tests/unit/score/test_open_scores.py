@@ -1,5 +1,7 @@
 """Numbers from question to score: readers of a known error have it, beside the constant reader."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from page_run import write_record
@@ -13,6 +15,7 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.score.statistics.open_scores import open_scores
+from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import schemas, tables
@@ -91,6 +94,16 @@ def test_the_page_shows_numbers_beside_the_constant_reader(judged):
     assert "Limits of agreement" in page
     assert "N01 lv ejection fraction" in page
     assert "of the constant reader" in page
+
+
+def test_a_run_of_numbers_alone_says_nothing_of_scores_that_it_cannot_have(judged):
+    planned, results = judged
+    write_record(planned, results)
+    facts = read_facts(planned.run, [planned.run])
+    facts = replace(facts, arms=tuple(replace(arm, model=f"{arm.model} of somebody") for arm in facts.arms))
+    (card,) = cards(facts)
+    assert "numbers or rankings alone" in card.sentence
+    assert "none with an answer that was judged" not in render(read_facts(planned.run, [planned.run])).index
 
 
 def test_phases_are_asked_only_where_captions_name_them_without_their_moment(root):

@@ -46,13 +46,15 @@ def landscape(facts: Facts) -> Section:
             note="Zero: no better than always giving the best constant answer.",
         ),
     )
+    scores = arm_scores(facts)
+    no_headline = (why_no_headline(facts.arms),) if scores.rows else ()
     return Section(
         "landscape",
         "Landscape",
         "How well does each model read, tier by tier, and how much of it is beyond a constant answer?",
         figures=charts if headlines.rows else (),
-        tables=(arm_scores(facts),),
-        notes=_ranks(facts) if headlines.rows else (why_no_headline(facts.arms),),
+        tables=(scores,),
+        notes=_ranks(facts) if headlines.rows else no_headline,
     )
 
 
