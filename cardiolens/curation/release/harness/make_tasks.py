@@ -28,7 +28,7 @@ from cardiolens.protocol.tasks.questions import Question
 
 HANDED_OUT = Path(__file__).parent / "handed_out"
 _MOST_BYTES = 1 << 20  # of a file of the package
-_MODULES = ("reply_words", "json_objects", "visible_reply", "marks", "answer_values", "strict_reading")
+_MODULES = ("reply_words", "visible_reply", "marks", "answer_values", "strict_reading")
 _HEAD = '''"""Score replies to choice questions, as a sweep of CardioLens reads them.
 
 {about}

@@ -186,7 +186,7 @@ CASES = {"name": "d", "root": "/nowhere", "studies": "s", "questions": "q"}
         (
             VLLM,
             {"prompt": [STANDARD | {"cine": "video"}]},
-            "headlines are asked with standard, which shows fr",
+            "as videos, and headlines are asked with standard",
         ),
         (VLLM, {"prompt": [STANDARD, VIDEO | {"cine": "film"}]}, "'frames' or 'video'"),
         (VLLM, {"selector": [{"name": "self", "kind": "self"}]}, "selector self asks for single frames"),
