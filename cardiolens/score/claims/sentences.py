@@ -89,18 +89,23 @@ def result(row: Row) -> str:
     places = 2 if row["metric"] in OWN_UNIT else 1
     size = f"{abs(difference):.{places}f}"
     unit = "" if row["metric"] in OWN_UNIT else " points"
-    words = f"no difference ({size}{unit})"
+    words = f"a difference of {size}{unit}"
     if float(size):
         words = f"{'higher' if difference > 0 else 'lower'} by {size}{unit}"
     return f"{words} ({interval(row, places)}; {basis(row)})"
 
 
 def interval(row: Row, places: int = 1) -> str:
-    """The 95 % interval of a row in words."""
+    """The 95 % interval in words: of how much lower if all of it is lower, else with signs."""
     if not is_reliable(row):
         few = row["n_patients"] < FEWEST_FOR_CLAIM
         return f"no interval with fewer than {FEWEST_FOR_CLAIM} patients" if few else "no interval"
-    return f"95 % CI {signed(row['low'], places)} to {signed(row['high'], places)}"
+    low, high, of = row["low"], row["high"], ""
+    if row["difference"] < 0 and high < 0:
+        low, high = -high, -low
+    elif row["difference"] <= 0 or low < 0:
+        of = " of the difference"
+    return f"95 % CI{of} {signed(low, places)} to {signed(high, places)}"
 
 
 def basis(row: Row) -> str:

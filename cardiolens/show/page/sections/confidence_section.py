@@ -45,7 +45,7 @@ def confidence(facts: Facts) -> Section:
         table,
         where={"metric": "AUROC"},
         choices=("arm",),
-        note="50 %: no better than chance. One row per subtask, or per option of a multi-select subtask.",
+        note="50 %: no better than chance. Rows with an interval, by subtask or option.",
     )
     calibration = Chart(
         "calibration-chart",

@@ -41,7 +41,7 @@ def test_it_is_tested_alone_at_five_percent() -> None:
 def test_it_has_the_declared_direction() -> None:
     row = found(DeclaredComparison("b", "a", 1, EARLY))
     assert row["decision"] == "lower"
-    assert sentence(row).startswith("b − a, score on tier 1: lower by 5.0 points (95 % CI −9.0 to −1.0; ")
+    assert sentence(row).startswith("b − a, score on tier 1: lower by 5.0 points (95 % CI 1.0 to 9.0; ")
 
 
 def test_items_that_fell_out_can_take_it_back() -> None:

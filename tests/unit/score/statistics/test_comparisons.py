@@ -102,6 +102,13 @@ def test_a_sentence_says_what_fell_out_and_what_was_not_read() -> None:
     assert "(95 % CI 5.0 to 15.0; 100 patients, 1 item)" in sentence(row(n_items=1))
 
 
+def test_an_interval_is_of_what_the_sentence_says() -> None:
+    lower = sentence(row(difference=-10.0, low=-15.0, high=-5.0))
+    assert "lower by 10.0 points (95 % CI 5.0 to 15.0;" in lower
+    open_ = sentence(row(difference=-1.0, low=-4.0, high=2.0))
+    assert "lower by 1.0 points (95 % CI of the difference −4.0 to 2.0;" in open_
+
+
 @pytest.mark.parametrize(
     ("changes", "margin", "words"),
     [
