@@ -18,6 +18,7 @@ from page_run import full_spec, reply_instead, with_probabilities, write_record
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
 from small_cohort import make_cohort, reader, swept
 
+from cardiolens.config.model import ModelSpec
 from cardiolens.show.page import embed
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
@@ -49,14 +50,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with its page, whose larger tables stand beside it; one model answers with markup, one sure."""
+    """A run with its page, whose larger tables stand beside it; one model answers with markup, one sure.
+
+    The readers are simulated, and shown as models: the page answers no question of simulated readers.
+    """
     root = make_cohort(tmp_path_factory.mktemp("browser"), 21)
     models = [reader("noisy", MARKUP, error=0.3), reader("collapse", share=0.6)]
     planned, _ = swept(full_spec(root, model=models))
-    with_probabilities(planned, MARKUP)
-    write_record(planned, reply_instead(planned, "collapse", REPLY))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelSpec, "simulated", property(lambda _: False))
         patch.setattr(embed, "CHUNK_BYTES", 20_000)
+        with_probabilities(planned, MARKUP)
+        write_record(planned, reply_instead(planned, "collapse", REPLY))
         write_page(planned.run, [planned.run], include_images=True)
     return planned.run
 

@@ -48,8 +48,10 @@ def test_filters_and_order_stand_in_the_address(opened: Page, board: Path) -> No
     shown = rows(opened)
     assert len(shown) > 1
     assert all(row[0].startswith("noisy") for row in shown)
-    budgets = [int(row[2].partition("K = ")[2].split()[0]) for row in shown if row[2].startswith("clinical")]
-    assert budgets == sorted(budgets), "K as numbers"
+    budgets = [
+        int(row[2].partition("budget ")[2].split()[0]) for row in shown if row[2].startswith("clinical")
+    ]
+    assert budgets == sorted(budgets), "budgets as numbers"
     address = opened.url
     assert address.startswith(f"{board.as_uri()}#")
     opened.goto("about:blank")
