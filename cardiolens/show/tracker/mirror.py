@@ -156,7 +156,8 @@ def _of_sweep(facts: Facts) -> Summary:
     summaries = {name: _of_arm(facts, _scored_arm(facts, name)) for name in models}
     highest = max(models, key=lambda name: summaries[name].get("tier_1") or -math.inf)
     summary: Summary = {"highest_model": highest, **summaries[highest]}
-    summary |= {"models": len(facts.models), "arms": len(facts.arms), "patients": facts.n_patients}
+    counts = {"models": len(facts.models), "arms": len(facts.arms), "patients": facts.n_patients}
+    summary |= {f"counts/{name}": number for name, number in counts.items()}
     summary |= {f"requests/{name}": manifest["requests"].get(name, 0) for name in _REQUESTS}
     summary |= {f"tokens/{name}": manifest["tokens"].get(name, 0) for name in ("prompt", "output")}
     return summary | {"seconds": sum(map(float, manifest["seconds"].values()))}

@@ -60,7 +60,7 @@ def arrived(server: Server) -> dict[str, dict[str, Any]]:
     return {run_id: bucket.content for run_id, bucket in server.buckets.items()}
 
 
-@pytest.mark.long  # open: fails since tables are logged whole; mend, then `full` again
+@pytest.mark.full
 def test_what_arrives_is_what_offline_files_hold_and_names_nothing_of_the_machine(run: Run) -> None:
     with wandb_server() as server:
         done = tracked(run, server, "offline")
@@ -72,11 +72,9 @@ def test_what_arrives_is_what_offline_files_hold_and_names_nothing_of_the_machin
             assert arrived(server) == offline(run)
         assert all(bucket.complete for bucket in server.buckets.values())
         assert {"scores.table.json", "confusion.table.json"} <= set(server.tables)
-        n_logged = sum(
-            pq.read_metadata(BytesIO(server.tables[name])).num_rows
-            for name in ("scores.parquet", "differences.parquet")
-        )
-        assert n_logged == tables.count_rows(run.scores)
+        for name, written in (("scores", run.scores), ("comparisons", run.comparisons)):
+            logged = pq.read_metadata(BytesIO(server.tables[f"{name}.parquet"])).num_rows
+            assert logged == tables.count_rows(written)
         assert not [sent[:99] for sent in server.received if str(run.root).encode() in sent]
         # the code of the page has words of every kind
         others = [sent for sent in server.received if b"/media/html/page_" not in sent[:99]]
@@ -85,7 +83,6 @@ def test_what_arrives_is_what_offline_files_hold_and_names_nothing_of_the_machin
             assert not [sent[:99] for sent in others if word.search(sent)], secret
 
 
-@pytest.mark.long  # open: fails since tables are logged whole; mend, then `full` again
 def test_offline_files_arrive_when_they_are_synced(run: Run) -> None:
     held = offline(run)
     with wandb_server() as server:
