@@ -210,6 +210,8 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Pixels) -> Proposal
         tissues = _tissues(proposal)
     except InputError:
         proposal, tissues = proposal.flagged(Flag.MASK), None
+    if tissues is not None and not _fits_image(stack, proposal.sequence, tissues, pixels, is_short=is_short):
+        proposal = proposal.flagged(Flag.MASK)
     if not is_short:
         return proposal
     by_mask = None if tissues is None else mask_evidence(tissues, (*stack.first.spacing, stack.step))
@@ -229,6 +231,17 @@ def _tissues(proposal: Proposal) -> Tissues | None:
         return None
     labels = next(image.mask.labels for image in proposal.stack.images() if image.mask is not None)
     return label_map(labels).tissues(stacked_masks(proposal.stack, proposal.masks), proposal.sequence)
+
+
+def _fits_image(stack: Stack, sequence: str, tissues: Tissues, pixels: Pixels, *, is_short: bool) -> bool:
+    """Return whether a mask of a long axis draws muscle, and one of a cine short axis the brighter blood."""
+    blood, wall = (np.isin(tissues, [int(kind) for kind in kinds]) for kinds in (CAVITY, WALL))
+    if not is_short:
+        return bool(wall.any())
+    if sequence != "cine" or not (blood.any() and wall.any()):
+        return True
+    values, _, _ = stacked(stack, pixels)
+    return bool(np.median(values[blood]) > np.median(values[wall]))
 
 
 def mask_evidence(tissues: Tissues, spacing: tuple[float, float, float]) -> MaskEvidence | None:

@@ -97,7 +97,7 @@ FLAG_MEANINGS: dict[Flag, str] = {
     Flag.SPACING: "header, sidecar and a heart's size do not agree on the size of voxels; it waits: state it",
     Flag.PLACES: "slices overlap or share a position; it waits: check their order",
     Flag.PHASES: "header, name or information file contradict its phases; it waits: check ED, ES and order",
-    Flag.MASK: "its mask has other labels or no ring; it waits: confirm without it",
+    Flag.MASK: "its mask has other labels, no ring, or darker blood; it waits: confirm without it",
     Flag.UNMASKED: "a mask of its set cannot be read, or is of no known phase; the rest is taken",
     Flag.INCOMPLETE: "slices or phases are missing, or a larger stack was left out; compare with the scanner",
     Flag.REPEATS: "frames, slices, UIDs or stacks are there twice; the later are taken: compare them",

@@ -237,6 +237,11 @@ MASKS = {
     "labels of ACDC": ("mnms", _swapped, {"mask_contradicted"}),
     "one value": ("mnms", lambda values: (values > 0).astype(np.uint8), {"mask_contradicted"}),
     "turned": ("mnms", _turned, {"display_contradicted", "mask_contradicted"}),
+    "turned, without a right ventricle": (
+        "mnms",
+        lambda values: _turned(np.where(values == 3, 0, values)),
+        {"mask_contradicted"},
+    ),
 }
 
 
