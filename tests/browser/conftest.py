@@ -6,6 +6,7 @@ Chromium is the system's: `apt-get install chromium`.
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,17 +49,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
+@contextmanager
+def shown_as_models() -> Iterator[pytest.MonkeyPatch]:
+    """Simulated readers are models meanwhile: the page answers no question of simulated readers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelSpec, "simulated", property(lambda _: False))
+        yield patch
+
+
 @pytest.fixture(scope="package")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run with its page, whose larger tables stand beside it; one model answers with markup, one sure.
-
-    The readers are simulated, and shown as models: the page answers no question of simulated readers.
-    """
+    """A run with its page, whose larger tables stand beside it; one model answers with markup, one sure."""
     root = make_cohort(tmp_path_factory.mktemp("browser"), 21)
     models = [reader("noisy", MARKUP, error=0.3), reader("collapse", share=0.6)]
     planned, _ = swept(full_spec(root, model=models))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ModelSpec, "simulated", property(lambda _: False))
+    with shown_as_models() as patch:
         patch.setattr(embed, "CHUNK_BYTES", 20_000)
         with_probabilities(planned, MARKUP)
         write_record(planned, reply_instead(planned, "collapse", REPLY))

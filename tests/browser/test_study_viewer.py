@@ -271,7 +271,7 @@ def test_an_unsent_slice_is_one_key_from_the_next_sent_one(study: Page, rendered
         press(study, "ArrowDown")
     before = frame_shown(study)
     assert press(study, "n") != before
-    assert "sent by clinical K = 4" in caption(study)
+    assert "sent by clinical budget 4" in caption(study)
     assert study.locator(".port[data-active]").get_attribute("data-sent") is not None
     own = json.loads(study.evaluate("JSON.stringify([...document.querySelectorAll('.lane')].length)"))
     assert own == 6
@@ -311,7 +311,7 @@ def test_selectors_stand_side_by_side_with_what_they_sent(study: Page, rendered:
     for lane, label in zip(lanes, labels, strict=True):
         slices = sorted(idx + 1 for volume, idx in lane["frames"] if volume == "lge_sax")
         named = [int(number) for number in re.findall(r"slice (\d+)", label)]
-        assert label.startswith(f"{lane['selector']} K = {lane['budget']}: ")
+        assert label.startswith(f"{lane['selector']} budget {lane['budget']}: ")
         assert named == slices
     box = study.locator(".lane canvas").first.bounding_box() or {}
     study.mouse.click(box["x"] + box["width"] / 2, box["y"] + 2)

@@ -24,12 +24,12 @@ from cardiolens.show.page.case_viewer.viewer_server import viewer_server
 from cardiolens.show.page.page_data import read_header
 from cardiolens.storage.places import Run
 
-from .conftest import Seen, findings_of_axe, watch
+from .conftest import Seen, findings_of_axe, shown_as_models, watch
 
 pytestmark = pytest.mark.full
 
 ASSETS = Path(viewer_files.__file__).parents[1] / "assets"
-COLLAPSE = "collapse* · clinical · K = 8 · standard"
+COLLAPSE = "collapse · clinical · budget 8 · standard"
 
 
 @pytest.fixture
@@ -47,7 +47,8 @@ def viewer(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
 @pytest.fixture
 def address(run: Run) -> Iterator[str]:
     """Where the viewer of the run is served."""
-    served = served_of([run])
+    with shown_as_models():
+        served = served_of([run])
     with running(viewer_server(served)) as server:
         yield server.address
 

@@ -84,10 +84,8 @@ class ModelPlanner:
         if view.selection.skipped is None and (why := self._why_skipped(question, arm, view, examples)):
             view = view.skipped(why)
         displayed = self._worded(question, arm)
-        turns, selection = (
-            self._turns(question, arm, arm_id, displayed, view=view, examples=examples),
-            view.selection,
-        )
+        selection = view.selection
+        turns = self._turns(question, arm, arm_id, displayed, view=view, examples=examples)
         status, tokens = f"skipped: {selection.skipped}", None
         if selection.skipped is None:
             status, tokens = self._limit.status(turns.draft.block, turns.ending, turns.reply_tokens)

@@ -83,16 +83,18 @@ def sides(row: Row) -> str:
 
 def result(row: Row) -> str:
     """The estimate first: by how much, its interval, and what it rests on."""
-    difference = row["difference"]
-    if difference is None or math.isnan(difference):
+    if row["difference"] is None or math.isnan(row["difference"]):
         return "undefined"
-    places = 2 if row["metric"] in OWN_UNIT else 1
-    size = f"{abs(difference):.{places}f}"
-    unit = "" if row["metric"] in OWN_UNIT else " points"
-    words = f"a difference of {size}{unit}"
-    if float(size):
-        words = f"{'higher' if difference > 0 else 'lower'} by {size}{unit}"
-    return f"{words} ({interval(row, places)}; {basis(row)})"
+    return f"{size(row)} ({interval(row, 2 if row['metric'] in OWN_UNIT else 1)}; {basis(row)})"
+
+
+def size(row: Row) -> str:
+    """By how much the first side is higher or lower."""
+    places, unit = (2, "") if row["metric"] in OWN_UNIT else (1, " points")
+    number = f"{abs(row['difference']):.{places}f}"
+    if not float(number):
+        return f"a difference of {number}{unit}"
+    return f"{'higher' if row['difference'] > 0 else 'lower'} by {number}{unit}"
 
 
 def interval(row: Row, places: int = 1) -> str:

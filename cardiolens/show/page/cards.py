@@ -8,7 +8,7 @@ from typing import Any, Literal
 from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims import declared, sentences
-from cardiolens.score.claims.sentences import result, sides, status
+from cardiolens.score.claims.sentences import result, sides, size, status
 from cardiolens.score.statistics.comparisons import Row, is_reliable
 from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
@@ -211,18 +211,18 @@ def _verdict(rows: Sequence[Row]) -> str:
         return "No score to compare"
     if claimed:
         largest = max(claimed, key=lambda row: abs(row["difference"]))
-        more = f" and {len(claimed) - 1} more" if len(claimed) > 1 else ""
-        return f"{_result(largest)}{more}: claimed"
+        among = f", the largest of {len(claimed)}" if len(claimed) > 1 else ""
+        return f"{_result(largest)}, claimed{among}"
     if all(row["margin"] == "within" for row in rows):
-        return f"Within {MARGIN:g} points on every tier: claimed"
+        return f"Within {MARGIN:g} points on every tier, claimed"
     largest = max(defined, key=lambda row: abs(row["difference"]))
-    return f"{_result(largest)}: {'described' if largest['p_adjusted'] is None else 'not claimed'}"
+    return f"{_result(largest)}, {'described' if largest['p_adjusted'] is None else 'not claimed'}"
 
 
 def _result(row: Row) -> str:
-    size = result(row).partition(" (")[0]
     where = "" if row["factor"] == "tier" else f" on tier {row['tier']}"
-    return f"{size[0].upper()}{size[1:]}{where}"
+    words = f"{sides(row)}: {size(row)}{where}"
+    return f"{words[0].upper()}{words[1:]}"
 
 
 def _of_models(facts: Facts, pooled: Row) -> tuple[float, ...]:

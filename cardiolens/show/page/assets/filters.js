@@ -32,7 +32,7 @@ function content(address) {
 
 const armLabel = ([model, selector, budget, prompt, control]) => {
   const star = RUN.simulated.includes(model) ? "*" : "";
-  return [`${model}${star}`, selector, `K = ${budget}`, prompt, control === "none" ? "" : control].filter(Boolean).join(" \u00b7 ");
+  return [`${model}${star}`, selector, `budget ${budget}`, prompt, control === "none" ? "" : control].filter(Boolean).join(" \u00b7 ");
 };
 
 const filter = { model: "", first: RUN.sampled ? ANY : 0, second: NONE, subtask: "", ended: "", missed: "", flips: false, word: "", said: "" };

@@ -293,7 +293,7 @@ function drawLines(port) {
 }
 
 const sentSlices = (volume) => [...new Set(desk.sent.filter(([name]) => name === volume.id).map(([, idx]) => Math.floor(idx / volume.n_phases)))];
-const laneName = ({ selector, budget }) => `${selector} K = ${budget}`;
+const laneName = ({ selector, budget }) => `${selector} budget ${budget}`;
 
 // Each selector at each budget: slices down from the base, phases across, full where a frame was sent.
 function drawLanes() {

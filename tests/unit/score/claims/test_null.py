@@ -14,11 +14,14 @@ from bench.claims import arms_of, claims, compared, verdicts
 @pytest.mark.parametrize("models", [("model",), ("a", "b", "c")])
 def test_exchangeable_arms_claim_nothing(models: tuple[str, ...]) -> None:
     arms = arms_of(("clinical", "random@1"), ("16",), ("standard", "reasoning"), models)
+    false = []
     for seed in range(10):
         rows = verdicts(arms, 40, np.random.default_rng([3, seed]))
         found = claims(compared(arms, rows, resamples=150, swaps=300)[1])
-        # tiers ask different questions, and headlines of models are a family of their own
-        assert [row for row in found if row["factor"] not in ("tier", "model")] == []
+        claimed = {row["factor"] for row in found} - {"tier"}  # tiers ask different questions
+        assert claimed <= {"model"}, "of questions over all models"
+        false.append(bool(claimed))
+    assert sum(false) <= 2  # headlines of models are families of 5 % on each tier
 
 
 def test_a_difference_of_ten_points_is_found() -> None:

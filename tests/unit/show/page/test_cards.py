@@ -58,8 +58,8 @@ def by_name(facts: Facts) -> dict[str, Card]:
 
 def test_the_first_screen_says_the_result_first_and_then_whether_it_is_claimed(facts: Facts) -> None:
     prompt = by_name(facts)["prompt"]
-    assert prompt.verdict.startswith("Higher by ")
-    assert prompt.verdict.endswith(" and 1 more: claimed")
+    assert prompt.verdict.startswith("Reasoning prompt − standard: higher by ")
+    assert prompt.verdict.endswith(", claimed, the largest of 2")
     assert prompt.sentence.startswith("Over 3 models. Reasoning prompt − standard: tier 1 higher by ")
     assert prompt.sentence.index("95 % CI") < prompt.sentence.index("claimed")
     assert [estimate.tone for estimate in prompt.estimates] == ["claimed", "claimed"]
@@ -100,7 +100,7 @@ def test_images_count_where_answers_need_them(simulated: Facts) -> None:
     blind = [row if row["arm_id"] == "a-none" else row | {"parsed": ["A"]} for row in rows]
     seeing = [row if row["arm_id"] == "a-blind" else row | {"parsed": row["gold"]} for row in blind]
     card = by_name(of_arms(simulated, arms, seeing))["images"]
-    assert card.verdict.startswith("Higher by ")
+    assert card.verdict.startswith("With images − without: higher by ")
     assert card.verdict.endswith("claimed")
     assert "With images − without: tier 1 higher by " in card.sentence
 
