@@ -101,7 +101,7 @@ def test_images_count_where_answers_need_them(simulated: Facts) -> None:
     seeing = [row if row["arm_id"] == "a-blind" else row | {"parsed": row["gold"]} for row in blind]
     card = by_name(of_arms(simulated, arms, seeing))["images"]
     assert card.verdict.startswith("With images − without: higher by ")
-    assert card.verdict.endswith("claimed")
+    assert "on tier 3, claimed" in card.verdict
     assert "With images − without: tier 1 higher by " in card.sentence
 
 
