@@ -76,10 +76,9 @@ leaves it out, and asks a field where the one of the column "gated by" is answer
 """
 _SUBTASKS = f"""# Subtasks of {TO}
 
-The 32 subtasks of tier 1 and the questions of tier 3 ([tasks](../protocol/tasks.md)). S: one answer; O: one, in
-rank order; M: one or more. (X) marks an option that stands alone. A question with a parent is asked where the true
-answer of the parent is one of those given; [tasks](../protocol/tasks.md#2-tier-1-the-32-image-understanding-subtasks)
-says what else it needs.
+The 32 subtasks of tier 1 and the questions of tier 3. S: one answer; O: one, in rank order; M: one or more.
+(X) marks an option that stands alone. A question with a parent is asked where the true answer of the parent
+is one of those given; [tasks](../protocol/tasks.md) says what else it needs.
 """
 _CHECKLISTS = f"""# Checklists
 
