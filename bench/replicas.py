@@ -110,7 +110,7 @@ def _stream(planned: Plan, given: argparse.Namespace, ran: Path) -> tuple[float,
         return given.width + given.width // 2
 
     pipeline.make_engine, pipeline._width = make_engine, width  # type: ignore[assignment]
-    deployment = Deployment("constant", 1, 1, ((),) * given.replicas, 1.0, 0.9, "", 0.0)
+    deployment = Deployment("constant", 1, 1, ((),) * given.replicas, 0.9, "", 0.0)
     left = missing_of(planned, "constant")
     began = time.monotonic()
     pipeline.stream(planned, deployment, left, lambda counters: None)

@@ -98,7 +98,7 @@ def offline_engine(engine: Any, options: dict[str, Any]) -> Any:
 
     def enlarged(arguments: Any, *words: Any, **more: Any) -> Any:
         config = made(arguments, *words, **more)
-        engine.enlarge_encoder_cache(config)
+        engine.tune(config)
         return config
 
     EngineArgs.create_engine_config = enlarged

@@ -10,7 +10,6 @@ import sys
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
-from cardiolens.inference.stream import loading
 from cardiolens.workflow.slurm.job_steps import Words, work
 
 
@@ -23,8 +22,6 @@ def _work(words: list[str]) -> int:
     shown = logging.StreamHandler()
     shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[shown])
-    # How far engines have loaded: a job has no other log.
-    logging.getLogger(loading.__name__).setLevel(logging.INFO)
     return work(read_words(Words, words))
 
 

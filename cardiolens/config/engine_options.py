@@ -25,6 +25,7 @@ SET_HERE: Mapping[str, str] = {
     "enable_lora": "adapter",
     "max_lora_rank": "adapter",
     "limit_mm_per_prompt": "budget, of the sweep",
+    "worker_extension_cls": "nothing: it reports the device and attention backend",
     "disable_log_stats": "nothing: CardioLens counts frames by vLLM's statistics",
     "runner": "nothing: every model generates",
     "convert": "nothing: every model generates",

@@ -29,7 +29,6 @@ class Sampling(Spec):
 SERVING = (
     "replicas",
     "tensor_parallel",
-    "fraction",
     "gpu_memory_utilization",
     "kv_cache_gib",
     "max_num_seqs",
@@ -122,7 +121,6 @@ class ModelSpec(Spec):
     kv_cache_gib: Gib | None = None  # size of the KV cache; CPU only
     tensor_parallel: Positive | Auto = "auto"  # GPUs per replica, within one node
     replicas: Positive | Auto = "auto"  # largest number of replicas
-    fraction: Annotated[float, Field(gt=0, lt=1)] | None = None  # share of one GPU per replica
     weight_gib: Gib | None = None  # size of the weights as served; None: the size of the files
     parameters: Annotated[float, Field(gt=0)] | None = None  # billions of active parameters per token
     attention_heads: Positive | None = None  # tensor_parallel must divide it
@@ -249,8 +247,6 @@ class ModelSpec(Spec):
                 "reads the marks of a rendered prompt as plain text; serve the model by vLLM with "
                 "tokenizer_mode: mistral, and ask it with engine: http (a server separates reasoning itself)"
             )
-        if self.fraction is not None and self.tensor_parallel not in ("auto", 1):
-            yield "fraction shares one GPU, tensor_parallel takes several; give one of them"
 
     def _source_problems(self) -> Iterator[str]:
         """Yield what an engine needs to know of where its model is, or does not read."""

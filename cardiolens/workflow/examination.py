@@ -85,8 +85,7 @@ def _engine(spec: SweepSpec) -> str:
             "nvidia-smi lists no GPU that may be used (CUDA_VISIBLE_DEVICES), or does not answer; install "
             "the driver, or run where there are GPUs"
         )
-    shares = [model.gpu_memory_utilization * (model.fraction or 1.0) for model in spec.model]
-    wanted = max(share for model, share in zip(spec.model, shares, strict=True) if model.engine == "vllm")
+    wanted = max(model.gpu_memory_utilization for model in spec.model if model.engine == "vllm")
     for name, free_cell, total_cell in gpus:
         free, total = gib(free_cell), gib(total_cell)
         if free is not None and total is not None and free < wanted * total:

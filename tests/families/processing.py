@@ -45,7 +45,7 @@ def of_engine(
     folder: Path, ask: Ask, frames: Mapping[str, np.ndarray], template_options: Mapping[str, bool]
 ) -> Any:
     """What vLLM makes of what our engine sends for a request, with the images and videos of its prompt."""
-    deployment = Deployment("m", 1, 1, ((),), 0.0, 0.9, "", 0.0, "processor")
+    deployment = Deployment("m", 1, 1, ((),), 0.9, "", 0.0, "processor")
     model = ModelSpec(name="m", source="hub/m", takes_video=True, template_options=template_options)
     engine = VllmEngine(
         model, Identity("m-0", folder, {}), len(ask.frame_keys), deployment, shows_videos=True

@@ -44,8 +44,8 @@ def main() -> None:
         load_format="dummy",
         engine_options={"enforce_eager": True},
     )
-    share = 1.0 if installed_engine()[0] == "cuda" else 0.0
-    deployment = Deployment("tiny", 1, 1, ((),), share, 0.5 * share, "", 0.0)
+    needs = "gpu" if installed_engine()[0] == "cuda" else "processor"
+    deployment = Deployment("tiny", 1, 1, ((),), 0.5, "", 0.0, needs)
     engine = VllmEngine(model, identify(model, folder.parent), 1, deployment)
     replies = asyncio.run(_replies(engine))
     assert replies[0].text in {"A", "B"}, replies

@@ -24,8 +24,7 @@ nodes = st.lists(
 def candidates(draw: st.DrawFn) -> tuple[Candidate, ...]:
     made = []
     for at in range(draw(st.integers(1, 8))):
-        fraction = draw(st.sampled_from([None, None, None, 0.3, 0.5]))
-        size = None if fraction else draw(st.sampled_from([None, None, 1, 2, 4, 16]))
+        size = draw(st.sampled_from([None, None, 1, 2, 4, 16]))
         made.append(
             model(
                 f"m{at}",
@@ -33,7 +32,6 @@ def candidates(draw: st.DrawFn) -> tuple[Candidate, ...]:
                 heads=draw(st.sampled_from([None, 12, 14, 16, 32])),
                 tensor_parallel=size,
                 replicas=draw(st.sampled_from([None, None, 1, 3])),
-                fraction=fraction,
                 studies=draw(st.integers(1, 20)),
                 prompt_tokens=draw(st.integers(0, 10**8)),
             )

@@ -31,6 +31,15 @@ class Ask:
     temperature: float | None = None  # as seed
 
 
+class Numerics(NamedTuple):
+    """What decides how an engine rounds, beside its weights; None where it is unknown."""
+
+    engine: str | None = None  # with its version
+    device: str | None = None  # type of the GPUs, or cpu
+    attention_backend: str | None = None
+    tensor_parallel: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """The answer of an engine to one Ask, with token counts."""
@@ -44,6 +53,7 @@ class Reply:
     refused: bool = False  # by a filter of the model's host; a refusal in words is an ordinary reply
     seconds: float | None = None  # duration of the answer; None: the time until the reply came
     reasoning: str | None = None  # where the engine separates it from the text
+    numerics: Numerics | None = None
 
 
 Pictures = Callable[[str], np.ndarray]

@@ -2,15 +2,12 @@
 
 import ast
 import difflib
-import logging
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.engine_options import SET_HERE
@@ -55,13 +52,10 @@ def known_options() -> frozenset[str]:
     return frozenset(name for name in names if not name.startswith("_"))
 
 
-log = logging.getLogger(__name__)
-
-_DISTURBED = "Error in memory profiling"  # vLLM's message when free memory grew while vLLM measured it
 _THREADS = "OMP_NUM_THREADS"
 _LONGEST = 500  # characters of a message; some messages quote the whole prompt
 
-_STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (1, 2))  # vLLM logs to stdout, Python to stderr
+_STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (2, 1))  # vLLM logs to stdout, Python to stderr
 # Of Python, and of C++ where nothing catches it, as NCCL's watchdog has it.
 _ERROR_LINE = re.compile(
     r"(?:^|\] )([\w.]*(?:Error|Exception): .*\S)\s*$|what\(\):\s+(.*\S)\s*$", re.MULTILINE
@@ -73,10 +67,7 @@ _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGBUS)  # of a process that had no erro
 
 _DIVIDE = "divide the model over more GPUs (tensor_parallel)"
 _RAISE = "raise gpu_memory_utilization (without GPUs: kv_cache_gib)"
-_GPU_IS_FULL = (
-    f"{_DIVIDE}, lower max_num_seqs or engine_options.max_num_batched_tokens, or leave room beside the cache "
-    "with a lower gpu_memory_utilization"
-)
+_GPU_IS_FULL = f"{_DIVIDE}, or lower max_num_seqs or gpu_memory_utilization"
 _NODE_IS_FULL = (
     "a process was killed, as the kernel does where the memory of a node is short: have fewer replicas on a "
     "node, or on SLURM raise cluster.memory_gib"
@@ -96,31 +87,6 @@ _REMEDIES = {
 }
 """What to change, by the words of vLLM or torch for what went wrong."""
 
-Made = TypeVar("Made")
-
-
-def started(make: Callable[[], Made]) -> Made:
-    """Call `make` and return its result; RuntimeError with the root cause and a remedy if `make` fails.
-
-    vLLM refuses to start if another engine leaves a shared GPU while vLLM measures the memory there. In that
-    case `make` is called a second time.
-    """
-    try:
-        return _made(make)
-    except RuntimeError as error:
-        if _DISTURBED not in str(error):
-            raise
-        log.warning("another engine left the GPU while memory was measured; starting again (%s)", error)
-    return _made(make)
-
-
-def _made(make: Callable[[], Made]) -> Made:
-    written_before = written_so_far()
-    try:
-        return make()
-    except RuntimeError as error:  # often says only that one of vLLM's processes failed
-        raise RuntimeError(with_remedy(root_cause(written_before) or str(error))) from error
-
 
 def use_all_threads() -> None:
     """Remove the limit of one thread that Ray sets for an actor without CPUs; keep a limit set by the user.
@@ -130,13 +96,8 @@ def use_all_threads() -> None:
     import ray
 
     environment = ray.get_runtime_context().runtime_env.get("env_vars") if ray.is_initialized() else None
-    if set_by_ray(os.environ, environment or {}):
+    if os.environ.get(_THREADS) == "1" and _THREADS not in (environment or {}):
         del os.environ[_THREADS]
-
-
-def set_by_ray(environment: Mapping[str, str], ray_environment: Mapping[str, str]) -> bool:
-    """Return whether Ray set the thread limit; `ray_environment` is what the driver passes to its workers."""
-    return environment.get(_THREADS) == "1" and _THREADS not in ray_environment
 
 
 def with_remedy(reason: str) -> str:
@@ -146,7 +107,7 @@ def with_remedy(reason: str) -> str:
 
 
 def written_so_far() -> tuple[int, ...]:
-    """Return the sizes in bytes of standard output and standard error, from which `root_cause` reads on.
+    """Return the sizes in bytes of standard error and standard output, from which `root_cause` reads on.
 
     In a Ray actor both are files, and vLLM's processes inherit them. 0 for a stream that is not a file.
     """
@@ -154,23 +115,14 @@ def written_so_far() -> tuple[int, ...]:
 
 
 def root_cause(since: tuple[int, ...]) -> str | None:
-    """Return the last informative error that was written after `since`; None without one.
-
-    vLLM's log is on one stream, and what a process says that ends itself on the other.
-    """
-    causes = [cause for cause in map(cause_in, _written(since)) if cause is not None]
-    silent = [
-        cause for cause in causes if (end := _KILLED.fullmatch(cause)) and int(end[1]) not in _FROM_OUTSIDE
-    ]
-    return next((cause for cause in causes if cause not in silent), silent[0] if silent else None)
-
-
-def _written(since: tuple[int, ...]) -> Iterator[str]:
+    """Return the last informative error that was written after `since`; None without one."""
+    texts = []
     for stream, start in zip(_STREAMS, since, strict=True):
         if stream.is_file():
             with stream.open("rb") as file:  # by its descriptor: the file may have been unlinked
                 file.seek(start)
-                yield file.read().decode(errors="replace")
+                texts.append(file.read().decode(errors="replace"))
+    return cause_in("\n".join(texts))
 
 
 def cause_in(text: str) -> str | None:
@@ -186,11 +138,6 @@ def cause_in(text: str) -> str | None:
     lines = [python or cpp for python, cpp in _ERROR_LINE.findall(before)]
     errors = [line for line in lines if not any(words in line for words in _POINTS_ELSEWHERE)]
     return errors[-1] if errors else killed and killed[0]
-
-
-def cause_of_death(alive_until: tuple[int, ...]) -> str:
-    """Return why an engine died, by what its processes wrote after `alive_until`, with a remedy."""
-    return with_remedy(root_cause(alive_until) or "its process died unexpectedly, without an error")
 
 
 def failure_of(error: Exception, *, dead: bool) -> EngineDeadError | RequestError:

@@ -1,12 +1,13 @@
-"""Supervise an engine: limit restarts, isolate a request that kills it, and ask less at once if load does."""
+"""Supervise an engine: limit its restarts, and find the request that kills it."""
 
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
 
 from cardiolens.base.errors import RunError
 from cardiolens.inference.engine.ask import (
@@ -20,8 +21,6 @@ from cardiolens.inference.engine.ask import (
     RequestError,
 )
 
-_Waiting = deque["asyncio.Future[None]"]
-
 
 class Slots:
     """A first-come, first-served semaphore, except that later stages of chains precede all other requests.
@@ -30,38 +29,25 @@ class Slots:
     """
 
     def __init__(self, n: int) -> None:
-        self._n = n
-        self._free = n  # below 0 while more are taken than a lower limit allows
-        self._first: _Waiting = deque()
-        self._others: _Waiting = deque()
+        self._free = n
+        self._numbers = count()
+        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []  # a heap
 
     @asynccontextmanager
     async def taken(self, goes_on: bool) -> AsyncIterator[None]:
         """Hold a slot within the block; `goes_on` marks a later stage of a chain."""
-        await self._take(self._first if goes_on else self._others)
+        await self._take(goes_on)
         try:
             yield
         finally:
             self._give_back()
 
-    @property
-    def n(self) -> int:
-        """The limit."""
-        return self._n
-
-    def limit(self, n: int) -> None:
-        """Set the limit; slots beyond a lower one vanish as they are given back."""
-        more, self._n = n - self._n, n
-        self._free -= max(-more, 0)
-        for _ in range(more):
-            self._give_back()
-
-    async def _take(self, queue: _Waiting) -> None:
-        if self._free > 0:
+    async def _take(self, goes_on: bool) -> None:
+        if self._free:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        queue.append(turn)
+        heappush(self._waiting, (not goes_on, next(self._numbers), turn))
         try:
             await turn
         except asyncio.CancelledError:
@@ -70,16 +56,12 @@ class Slots:
             raise
 
     def _give_back(self) -> None:
-        """Pass the slot to the next waiter that was not cancelled, unless the limit was lowered."""
-        if self._free < 0:
-            self._free += 1
-            return
-        for queue in (self._first, self._others):
-            while queue:
-                turn = queue.popleft()
-                if not turn.done():
-                    turn.set_result(None)
-                    return
+        """Pass the slot to the next waiter that was not cancelled."""
+        while self._waiting:
+            turn = heappop(self._waiting)[-1]
+            if not turn.done():
+                turn.set_result(None)
+                return
         self._free += 1
 
 
@@ -94,7 +76,6 @@ class _Suspect:
 
     ask: Ask
     pictures: Pictures
-    killed_before: bool
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
@@ -104,22 +85,14 @@ class Supervisor:
     When the engine dies, every request in flight becomes a suspect, and new requests wait. The engine is
     rebuilt and the suspects are asked again, in groups of 16 if there are more than 16, else one by one. If a
     group kills the engine again, its members are asked one by one. A request that kills the engine when
-    asked alone ends in RequestError; all others get their reply. Requests in `killed_before` are asked
-    alone at once. If no request is found to kill the engine, it died of their number, unless it has
-    answered among more than twice as many: from then on, half as many are in flight, and no more than a
-    group if no further restart is left.
+    asked alone ends in RequestError; all others get their reply. Requests in `killed_before`, which killed an
+    engine in an earlier run, are asked alone at once.
     """
 
     def __init__(
-        self,
-        engine: Engine,
-        width: int,
-        max_restarts: int,
-        while_loading: Callable[[], AbstractContextManager[None]] = nullcontext,
-        killed_before: Collection[str] = (),  # keys of requests that killed an engine in an earlier run
+        self, engine: Engine, width: int, max_restarts: int, killed_before: Collection[str] = ()
     ) -> None:
         self._engine = engine
-        self._while_loading = while_loading
         self._killed_before = killed_before
         self._slots = Slots(width)
         self._restarts_left = max_restarts
@@ -128,7 +101,6 @@ class Supervisor:
         self._starts = 0
         self._load_seconds = 0.0
         self._in_flight = 0
-        self._lived_with = 0  # most requests in flight when one of them was answered
         self._died: EngineDeadError | None = None  # why the requests in flight became suspects
         self._killers = 0  # requests that killed the engine alone
         self._idle = asyncio.Event()  # set while only suspects are in flight
@@ -159,36 +131,33 @@ class Supervisor:
             killed_before = ask.request_key in self._killed_before
             if not killed_before:
                 await self._calm.wait()
-            if self._stopped.is_set():
-                raise NotAskedError
-            if self._given_up is not None:
-                raise self._given_up
+            self._raise_if_over()
             if killed_before:
                 return await self._suspect(ask, pictures)
             self._in_flight += 1
             self._idle.clear()
             try:
                 await self._start()
-                reply = await self._engine.answer(ask, pictures)
+                return await self._engine.answer(ask, pictures)
             except EngineDeadError as error:
                 self._died = error
-            else:
-                self._lived_with = max(self._lived_with, self._in_flight)
-                return reply
             finally:
                 self._in_flight -= 1
                 if not self._in_flight:
                     self._idle.set()
             return await self._suspect(ask, pictures)
 
+    def _raise_if_over(self) -> None:
+        if self._stopped.is_set():
+            raise NotAskedError
+        if self._given_up is not None:
+            raise self._given_up
+
     async def _start(self) -> None:
         """Start the engine unless it is up; NotAskedError if the run stops before it is."""
         if self._started:
             return
-        if self._given_up is not None:
-            raise self._given_up
-        if self._stopped.is_set():
-            raise NotAskedError
+        self._raise_if_over()
         if self._loading is None or self._loading.done():
             self._loading = asyncio.create_task(self._load())
             self._loading.add_done_callback(_retrieved)  # after a stop nobody waits for it
@@ -202,8 +171,7 @@ class Supervisor:
     async def _load(self) -> None:
         began = time.monotonic()
         try:
-            with self._while_loading():
-                await self._engine.start()
+            await self._engine.start()
         except Exception as error:
             self._given_up = RunError(f"the engine could not be started: {_first_line(error)}")
             raise self._given_up from error
@@ -218,7 +186,7 @@ class Supervisor:
         return starts
 
     async def _suspect(self, ask: Ask, pictures: Pictures) -> Reply:
-        suspect = _Suspect(ask, pictures, ask.request_key in self._killed_before)
+        suspect = _Suspect(ask, pictures)
         self._suspects.append(suspect)
         self._calm.clear()
         if self._inquest is None:
@@ -227,44 +195,24 @@ class Supervisor:
 
     async def _hold_inquest(self) -> None:
         await self._idle.wait()  # until every request in flight has a reply or is a suspect
-        died, self._died = self._died, None  # it may have died after a request that killed before came
-        width, killers = self._slots.n, self._killers
-        in_flight = sum(not suspect.killed_before for suspect in self._suspects)
-        of_number = died is not None and in_flight > 1 and 2 * in_flight > self._lived_with
         try:
-            if died is not None:
-                self._bury(died)
-            if of_number:  # before a suspect gives its slot back
-                half = in_flight // 2
-                self._slots.limit(half if self._restarts_left else min(_GROUP, half))
+            if self._died is not None:
+                self._bury(self._died)
             together = _GROUP if len(self._suspects) > _GROUP else 1
             while pending := self._pending():
-                killed_before = [suspect for suspect in pending if suspect.killed_before]
-                group = killed_before[:1] or pending[:together]  # likely killers first, alone
-                if await self._dies_of_number(group):
-                    together = max(1, together // 2) if self._restarts_left else 1
-                    self._slots.limit(together)
-            if self._killers > killers:
-                self._slots.limit(width)
-            elif died is not None and self._slots.n < width:
-                self._tell_of_load(in_flight, died)
+                likely = [one for one in pending if one.ask.request_key in self._killed_before]
+                await self._try(likely[:1] or pending[:together])
         except Exception as error:  # noqa: BLE001 - every caller that waits for a reply must get the error
             self._given_up = error
             for suspect in self._pending():
                 suspect.reply.set_exception(error)
         finally:
             self._suspects = []
-            self._inquest = None
+            self._inquest = self._died = None
             self._calm.set()
 
     def _pending(self) -> list[_Suspect]:
         return [suspect for suspect in self._suspects if not suspect.reply.done()]
-
-    async def _dies_of_number(self, group: Sequence[_Suspect]) -> bool:
-        """Ask a group, one by one if it kills the engine; return whether it did and none of them alone."""
-        starts, killers = self._restarts_left, self._killers
-        await self._try(group)
-        return self._restarts_left < starts and self._killers == killers
 
     async def _try(self, group: Sequence[_Suspect]) -> None:
         deaths = await asyncio.gather(*(self._attempt(suspect) for suspect in group))
@@ -290,15 +238,6 @@ class Supervisor:
         except RequestError as error:
             suspect.reply.set_exception(error)
         return None
-
-    def _tell_of_load(self, in_flight: int, died: EngineDeadError) -> None:
-        log.warning(
-            "the engine died with %d requests in flight, and answered each of them later (%s); it is asked "
-            "at most %d at once from now on: lower max_num_seqs to begin there",
-            in_flight,
-            died,
-            self._slots.n,
-        )
 
     def _bury(self, died: EngineDeadError) -> None:
         """Mark the engine for a restart at its next use; RunError if no restart is left."""

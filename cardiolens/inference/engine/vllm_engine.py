@@ -1,6 +1,7 @@
 """vLLM as an engine; together with `startup` the only module that imports vLLM."""
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,6 +20,7 @@ from cardiolens.inference.engine.ask import (
     EngineDeadError,
     ErrorKind,
     FrameWork,
+    Numerics,
     Pictures,
     Reply,
     RequestError,
@@ -34,21 +36,17 @@ from cardiolens.inference.engine.decoding import (
     structured_output_args,
 )
 from cardiolens.inference.engine.engine_memory import (
-    SharedBeginnings,
     batched_tokens,
-    enlarge,
+    encoder_room,
     gpu_gib,
-    match_finely,
-    room_on_cpu,
-    room_on_gpu,
-    turn_on,
+    tune,
     wait_for_memory,
 )
 from cardiolens.inference.engine.startup import (
-    cause_of_death,
     failure_of,
-    started,
+    root_cause,
     use_all_threads,
+    with_remedy,
     written_so_far,
 )
 from cardiolens.inference.models.chat import Chat, metadata_of
@@ -65,6 +63,8 @@ if TYPE_CHECKING:
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.metrics.loggers import PrometheusStatLogger
     from vllm.v1.metrics.stats import MultiModalCacheStats, SchedulerStats
+
+log = logging.getLogger(__name__)
 
 _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; the text is not an answer
 
@@ -130,7 +130,7 @@ class VllmEngine:
         self._death = ""  # why the engine died; the same for all requests that were in flight
         self._tries = count()  # a request may be asked again after the engine died
         self._frames = FrameWork()
-        self._beginnings: SharedBeginnings | None = None  # of a hybrid model
+        self._numerics: Numerics | None = None
         self._images = RgbFrames()
 
     async def start(self) -> None:
@@ -138,6 +138,7 @@ class VllmEngine:
         self.close()
         self._engine = await asyncio.to_thread(self._loaded)
         self._written_at_start, self._death = written_so_far(), ""
+        self._numerics = await self._read_numerics()
         await self._warm_up()
 
     def _loaded(self) -> "AsyncLLM":
@@ -150,21 +151,37 @@ class VllmEngine:
 
         options = AsyncEngineArgs(**self._engine_options())
 
-        def make() -> "AsyncLLM":
-            if self._deployment.gpus and not self._deployment.spans_nodes:  # else its GPUs are of its workers
-                wait_for_memory(self._deployment.utilization)
+        if self._deployment.gpus and not self._deployment.spans_nodes:  # else its GPUs are of its workers
+            wait_for_memory(self._deployment.utilization)
+        written = written_so_far()
+        try:
             config = options.create_engine_config()
-            self.enlarge_encoder_cache(config)
-            self._beginnings = SharedBeginnings() if match_finely(config) else None
+            self.tune(config)
             return AsyncLLM.from_vllm_config(  # in a thread: its tasks begin at the first request
                 config,
                 stat_loggers=[self._stat_logger()],
                 enable_log_requests=options.enable_log_requests,
                 disable_log_stats=options.disable_log_stats,
             )
+        except RuntimeError as error:  # often says only that one of vLLM's processes failed
+            raise RuntimeError(with_remedy(root_cause(written) or str(error))) from error
 
-        with turn_on(self._deployment.share):
-            return started(make)
+    async def _read_numerics(self) -> Numerics:
+        """Ask the workers what decides the rounding of their answers; what they do not report is unknown."""
+        assert self._engine is not None
+        try:
+            reports: list[tuple[str, list[str]]] = await self._engine.collective_rpc("report_numerics")
+        except Exception as error:  # noqa: BLE001 - a worker may raise anything; answers do not depend on it
+            log.warning("vLLM does not report its device and attention backend: %s", error)
+            reports = []
+        devices = sorted({device for device, _ in reports})
+        backends = sorted({name for _, names in reports for name in names})
+        return Numerics(
+            engine=f"vllm {installed_engine()[1]}",
+            device=" + ".join(devices) or None,
+            attention_backend=" + ".join(backends) or None,
+            tensor_parallel=self._deployment.tensor_parallel,
+        )
 
     async def _warm_up(self) -> None:
         """Ask once with a black frame: processor, grammar and kernels are made at the first request.
@@ -183,15 +200,9 @@ class VllmEngine:
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         assert self._engine is not None, "the supervisor starts an engine before it asks"
         request_id = f"{ask.request_key}-{next(self._tries)}"
-        final, computed_before = None, 0
+        final = None
         try:
             prompt = self._prompt(ask, pictures)
-            if self._beginnings is not None and ask.frame_keys:
-                beginning = self._chat.up_to_last_frame(prompt["prompt"], ask.text)
-                cut: _Prompt = {**prompt, "prompt": beginning}
-                compute = partial(self._compute_beginning, cut, request_id)
-                key = repr((beginning, ask.frame_keys))
-                computed_before = await self._beginnings.computed(key, compute)
             outputs = self._engine.generate(
                 prompt, self._sampling(ask), request_id, lora_request=self._lora_request
             )
@@ -200,15 +211,15 @@ class VllmEngine:
         except Exception as error:  # vLLM, processors and templates may raise anything
             failure = failure_of(error, dead=self._engine.errored)
             if isinstance(failure, EngineDeadError):
-                self._death = self._death or cause_of_death(self._written_at_start)
+                unknown = "its process died unexpectedly, without an error"
+                self._death = self._death or with_remedy(root_cause(self._written_at_start) or unknown)
                 failure = EngineDeadError(self._death)
             raise failure from error
         if final is None:
             raise RequestError(ErrorKind.NO_ANSWER, "vLLM ended the request without an output")
         if count_videos(ask.text):
             self._check_videos(final.prompt_token_ids or (), ask, pictures)
-        reply = _reply(final, ask, self._reasoning)
-        return replace(reply, cached_tokens=max(0, reply.cached_tokens - computed_before))
+        return replace(_reply(final, ask, self._reasoning), numerics=self._numerics)
 
     def _check_videos(self, token_ids: Sequence[int], ask: Ask, pictures: Pictures) -> None:
         """RequestError unless vLLM made of the videos as many tokens as the plan's processor does."""
@@ -222,23 +233,6 @@ class VllmEngine:
                 "out or scaled; remove mm_processor_kwargs and video_pruning_rate from engine_options, or "
                 "leave out the prompts with cine: video",
             )
-
-    async def _compute_beginning(self, prompt: _Prompt, request_id: str) -> int:
-        """Let the engine compute the beginning of a prompt; return how many tokens that took."""
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
-
-        assert self._engine is not None
-        sampling = SamplingParams(
-            max_tokens=1, ignore_eos=True, detokenize=False, output_kind=RequestOutputKind.FINAL_ONLY
-        )
-        final = None
-        outputs = self._engine.generate(
-            prompt, sampling, f"{request_id}-beginning", lora_request=self._lora_request
-        )
-        async for output in outputs:
-            final = output
-        return 0 if final is None else len(final.prompt_token_ids or ()) - (final.num_cached_tokens or 0)
 
     def frames(self) -> FrameWork:
         return self._frames
@@ -270,18 +264,9 @@ class VllmEngine:
 
         return None if self._adapter is None else LoRARequest("adapter", 1, str(self._adapter))
 
-    def enlarge_encoder_cache(self, config: "VllmConfig") -> None:
-        """Let an engine of this configuration keep the encoder's outputs of as many frames as fit."""
-        deployment = self._deployment
-        on_gpu = bool(deployment.gpus)
-        share = deployment.share or 1.0
-        room = room_on_gpu(gpu_gib(), share, deployment.utilization) if on_gpu else room_on_cpu()
-        enlarge(config, room)
-
-    @property
-    def _gib(self) -> float:
-        """This engine's GiB of each GPU."""
-        return gpu_gib() * (self._deployment.share or 1.0)
+    def tune(self, config: "VllmConfig") -> None:
+        """Set what this engine needs and vLLM has no option for."""
+        tune(config, encoder_room(gpu_gib(), self._deployment.utilization) if self._deployment.gpus else None)
 
     def _engine_options(self) -> dict[str, Any]:
         on_cpu = installed_engine()[0] == "cpu"
@@ -300,6 +285,7 @@ class VllmEngine:
             "seed": 0,
             "enable_prefix_caching": True,
             "enable_logging_iteration_details": True,  # gives the encoder runs per step, for the counter
+            "worker_extension_cls": "cardiolens.inference.engine.worker_numerics.WorkerNumerics",
             "enforce_eager": on_cpu,  # compiling for CPU takes minutes and gains little
         }
         if on_cpu:
@@ -307,7 +293,7 @@ class VllmEngine:
         else:
             options["gpu_memory_utilization"] = self._deployment.utilization
             # With vLLM's default of 2,048, a prompt of images takes many steps and the encoder cache is tiny.
-            options["max_num_batched_tokens"] = batched_tokens(self._gib)
+            options["max_num_batched_tokens"] = batched_tokens(gpu_gib())
         if self._adapter is not None:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
         if self._deployment.spans_nodes:

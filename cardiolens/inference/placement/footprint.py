@@ -1,8 +1,8 @@
-"""GPUs that one replica of a model needs: a share of one, several of a node, or several nodes."""
+"""GPUs that one replica of a model needs: one, several of a node, or several nodes; and how long it works."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
@@ -10,7 +10,6 @@ from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 
 COMFORT = 0.6  # preferred largest part of the engine's memory for weights; the rest is for the KV cache
 LIMIT = 0.85  # largest part for weights if no larger tensor parallel size is legal
-SHARES = (0.25, 0.5)  # of a GPU, for models that leave most of it empty
 
 Needs = Literal["gpu", "processor", "network"]
 """The resource that a model occupies while it runs."""
@@ -34,9 +33,8 @@ class Candidate:
     weight_gib: float = 0.0  # all weights, as served
     billions: float = 0.0  # active parameters, for the time estimate
     heads: int | None = None  # attention heads; must be divisible by the tensor parallel size
-    tensor_parallel: int | None = None  # None: derived, as are the next two
+    tensor_parallel: int | None = None  # None: derived, as is the next
     replicas: int | None = None
-    fraction: float | None = None  # of one GPU
     utilization: float = 0.9  # part of a GPU's memory for the engine
     studies: int = 1  # studies with work left; more replicas than studies would idle
     requests: int = 0
@@ -52,13 +50,10 @@ class Candidate:
 class Footprint:
     """One way to run one replica."""
 
-    tensor_parallel: int = 1
-    pipeline_parallel: int = 1  # number of nodes that the replica spans
-    least_share: float = 1.0  # of each GPU; below 1, other models may share the GPU
-    grows: bool = True  # the share grows to the whole GPU if no other model uses it
-    nodes: tuple[int, ...] = ()  # indices of the nodes on which the replica fits
-    reason: str = ""
-    tight: bool = False  # little memory is left besides the weights
+    tensor_parallel: int
+    pipeline_parallel: int  # number of nodes that the replica spans
+    nodes: tuple[str, ...]  # names of the nodes on which the replica fits
+    reason: str
 
     @property
     def gpus(self) -> int:
@@ -66,39 +61,26 @@ class Footprint:
 
 
 def footprints(candidate: Candidate, nodes: Sequence[Node]) -> tuple[Footprint, ...]:
-    """Return every way to run one replica, the fewest GPUs first; empty if the cluster is too small.
+    """Return the ways to run one replica, the best first; empty if the cluster is too small.
 
     A way is the best one of some node, and its nodes are all on which it fits: nodes differ. Tensor
     parallelism stays within a node. Pipeline parallelism spans nodes only if no node fits the weights.
     """
-    best = {place: way for place, node in enumerate(nodes) if (way := _within(candidate, node)) is not None}
-    ways = {way[:3]: way for way in reversed(best.values())}  # with the reason of the first such node
+    best = {node: way for node in nodes if (way := _best_on(candidate, node)) is not None}
     within = [
         Footprint(
-            tensor_parallel=way.size,
-            least_share=way.share,
-            grows=candidate.fraction is None,
-            nodes=tuple(place for place, own in best.items() if way.fits(own, nodes[place])),
-            reason=way.reason,
-            tight=way.tight,
+            size,
+            1,
+            tuple(
+                node.name
+                for node, (own_tight, own_size) in best.items()
+                if own_size <= size <= node.gpus and own_tight <= tight
+            ),
+            _reason(candidate, size, tight=tight),
         )
-        for _, way in sorted(ways.items())
+        for tight, size in sorted(set(best.values()))
     ]
     return tuple(within or _spanning(candidate, nodes))
-
-
-class _Way(NamedTuple):
-    """One way to run a replica within a node; better ways sort first."""
-
-    tight: bool  # little memory is left besides the weights
-    size: int  # tensor parallel size
-    share: float  # the least share of each GPU
-    reason: str
-
-    def fits(self, own: "_Way", node: Node) -> bool:
-        """Return whether it leaves no less room on a node than `own`, the best way there, does."""
-        smaller = (own.size, own.share) <= (self.size, self.share)
-        return smaller and own.tight <= self.tight and self.size <= node.gpus
 
 
 def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
@@ -125,64 +107,41 @@ def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
     )
 
 
-def _within(candidate: Candidate, node: Node) -> _Way | None:
-    """Return the best way to run a replica on one node; None if the replica does not fit."""
+def _best_on(candidate: Candidate, node: Node) -> tuple[bool, int] | None:
+    """Return whether little room to batch is left on a node, and the tensor parallel size; None if too small."""
     usable = node.gpu_memory_gib * candidate.utilization
-    weight, size = candidate.weight_gib, candidate.tensor_parallel
-    if candidate.fraction is not None:
-        fits = node.gpus > 0 and weight <= LIMIT * usable * candidate.fraction
-        return (
-            _Way(False, 1, candidate.fraction, f"fraction {candidate.fraction:g} declared") if fits else None
-        )
     sizes = _sizes(candidate, node.gpus)
-    if size is not None:
-        fits = size in sizes and weight / size <= LIMIT * usable
-        share = _share(weight, usable) if size == 1 else 1.0
-        return _Way(False, size, share, "tensor parallel declared") if fits else None
-    for size in sizes:
-        if weight / size <= COMFORT * usable:
-            share = _share(weight, usable) if size == 1 else 1.0
-            return _Way(False, size, share, f"{_over(candidate, size, node)} leave room to batch")
-    if sizes and weight / sizes[-1] <= LIMIT * usable:
-        return _Way(True, sizes[-1], 1.0, f"{_over(candidate, sizes[-1], node)} leave little room to batch")
-    return None
+    if candidate.tensor_parallel is None:
+        roomy = [size for size in sizes if candidate.weight_gib / size <= COMFORT * usable]
+        if roomy:
+            return False, roomy[0]
+    if not sizes or candidate.weight_gib / sizes[-1] > LIMIT * usable:
+        return None
+    return candidate.tensor_parallel is None, sizes[-1]
 
 
-def _over(candidate: Candidate, size: int, node: Node) -> str:
-    return f"{candidate.weight_gib:.3g} GiB of weights over {size} x {node.gpu_memory_gib:g} GiB"
-
-
-def _share(weight_gib: float, usable_gib: float) -> float:
-    """Return the smallest share of a GPU on which a model still has room to batch."""
-    return next((share for share in SHARES if weight_gib <= COMFORT * usable_gib * share), 1.0)
+def _reason(candidate: Candidate, size: int, *, tight: bool) -> str:
+    if candidate.tensor_parallel is not None:
+        return "tensor parallel declared"
+    gpus = "one GPU" if size == 1 else f"{size} GPUs"
+    room = "little room" if tight else "room"
+    return f"{candidate.weight_gib:.3g} GiB of weights on {gpus} leave {room} to batch"
 
 
 def _spanning(candidate: Candidate, nodes: Sequence[Node]) -> list[Footprint]:
     """Return the footprint over the fewest nodes that hold the weights, one pipeline stage per node."""
-    if candidate.fraction is not None or not candidate.weight_gib:
-        return []
-    largest = sorted(range(len(nodes)), key=lambda place: (-_memory(nodes[place]), nodes[place].name))
+    largest = sorted(nodes, key=lambda node: (-node.gpus * node.gpu_memory_gib, node.name))
     for stages in range(2, len(nodes) + 1):
-        chosen = [nodes[place] for place in largest[:stages]]
-        sizes = _sizes(candidate, min(node.gpus for node in chosen))
-        if candidate.tensor_parallel is not None:
-            sizes = [size for size in sizes if size == candidate.tensor_parallel]
-        usable = min(node.gpu_memory_gib for node in chosen) * candidate.utilization
-        if sizes and candidate.weight_gib / (sizes[-1] * stages) <= LIMIT * usable:
+        sizes = _sizes(candidate, min(node.gpus for node in largest[:stages]))
+        memory = min(node.gpu_memory_gib for node in largest[:stages])
+        room = LIMIT * memory * candidate.utilization
+        if candidate.weight_gib and sizes and candidate.weight_gib / (sizes[-1] * stages) <= room:
+            alike = [node for node in largest if node.gpus >= sizes[-1] and node.gpu_memory_gib >= memory]
             reason = (
                 f"{candidate.weight_gib:.3g} GiB of weights exceed every node: {stages} nodes, a stage each"
             )
-            alike = [place for place in largest if _at_least(nodes[place], sizes[-1], usable, candidate)]
-            return [Footprint(sizes[-1], stages, nodes=tuple(alike), reason=reason)]
+            return [Footprint(sizes[-1], stages, tuple(node.name for node in alike), reason)]
     return []
-
-
-def _at_least(node: Node, gpus: int, usable_gib: float, candidate: Candidate) -> bool:
-    return node.gpus >= gpus and node.gpu_memory_gib * candidate.utilization >= usable_gib
-
-
-def _memory(node: Node) -> float:
-    return node.gpus * node.gpu_memory_gib
 
 
 def _sizes(candidate: Candidate, gpus: int) -> list[int]:
@@ -190,10 +149,8 @@ def _sizes(candidate: Candidate, gpus: int) -> list[int]:
 
     Each divides the number of attention heads.
     """
-    if candidate.tensor_parallel is not None:
-        sizes = [candidate.tensor_parallel]
-    else:
-        sizes = [1 << power for power in range(gpus.bit_length())]
+    declared = candidate.tensor_parallel
+    sizes = [1 << power for power in range(gpus.bit_length())] if declared is None else [declared]
     return [size for size in sizes if size <= gpus and _divides(size, candidate)]
 
 

@@ -1,6 +1,7 @@
 """Placement of models on GPUs, and their order; decided before any GPU is used."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cardiolens.inference.placement.footprint import (
@@ -16,101 +17,36 @@ from cardiolens.inference.placement.footprint import (
     work_seconds,
 )
 
-_WHOLE = 1.0 + 1e-9  # shares are sums of floats
 
+class FreeGpus:
+    """The number of GPUs of each node that no replica holds."""
 
-@dataclass(slots=True)
-class _Standing:
-    """The replicas of one model, and the footprint of each."""
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._free = Counter({node.name: node.gpus for node in nodes})
 
-    way: Footprint
-    places: list[tuple[tuple[int, int], ...]] = field(
-        default_factory=list
-    )  # per replica: its (node, GPU) pairs
+    def seat(self, way: Footprint) -> tuple[str, ...] | None:
+        """Take the GPUs of one replica, where the fewest stay free; return its nodes, None without room."""
+        fit = [node for node in way.nodes if self._free[node] >= way.tensor_parallel]
+        if way.pipeline_parallel == 1:
+            fit.sort(key=self._free.__getitem__)
+        hosts = tuple(fit[: way.pipeline_parallel])
+        return hosts if len(hosts) == way.pipeline_parallel and self.take(hosts, way.gpus) else None
 
-
-class Board:
-    """The GPUs of a cluster and the replicas on them; the shares of one GPU sum to at most 1."""
-
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._nodes = nodes
-        self._on: list[list[list[str]]] = [[[] for _ in range(node.gpus)] for node in nodes]
-        self._standing: dict[str, _Standing] = {}
-
-    def put(self, model: str, way: Footprint, *, alone: bool) -> bool:
-        """Place one replica where the fewest GPUs stay free (best fit); return False if there is no room.
-
-        With `alone`, use only GPUs without other models, unless the model declares its share.
-        """
-        places = self._across(way) if way.pipeline_parallel > 1 else self._within(way, alone)
-        if places is None:
+    def take(self, hosts: Sequence[str], gpus: int) -> bool:
+        """Take some GPUs, equally many of each host; return False, without taking any, if one has too few."""
+        wanted = _per_node(hosts, gpus)
+        if any(self._free[node] < number for node, number in wanted.items()):
             return False
-        self._standing.setdefault(model, _Standing(way)).places.append(places)
-        for node, gpu in places:
-            self._on[node][gpu].append(model)
+        self._free.subtract(wanted)
         return True
 
-    def replicas(self, model: str) -> int:
-        """Return the number of replicas of a model."""
-        return len(self._standing[model].places)
+    def give_back(self, hosts: Sequence[str], gpus: int) -> None:
+        """Undo `take`."""
+        self._free.update(_per_node(hosts, gpus))
 
-    def gpus(self, model: str) -> float:
-        """Return the GPUs of all replicas of a model; a share counts as a fraction."""
-        standing = self._standing[model]
-        return len(standing.places) * standing.way.gpus * self.share(model)
 
-    def hosts(self, model: str) -> tuple[tuple[str, ...], ...]:
-        """Return the names of the nodes of each replica."""
-        places = self._standing[model].places
-        return tuple(
-            tuple(dict.fromkeys(self._nodes[node].name for node, _ in replica)) for replica in places
-        )
-
-    def share(self, model: str) -> float:
-        """Return the model's share of each of its GPUs: equal on all, limited by the most crowded GPU."""
-        way = self._standing[model].way
-        if not way.grows:
-            return way.least_share
-        spots = [spot for replica in self._standing[model].places for spot in replica]
-        return min(self._shares(node, gpu)[model] for node, gpu in spots)
-
-    def _shares(self, node: int, gpu: int) -> dict[str, float]:
-        """Return the share of each model on one GPU: least shares, the smallest doubled while possible."""
-        on = self._on[node][gpu]
-        shares = {model: self._standing[model].way.least_share * on.count(model) for model in on}
-        growing = [model for model in shares if self._standing[model].way.grows]
-        while fit := [model for model in growing if sum(shares.values()) + shares[model] <= _WHOLE]:
-            smallest = min(fit, key=lambda model: shares[model])
-            shares[smallest] *= 2
-        return shares
-
-    def _within(self, way: Footprint, alone: bool) -> tuple[tuple[int, int], ...] | None:
-        """Choose GPUs on the node with the fewest usable GPUs that suffice; None if no node has enough."""
-        best: tuple[tuple[int, int], tuple[tuple[int, int], ...]] | None = None
-        for node in way.nodes:
-            gpus = self._room(node, way, alone)
-            if len(gpus) >= way.tensor_parallel:
-                rank = (len(gpus), node)
-                if best is None or rank < best[0]:
-                    best = rank, tuple((node, gpu) for gpu in gpus[: way.tensor_parallel])
-        return None if best is None else best[1]
-
-    def _room(self, node: int, way: Footprint, alone: bool) -> list[int]:
-        """Return the GPUs of a node with room for one share, the fullest first."""
-        used_shares = [sum(self._standing[model].way.least_share for model in on) for on in self._on[node]]
-        if alone and way.grows:
-            return [gpu for gpu, share in enumerate(used_shares) if not share]
-        fit = [gpu for gpu, share in enumerate(used_shares) if share + way.least_share <= _WHOLE]
-        return sorted(fit, key=lambda gpu: (-used_shares[gpu], gpu))
-
-    def _across(self, way: Footprint) -> tuple[tuple[int, int], ...] | None:
-        """Choose free GPUs on a different node for each pipeline stage; None if there are too few nodes."""
-        stages: list[tuple[int, int]] = []
-        for node in way.nodes:
-            free = self._room(node, way, alone=True)
-            if len(free) >= way.tensor_parallel and len(stages) < way.gpus:
-                stages += [(node, gpu) for gpu in free[: way.tensor_parallel]]
-        return tuple(stages) if len(stages) == way.gpus else None
+def _per_node(hosts: Sequence[str], gpus: int) -> dict[str, int]:
+    return {node: number * gpus // len(hosts) for node, number in Counter(hosts).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +57,7 @@ class Deployment:
     tensor_parallel: int
     pipeline_parallel: int
     hosts: tuple[tuple[str, ...], ...]  # per replica: its node, or the nodes that the replica spans
-    share: float  # of each GPU; 0 without GPUs
-    utilization: float  # part of a GPU's memory for the engine, already multiplied by the share
+    utilization: float  # part of a GPU's memory for the engine
     reason: str
     seconds: float  # estimated, including loading
     needs: Needs = "gpu"
@@ -134,12 +69,12 @@ class Deployment:
         return len(self.hosts)
 
     @property
-    def gpus_per_replica(self) -> float:
-        """GPUs that a replica reserves: a whole number, or a fraction of one GPU."""
-        return self.tensor_parallel * self.pipeline_parallel * self.share
+    def gpus_per_replica(self) -> int:
+        """GPUs that a replica reserves."""
+        return self.tensor_parallel * self.pipeline_parallel if self.needs == "gpu" else 0
 
     @property
-    def gpus(self) -> float:
+    def gpus(self) -> int:
         return self.replicas * self.gpus_per_replica
 
     @property
@@ -150,8 +85,6 @@ class Deployment:
     def gpu_hours(self) -> float:
         return self.gpus * self.seconds / 3600
 
-
-Ways = Mapping[str, tuple[Footprint, ...]]
 
 Wave = tuple[Deployment, ...]
 """Deployments of the models that fill the cluster together."""
@@ -189,185 +122,147 @@ class Placement:
 def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:
     """Place every model or refuse it with a reason; the longest work first, ties by name.
 
-    Each wave is the best of several drafts: the draft that keeps the GPUs busiest by the estimate. The choice
-    is greedy, not optimal.
+    Each wave is the draft that keeps the GPUs busiest by the estimate. The choice is greedy, not optimal.
 
     If any model runs on GPUs, models without GPUs join the first wave. Otherwise, each model that computes on
     the processor gets a wave of its own, because two would compete for the processor.
     """
     rates = rates or Rates()
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
-    everyone = sorted(candidates, key=lambda candidate: (-_alone(candidate, rates), candidate.name))
-    ordered = [candidate for candidate in everyone if not candidate.lacks]
-    waiting = [candidate for candidate in ordered if candidate.needs == "gpu"]
-    ways = {candidate.name: footprints(candidate, nodes) for candidate in waiting}
+    everyone = sorted(
+        candidates, key=lambda one: (-load_seconds(one, rates) - work_seconds(one, rates), one.name)
+    )
     refusals = [Refusal(candidate.name, candidate.lacks) for candidate in everyone if candidate.lacks]
-    refusals += [
-        Refusal(candidate.name, refusal(candidate, nodes))
-        for candidate in waiting
-        if not ways[candidate.name]
-    ]
-    waiting = [candidate for candidate in waiting if ways[candidate.name]]
+    others = [one for one in everyone if not one.lacks and one.needs != "gpu"]
+    ways, waiting = dict[str, tuple[Footprint, ...]](), list[Candidate]()
+    for candidate in everyone:
+        if candidate.lacks or candidate.needs != "gpu":
+            continue
+        if found := footprints(candidate, nodes):
+            ways[candidate.name] = found
+            waiting.append(candidate)
+        else:
+            refusals.append(Refusal(candidate.name, refusal(candidate, nodes)))
     waves: list[Wave] = []
     while waiting:
-        waves.append(_wave(nodes, waiting, ways, rates))
-        placed_models = {deployment.model for deployment in waves[-1]}
-        waiting = [candidate for candidate in waiting if candidate.name not in placed_models]
-    return Placement(nodes, _with_others(waves, ordered), tuple(refusals))
+        drafts = [_draft(nodes, waiting, ways, rates, first) for first in range(1, len(waiting) + 1)]
+        best = max(drafts, key=lambda draft: _merit(draft, nodes, rates))
+        waves.append(tuple(_deployment(member, rates) for member in best.values()))
+        waiting = [candidate for candidate in waiting if candidate.name not in best]
+    return Placement(nodes, _with_others(waves, others), tuple(refusals))
 
 
-def _alone(candidate: Candidate, rates: Rates) -> float:
-    return load_seconds(candidate, rates) + work_seconds(candidate, rates)
+@dataclass(slots=True)
+class _Member:
+    """A model of a draft: how it runs, and the nodes of each replica."""
+
+    candidate: Candidate
+    way: Footprint
+    hosts: list[tuple[str, ...]] = field(default_factory=list)
+
+    @property
+    def gpus(self) -> int:
+        return len(self.hosts) * self.way.gpus
+
+    @property
+    def wants_more(self) -> bool:
+        """Whether another replica is useful: up to the declared number, else one per study."""
+        candidate = self.candidate
+        return len(self.hosts) < (candidate.studies if candidate.replicas is None else candidate.replicas)
 
 
-def _wave(nodes: Sequence[Node], waiting: Sequence[Candidate], ways: Ways, rates: Rates) -> Wave:
-    """Choose the best of several drafts: few models with many replicas, or more models side by side.
-
-    Side by side is better if loading takes longer than computing, or if no model can fill the cluster.
-    """
-    drafts = [
-        _draft(nodes, waiting, preferred, rates, first, sharing=sharing)
-        for preferred in _preferences(ways)
-        for first in range(1, len(waiting) + 1)
-        for sharing in (False, True)
-    ]
-    best = max(drafts, key=lambda draft: _merit(draft, nodes, rates))
-    return tuple(_deployment(member, way, best.board, rates) for member, way in best.members.values())
-
-
-def _preferences(ways: Ways) -> Iterator[Ways]:
-    """Yield the ways with the fewest GPUs first; if nodes differ, also those that fit on most nodes first."""
-    yield ways
-    widest = {
-        name: tuple(sorted(own_ways, key=lambda way: (way.tight, -len(way.nodes))))
-        for name, own_ways in ways.items()
-    }
-    if widest != ways:
-        yield widest
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A proposal for a wave: a board, and the candidate and footprint of each model."""
-
-    board: Board
-    members: dict[str, tuple[Candidate, Footprint]]
+_Draft = dict[str, _Member]
+"""A proposal for a wave, by model."""
 
 
 def _draft(
     nodes: Sequence[Node],
     waiting: Sequence[Candidate],
-    ways: Ways,
+    ways: Mapping[str, tuple[Footprint, ...]],
     rates: Rates,
     first: int,
-    *,
-    sharing: bool,
 ) -> _Draft:
-    """Seat one replica of each of the `first` models, add replicas while there is room, then other models."""
-    draft = _Draft(Board(nodes), {})
-    for alone in (True, False) if sharing else (True,):
-        _seat(draft, waiting[:first], ways, alone=alone)
-    _replicate(draft, rates)
-    _seat(draft, waiting, ways, alone=True)
-    _replicate(draft, rates)
+    """Seat one replica of each of the `first` models, add replicas while there is room, then other models.
+
+    Few models with many replicas, or more side by side: that is better if loading takes longer than
+    computing, or if no model can fill the cluster.
+    """
+    free, draft = FreeGpus(nodes), _Draft()
+    for candidates in (waiting[:first], waiting):
+        for candidate in candidates:
+            for way in () if candidate.name in draft else ways[candidate.name]:
+                if hosts := free.seat(way):
+                    draft[candidate.name] = _Member(candidate, way, [hosts])
+                    break
+        _replicate(draft, free, rates)
     return draft
 
 
-def _seat(draft: _Draft, candidates: Sequence[Candidate], ways: Ways, *, alone: bool) -> None:
-    for candidate in candidates:
-        if candidate.name not in draft.members:
-            fitting = next(
-                (way for way in ways[candidate.name] if draft.board.put(candidate.name, way, alone=alone)),
-                None,
-            )
-            if fitting is not None:
-                draft.members[candidate.name] = candidate, fitting
-
-
-def _replicate(draft: _Draft, rates: Rates) -> None:
+def _replicate(draft: _Draft, free: FreeGpus, rates: Rates) -> None:
     """Add replicas while there is room, each to the model with the most work per GPU."""
-    board = draft.board
-    while True:
-        wanting = [
-            (-work_seconds(candidate, rates) / board.gpus(name), name, way)
-            for name, (candidate, way) in draft.members.items()
-            if board.replicas(name) < _most(candidate)
-        ]
-        if not any(board.put(name, way, alone=True) for _, name, way in sorted(wanting, key=lambda w: w[:2])):
-            return
+
+    def key(member: _Member) -> tuple[float, str]:
+        return -work_seconds(member.candidate, rates) / member.gpus, member.candidate.name
+
+    added = True
+    while added:
+        added = False
+        for member in sorted((one for one in draft.values() if one.wants_more), key=key):
+            if hosts := free.seat(member.way):
+                member.hosts.append(hosts)
+                added = True
+                break
 
 
-def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, int, int]:
-    """Rank a draft by the part of GPU time spent computing, then more models, then fewer shared GPUs."""
-    members = [(member, draft.board.gpus(name)) for name, (member, _) in draft.members.items()]
-    duration = max(
-        load_seconds(member, rates) + work_seconds(member, rates) / gpus for member, gpus in members
-    )
-    computing = sum(work_seconds(member, rates) for member, _ in members)
-    shared = sum(draft.board.share(name) < 1 for name in draft.members)
-    return round(computing / duration / sum(node.gpus for node in nodes), 2), len(members), -shared
+def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, int]:
+    """Rank a draft by the part of GPU time spent computing, then by more models."""
+    works = [(work_seconds(member.candidate, rates), member) for member in draft.values()]
+    duration = max(load_seconds(member.candidate, rates) + work / member.gpus for work, member in works)
+    computing = sum(work for work, _ in works)
+    return round(computing / duration / sum(node.gpus for node in nodes), 2), len(draft)
 
 
-def _most(candidate: Candidate) -> int:
-    """Return the largest useful number of replicas: the declared number, else one per study."""
-    return candidate.studies if candidate.replicas is None else candidate.replicas
-
-
-def _deployment(candidate: Candidate, way: Footprint, board: Board, rates: Rates) -> Deployment:
-    share = board.share(candidate.name)
-    hosts = board.hosts(candidate.name)
-    loading, gpus = load_seconds(candidate, rates), len(hosts) * way.gpus * share
+def _deployment(member: _Member, rates: Rates) -> Deployment:
+    candidate, way, loading = member.candidate, member.way, load_seconds(member.candidate, rates)
+    replicas, declared = len(member.hosts), candidate.replicas
+    parts = [way.reason]
+    if declared is not None:
+        parts.append(
+            "replicas declared" if replicas == declared else f"{declared} replicas declared, no room"
+        )
+    elif replicas > 1:
+        parts.append(f"{replicas} replicas divide its work")
     return Deployment(
         model=candidate.name,
         tensor_parallel=way.tensor_parallel,
         pipeline_parallel=way.pipeline_parallel,
-        hosts=hosts,
-        share=share,
-        utilization=round(candidate.utilization * share, 4),
-        reason=_reason(candidate, way, share, len(hosts)),
-        seconds=loading + work_seconds(candidate, rates) / gpus,
-        most_seconds=loading + most_seconds(candidate, rates) / gpus,
+        hosts=tuple(member.hosts),
+        utilization=candidate.utilization,
+        reason="; ".join(parts),
+        seconds=loading + work_seconds(candidate, rates) / member.gpus,
+        most_seconds=loading + most_seconds(candidate, rates) / member.gpus,
         load_seconds=loading,
     )
 
 
-def _reason(candidate: Candidate, way: Footprint, share: float, replicas: int) -> str:
-    parts = [way.reason]
-    if share < 1 and candidate.fraction is None:
-        parts.append(f"shares a GPU ({share:g}): loading weighs more than computing")
-    if candidate.replicas is not None:
-        parts.append(
-            "replicas declared"
-            if replicas == candidate.replicas
-            else f"{candidate.replicas} replicas declared, no room for more"
-        )
-    elif replicas > 1:
-        parts.append(f"{replicas} replicas divide its work")
-    return "; ".join(parts)
+_REASONS: Mapping[Needs, str] = {
+    "network": "answers come over the network",
+    "processor": "computes on the processor",
+}
 
 
-def _with_others(waves: list[Wave], ordered: Sequence[Candidate]) -> tuple[Wave, ...]:
+def _with_others(waves: list[Wave], others: Sequence[Candidate]) -> tuple[Wave, ...]:
     """Add the models that need no GPU to the waves of GPU models."""
-    remote = [
-        _without_gpus(candidate, "answers come over the network")
-        for candidate in ordered
-        if candidate.needs == "network"
-    ]
-    local = [
-        _without_gpus(candidate, "computes on the processor")
-        for candidate in ordered
-        if candidate.needs == "processor"
-    ]
-    if waves:
-        return ((*waves[0], *remote, *local), *waves[1:])
-    if not local:
-        return (tuple(remote),) if remote else ()
+    remote, local = (
+        [_without_gpus(one) for one in others if one.needs == needs] for needs in ("network", "processor")
+    )
+    if waves or not local:
+        first = (*(waves[0] if waves else ()), *remote, *local)
+        return (first, *waves[1:]) if first else ()
     return ((local[0], *remote), *((deployment,) for deployment in local[1:]))
 
 
-def _without_gpus(candidate: Candidate, reason: str) -> Deployment:
+def _without_gpus(candidate: Candidate) -> Deployment:
     hosts = ((),) * (candidate.replicas or 1)
-    size = candidate.tensor_parallel or 1
-    return Deployment(
-        candidate.name, size, 1, hosts, 0.0, candidate.utilization, reason, 0.0, candidate.needs
-    )
+    size, reason = candidate.tensor_parallel or 1, _REASONS[candidate.needs]
+    return Deployment(candidate.name, size, 1, hosts, candidate.utilization, reason, 0.0, candidate.needs)

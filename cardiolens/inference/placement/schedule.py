@@ -3,68 +3,51 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 
 from cardiolens.inference.placement.footprint import Node
-from cardiolens.inference.placement.placement import Deployment, Placement
-
-_ROUNDING = 1e-9  # shares are sums of floats
-
-GpuSpot = tuple[str, int, float]  # node, GPU, share of it
+from cardiolens.inference.placement.placement import Deployment, FreeGpus, Placement
 
 
 class Seating:
-    """Free GPUs of a cluster while models begin and end; takes the fullest GPU that fits, as Ray does.
+    """Free GPUs of a cluster while models begin and end.
 
     On a cluster without GPUs, one model at a time computes on the processor. With GPUs, models on the
     processor may begin at any time. Models behind a network may always begin.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._free = {node.name: [1.0] * node.gpus for node in nodes}
-        self._taken: dict[str, list[GpuSpot]] = {}
+        self._free = FreeGpus(nodes)
+        self._has_gpus = bool(nodes)
+        self._taken: dict[str, Deployment] = {}
         self._computing: str | None = None
 
     def may_always_begin(self, deployment: Deployment) -> bool:
         """Return whether the model needs no resource that other models may occupy."""
-        return deployment.needs == "network" or (deployment.needs == "processor" and bool(self._free))
+        return deployment.needs == "network" or (deployment.needs == "processor" and self._has_gpus)
 
     def take(self, deployment: Deployment) -> bool:
         """Reserve the GPUs of all replicas of a model; return False, without reserving, if some are taken."""
         if self.may_always_begin(deployment):
             return True
         if deployment.needs == "processor":
-            if self._computing is None:
-                self._computing = deployment.model
+            self._computing = self._computing or deployment.model
             return self._computing == deployment.model
-        spots = self._spots(deployment)
-        if spots is None:
+        if not self._free.take(_hosts(deployment), deployment.gpus):
             return False
-        self._taken[deployment.model] = spots
-        for node, gpu, share in spots:
-            self._free[node][gpu] -= share
+        self._taken[deployment.model] = deployment
         return True
 
     def give_back(self, model: str) -> None:
         """Release the GPUs of a model."""
         if self._computing == model:
             self._computing = None
-        for node, gpu, share in self._taken.pop(model, ()):
-            self._free[node][gpu] += share
+        if deployment := self._taken.pop(model, None):
+            self._free.give_back(_hosts(deployment), deployment.gpus)
 
-    def _spots(self, deployment: Deployment) -> list[GpuSpot] | None:
-        free = {node: list(gpus) for node, gpus in self._free.items()}
-        spots: list[GpuSpot] = []
-        for node in (host for hosts in deployment.hosts for host in hosts):
-            fit = [
-                gpu for gpu, free_share in enumerate(free[node]) if free_share + _ROUNDING >= deployment.share
-            ]
-            chosen = sorted(fit, key=lambda gpu: free[node][gpu])[: deployment.tensor_parallel]
-            if len(chosen) < deployment.tensor_parallel:
-                return None
-            for gpu in chosen:
-                free[node][gpu] -= deployment.share
-                spots.append((node, gpu, deployment.share))
-        return spots
+
+def _hosts(deployment: Deployment) -> list[str]:
+    return list(chain.from_iterable(deployment.hosts))
 
 
 @dataclass(frozen=True, slots=True)

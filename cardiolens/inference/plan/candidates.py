@@ -95,7 +95,6 @@ def candidate(
         heads=model.attention_heads,
         tensor_parallel=None if model.tensor_parallel == "auto" else model.tensor_parallel,
         replicas=None if model.replicas == "auto" else model.replicas,
-        fraction=model.fraction,
         utilization=model.gpu_memory_utilization,
         studies=max(1, work.work.num_rows),
         requests=work.left,

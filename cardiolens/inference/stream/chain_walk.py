@@ -28,6 +28,7 @@ Settled = tuple[CompletionRow, ErrorKind | None]
 Completed = Mapping[str, Any]
 """Columns of a completion in the store."""
 
+_NUMERICS = ("engine", "device", "attention_backend", "tensor_parallel")
 _SUMMED = ("prompt_tokens", "cached_tokens", "output_tokens", "seconds")
 
 
@@ -99,9 +100,15 @@ class Walk:
         return await self._asked[ask.request_key]
 
 
+def _summed(completions: Sequence[Completed]) -> dict[str, Any]:
+    """Return the tokens and seconds of all completions, and the numerics of the last."""
+    sums = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
+    return sums | {name: completions[-1].get(name) for name in _NUMERICS}
+
+
 def _gathered(completions: Sequence[Completed]) -> CompletionRow:
     """Combine all samples of a question: refused if all were refused, failed if one failed."""
-    row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
+    row: Any = _summed(completions)
     for number, completion in enumerate(completions, start=1):
         if completion["status"] == "engine_error":
             row |= {
@@ -123,7 +130,7 @@ def _gathered(completions: Sequence[Completed]) -> CompletionRow:
 def _ended(completions: Sequence[Completed], n_stages: int) -> CompletionRow:
     """Combine the completions of a chain's stages into the completion of the chain."""
     last = completions[-1]
-    row: Any = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
+    row: Any = _summed(completions)
     row |= {
         name: last[name] for name in ("text", "finish_reason", "option_logprobs", "status") if name in last
     }

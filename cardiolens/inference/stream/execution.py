@@ -58,82 +58,54 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
     """
     started = time.monotonic()
     executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
-    seating = Seating(placement.nodes)
-    waiting = list(placement.deployments)
+    seating, waiting = Seating(placement.nodes), list(placement.deployments)
+    running: dict[str, tuple[Deployment, float]] = {}  # with the second in which the model began
+    ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
     at_once = schedule(placement).at_once
-    models = _Models(plan, missing, executed, at_once)
-    while models.running or waiting:
+
+    def run(deployment: Deployment, tell: Tell) -> None:
+        """Drive the pipeline of one model; Ray divides the cluster."""
+        try:
+            ended.put((deployment.model, stream(plan, deployment, missing[deployment.model], tell, at_once)))
+        except BaseException as error:  # noqa: BLE001 - passed to the thread that waits
+            ended.put((deployment.model, error))
+
+    while running or waiting:
         if stopping.stop_requested():
             waiting.clear()
         for deployment in tuple(waiting):
             if seating.take(deployment):
                 waiting.remove(deployment)
-                models.start(deployment, begin(deployment.model, missing[deployment.model]))
-        assert models.running or not waiting, "a placed model fits when no other model runs"
-        if models.running:
-            seating.give_back(models.await_end())
+                running[deployment.model] = deployment, time.monotonic() - started
+                tell = begin(deployment.model, missing[deployment.model])
+                threading.Thread(target=run, args=(deployment, tell), daemon=True).start()
+        assert running or not waiting, "a placed model fits when no other model runs"
+        if running:
+            name, outcome = ended.get()
+            deployment, began = running.pop(name)
+            if isinstance(outcome, Streamed):
+                up = began + outcome.counters["load_ms"] / 1000 / deployment.replicas
+                executed.streamed[name] = outcome
+                executed.spans[name] = Span(began, up, time.monotonic() - started)
+            else:
+                executed.failed[name] = _reason(name, outcome, keep_going=plan.spec.keep_going)
+            seating.give_back(name)
     executed.seconds = time.monotonic() - started
     return executed
 
 
-class _Models:
-    """Running models: one thread per model drives its pipeline, and Ray divides the cluster."""
-
-    def __init__(self, plan: Plan, missing: Mapping[str, Missing], executed: Executed, at_once: int) -> None:
-        self._plan = plan
-        self._missing = missing
-        self._executed = executed
-        self._at_once = at_once
-        self._began_at = time.monotonic()
-        self._ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
-        self.running: dict[str, tuple[Deployment, float]] = {}  # by model; the float is its begin in seconds
-
-    def start(self, deployment: Deployment, tell: Tell) -> None:
-        self.running[deployment.model] = deployment, self._now()
-        run = threading.Thread(
-            target=self._run, args=(deployment, tell), name=f"model {deployment.model}", daemon=True
-        )
-        run.start()
-
-    def await_end(self) -> str:
-        """Wait for the next model that ends, record its outcome and return its name.
-
-        A failure is raised, or recorded with `keep_going`.
-        """
-        name, outcome = self._ended.get()
-        deployment, began = self.running.pop(name)
-        if isinstance(outcome, Streamed):
-            self._executed.streamed[name] = outcome
-            up = began + outcome.counters["load_ms"] / 1000 / deployment.replicas
-            self._executed.spans[name] = Span(began, up, self._now())
-        elif isinstance(outcome, StoppedError) or not isinstance(outcome, Exception):
-            raise outcome
-        elif self._plan.spec.keep_going:
-            reason = _reason(outcome)
-            log.warning("model %s is left out: %s", name, reason)
-            self._executed.failed[name] = reason
-        elif isinstance(outcome, RunError):
-            raise RunError(f"model {name}: {outcome}") from outcome
-        else:
-            raise outcome
-        return name
-
-    def _now(self) -> float:
-        return time.monotonic() - self._began_at
-
-    def _run(self, deployment: Deployment, tell: Tell) -> None:
-        name = deployment.model
-        try:
-            streamed = stream(self._plan, deployment, self._missing[name], tell, self._at_once)
-            self._ended.put((name, streamed))
-        except BaseException as error:  # noqa: BLE001 - passed to the thread that waits
-            self._ended.put((name, error))
-
-
-def _reason(error: Exception) -> str:
-    """Return why a model failed, on one line; with the error type unless the message is made for users."""
+def _reason(name: str, error: BaseException, *, keep_going: bool) -> str:
+    """Return why a model failed, on one line; raise the error unless other models go on."""
+    if isinstance(error, StoppedError) or not isinstance(error, Exception):
+        raise error
+    if not keep_going and isinstance(error, RunError):
+        raise RunError(f"model {name}: {error}") from error
+    if not keep_going:
+        raise error
     text = " ".join(str(error).split())
-    return text if isinstance(error, RunError | InputError) else f"{type(error).__name__}: {text}"
+    reason = text if isinstance(error, RunError | InputError) else f"{type(error).__name__}: {text}"
+    log.warning("model %s is left out: %s", name, reason)
+    return reason
 
 
 def seconds_of_loading(spans: Iterable[Span]) -> float:

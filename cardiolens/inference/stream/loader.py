@@ -131,7 +131,7 @@ class StudyLoader:
             "height": height,
             "width": width,
             "channels": frame["channels"],
-            "pixels": np.ascontiguousarray(pixels).data,
+            "pixels": pixels.tobytes(),
         }
 
 

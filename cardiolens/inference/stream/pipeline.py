@@ -2,10 +2,10 @@
 
 import asyncio
 import logging
-import math
 import queue
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,19 +31,22 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.loading import StallClock
 from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.inference.stream.replica_resources import Places, blocks, bounded, reserved
-from cardiolens.inference.stream.study_pieces import divided, most_waiting
+from cardiolens.inference.stream.replica_resources import (
+    Places,
+    blocks,
+    blocks_in_flight,
+    bounded,
+    most_studies,
+    reserved,
+)
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
 
 if TYPE_CHECKING:
     from ray.data import Dataset
-
-STUDIES_IN_FLIGHT = 256  # at most, of one replica; fewer where fewer keep it busy
 
 log = logging.getLogger(__name__)
 
@@ -59,42 +62,43 @@ class Streamed:
 def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_models: int = 1) -> Streamed:
     """Execute the missing requests of one model on its replicas; `n_models` models share the cluster.
 
-    Ends early if the process is asked to stop. RunError if an engine cannot be started or dies too often,
-    if no request is completed for `stream.stall_seconds`, or if an engine loads for `stream.load_seconds`.
+    Ends early if the process is asked to stop. RunError if an engine cannot be started or dies too often, or
+    if no request is completed for too long.
     """
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     completions = _completions(plan, model)
     disk.make_folder(completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
-    told: set[str] = set()
+    limit = _stall_limit(model, plan.spec.stream)
     with _answers(plan, model, deployment, missing.work, n_models) as rows:
-        for batch in _watched(rows, completions, plan.spec.stream, plan.spec.cluster.grace_seconds):
+        for batch in _watched(rows, completions, limit, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
             seats.update(batch["seat"].to_pylist())
-            for warning in dict.fromkeys(pc.list_flatten(batch["warnings"]).to_pylist()):
-                if warning not in told:  # replicas of a model have much in common
-                    log.warning("model %s: %s", model.name, warning)
-                    told.add(warning)
+            if counters["engine_starts"] and total["engine_starts"] > deployment.replicas:
+                log.warning(
+                    "model %s: an engine died and was restarted; Ray's logs have the cause", model.name
+                )
             tell(counters)
     return Streamed(total, frozenset(seats))
 
 
+def _stall_limit(model: ModelSpec, spec: StreamSpec) -> float:
+    """Return the seconds without a completion after which a run ends: more where engines load."""
+    loads = not (model.simulated or model.http or model.engine == "person")
+    return spec.stall_seconds + (spec.load_seconds if loads else 0.0)
+
+
 @contextmanager
 def _answers(
-    plan: Plan,
-    model: ModelSpec,
-    deployment: Deployment,
-    left: pa.Table,
-    n_models: int,
+    plan: Plan, model: ModelSpec, deployment: Deployment, left: pa.Table, n_models: int
 ) -> Iterator[Iterable[pa.Table]]:
     """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
-    pieces = divided(left, deployment.replicas)
     width = _width(model)
-    most = min(STUDIES_IN_FLIGHT, most_waiting(pieces, deployment.replicas, width))
-    work = blocks(pieces, deployment.replicas, most)
-    in_flight = _blocks_in_flight(work, width, most)
+    most = most_studies(left, deployment.replicas, width)
+    work = blocks(left, deployment.replicas, most)
+    in_flight = blocks_in_flight(work, width, most)
     if not stopping.is_connected():
         replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
         yield answers_here(replica, loader, work, in_flight)
@@ -180,16 +184,6 @@ def _width(model: ModelSpec) -> int:
     return model.max_num_seqs + model.max_num_seqs // 2
 
 
-def _blocks_in_flight(work: Sequence[pa.Table], width: int, most_studies: int) -> int:
-    """Return the number of blocks at one replica: enough for twice its requests in flight, at least 2.
-
-    Not more, because a block that waits at one replica cannot move to an idle one.
-    """
-    requests: int = sum(pc.sum(pc.list_value_length(block["rows"])).as_py() for block in work)
-    most: int = max(1, most_studies // max(block.num_rows for block in work))
-    return min(most, 1 + math.ceil(2 * width / (requests / len(work))))
-
-
 def make_engine(
     model: ModelSpec,
     identity: Identity,
@@ -218,13 +212,12 @@ def make_engine(
 
 
 def _watched(
-    rows: Iterable[pa.Table], completions: Path, spec: StreamSpec, grace_seconds: float
+    rows: Iterable[pa.Table], completions: Path, limit: float, grace_seconds: float
 ) -> Iterator[pa.Table]:
-    """Yield rows as they come; RunError if neither a row nor a completion comes for `stall_seconds`.
+    """Yield rows as they come; RunError if neither a row nor a completion comes for `limit` seconds.
 
-    Completions are noticed by their part files on disk. While an engine loads, `load_seconds` count in place
-    of `stall_seconds`. If the process is asked to stop, workers are notified, and the rows end after
-    `grace_seconds` at the latest.
+    Completions are noticed by their part files on disk. If the process is asked to stop, workers are
+    notified, and the rows end after `grace_seconds` at the latest.
     """
     arrived: queue.Queue[pa.Table | BaseException | None] = queue.Queue()
 
@@ -237,8 +230,7 @@ def _watched(
             arrived.put(error)
 
     threading.Thread(target=consume, name="stream", daemon=True).start()
-    parts, clock = len(tables.parts(completions)), StallClock(completions, spec)
-    notified = False
+    parts, since, notified = len(tables.parts(completions)), time.monotonic(), False
     while True:
         if stopping.stop_requested():
             if not notified:
@@ -247,19 +239,22 @@ def _watched(
             if stopping.seconds_since() > grace_seconds:
                 return
         try:
-            item = arrived.get(timeout=min(1.0, spec.stall_seconds / 4))
+            item = arrived.get(timeout=min(1.0, limit / 4))
         except queue.Empty:
-            now = len(tables.parts(completions))
-            if now != parts:
-                parts = now
-                clock.restart()
-            clock.check()
+            if (now := len(tables.parts(completions))) != parts:
+                parts, since = now, time.monotonic()
+            if time.monotonic() - since > limit:
+                raise RunError(
+                    f"no request was completed for {limit:g} s; the engine hangs, loads or is too slow: see "
+                    "its logs, or raise stream.stall_seconds or load_seconds; what was completed is kept, run "
+                    "again"
+                ) from None
             continue
         if item is None:
             return
         if isinstance(item, BaseException):
             raise RunError(cause_of(item)) from item
-        clock.restart()
+        since = time.monotonic()
         yield item
 
 

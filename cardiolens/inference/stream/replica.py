@@ -5,7 +5,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -20,15 +19,14 @@ from cardiolens.inference.engine.ask import (
     Engine,
     FrameWork,
     NotAskedError,
+    Numerics,
     Reply,
     RequestError,
 )
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.plan.missing import final_replies, killer_keys
 from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
-from cardiolens.inference.stream.loading import sign_of_loading
 from cardiolens.inference.stream.messages import (
-    COUNTERS,
     PROGRESS,
     AskRow,
     CompletionRow,
@@ -36,9 +34,10 @@ from cardiolens.inference.stream.messages import (
     StudyAsks,
     ask_of,
     pictures_of,
+    stage_counter,
     studies_of,
 )
-from cardiolens.inference.stream.writer import CompletionWriter, ToldWarnings
+from cardiolens.inference.stream.writer import CompletionWriter
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, option_texts
 from cardiolens.protocol.dialogue.chain import Chain, FrameRef
 from cardiolens.protocol.dialogue.chain_tables import known_steps, read_part_chains
@@ -123,13 +122,9 @@ class Replica:
         names_question: bool = False,  # whether the engine is given arm and question: truth, readings
         load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
-        # In an actor; the driver hears those of its own process.
-        self._warnings = ToldWarnings.of_this_process() if stopping.is_connected() else ToldWarnings()
         self._engine = make_engine()
-        mortal = self._engine.mortal
-        loading = partial(sign_of_loading, completions) if mortal else nullcontext
-        killers = killer_keys(completions) if mortal else frozenset()
-        self._supervisor = Supervisor(self._engine, width, stream.engine_restarts, loading, killers)
+        killers = killer_keys(completions) if self._engine.mortal else frozenset()
+        self._supervisor = Supervisor(self._engine, width, stream.engine_restarts, killers)
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._node = os.uname().nodename
         self._names_question, self._asking_back = names_question, asking_back
@@ -141,8 +136,7 @@ class Replica:
         self._studies: set[_StudyInFlight] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
-        self._unreported: Counter[str] = Counter()  # tokens, frames and names not shown, not reported yet
-        self._stages: Counter[int] = Counter()  # requests per stage of chains, not reported yet
+        self._unreported: Counter[str] = Counter()
         self._listening: asyncio.Task[None] | None = None
         self._stopped = False
 
@@ -176,19 +170,20 @@ class Replica:
         every = [self._planned(row, chains) for row in study["asks"]]
         asks = [planned for planned in every if planned.stored is None or planned.choice is not None]
         pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
-        counters = _count(await self._settle_all(asks, _StudyInFlight(pictures, len(asks))))
-        frames_answer = self._engine.frames()
-        counters["frames_processed"] = frames_answer.processed - self._frames_reported.processed
-        counters["frames_encoded"] = frames_answer.encoded - self._frames_reported.encoded
-        counters |= self._unreported
-        counters["engine_starts"], load_seconds = self._supervisor.take_starts()
-        counters["load_ms"] = round(1000 * load_seconds)
-        self._frames_reported = frames_answer
-        stages = [self._stages[stage] for stage in range(1 + max(self._stages, default=-1))]
-        self._unreported.clear()
-        self._stages.clear()
-        ends = {"seat": seat(), "stages": stages, "warnings": self._warnings.take()}
-        return {"study_id": study["study_id"], **ends, **counters}
+        settled = await self._settle_all(asks, _StudyInFlight(pictures, len(asks)))
+        counters, self._unreported = self._unreported, Counter()
+        counters.update("error" if row["status"] == "engine_error" else row["status"] for row, _ in settled)
+        counters.update(error_kind for _, error_kind in settled if error_kind is not None)
+        frames, before = self._engine.frames(), self._frames_reported
+        self._frames_reported = frames
+        starts, load_seconds = self._supervisor.take_starts()
+        counters.update(
+            frames_processed=frames.processed - before.processed,
+            frames_encoded=frames.encoded - before.encoded,  # runs of the vision encoder
+            engine_starts=starts,
+            load_ms=round(1000 * load_seconds),
+        )
+        return {"study_id": study["study_id"], "seat": seat(), "counters": list(counters.items())}
 
     def _planned(self, row: AskRow, chains: Mapping[str, Chain]) -> _PlannedAsk:
         """Return a request; stored is a final completion from before this run or this replica began."""
@@ -293,7 +288,7 @@ class Replica:
         row |= self._identified(ask)
         pending_write = self._writer.add(row)
         pending_write.add_done_callback(_noticed)
-        self._stages[stage] += 1
+        self._unreported[stage_counter(stage)] += 1
         if self._stopped:  # the chain will not reach its end, so nothing else waits for this write
             self._writer.flush_soon()
             await asyncio.wait([pending_write])
@@ -306,10 +301,12 @@ class Replica:
         """Ask one request and count its tokens and frames; a chain counts through its requests."""
         answering = self._supervisor.answer(ask, study.pictures, goes_on=goes_on)
         row, error_kind = await _complete(answering)
-        self._unreported["frames_referenced"] += len(ask.frame_keys)
-        self._unreported["prompt_tokens"] += row.get("prompt_tokens", 0)
-        self._unreported["cached_tokens"] += row.get("cached_tokens", 0)
-        self._unreported["output_tokens"] += row.get("output_tokens", 0)
+        self._unreported.update(
+            frames_referenced=len(ask.frame_keys),
+            prompt_tokens=row.get("prompt_tokens", 0),
+            cached_tokens=row.get("cached_tokens", 0),
+            output_tokens=row.get("output_tokens", 0),
+        )
         return row, error_kind
 
 
@@ -346,6 +343,7 @@ async def _complete(answering: Awaitable[Reply]) -> Settled:
             "seconds": time.monotonic() - started,
         }
         return failed, error.kind
+    numerics = reply.numerics or Numerics()
     row: CompletionRow = {
         "text": reply.text,
         "reasoning": reply.reasoning,
@@ -356,17 +354,12 @@ async def _complete(answering: Awaitable[Reply]) -> Settled:
         "output_tokens": reply.output_tokens,
         "seconds": time.monotonic() - started if reply.seconds is None else reply.seconds,
         "status": "refused" if reply.refused else "ok",
+        "engine": numerics.engine,
+        "device": numerics.device,
+        "attention_backend": numerics.attention_backend,
+        "tensor_parallel": numerics.tensor_parallel,
     }
     return row, None
-
-
-def _count(settled: list[Settled]) -> dict[str, int]:
-    counters = dict.fromkeys(COUNTERS, 0)
-    for row, error_kind in settled:
-        counters["error" if row["status"] == "engine_error" else row["status"]] += 1
-        if error_kind is not None:
-            counters[error_kind] += 1
-    return counters
 
 
 def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:

@@ -1,8 +1,9 @@
-"""Ray resources of a model's replicas: GPUs, nodes, and the limit on restarts."""
+"""How the work of a model is divided among replicas, and the Ray resources that these reserve."""
 
+import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING, TypedDict
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     )
 
 
+STUDIES_IN_FLIGHT = 256  # at most, of one replica; fewer where fewer keep it busy
 _REQUESTS = 64  # of a block of several studies, at most
 _PER_REPLICA = 8  # blocks at least, as far as there are studies: a block cannot move to an idle replica
 BLOCK_BYTES = 32 << 20  # of frames, above which what a task has read is passed on as several blocks
@@ -45,6 +47,30 @@ def blocks(work: pa.Table, replicas: int, studies_in_flight: int) -> list[pa.Tab
     return [*divided, work.slice(first)]
 
 
+def most_studies(work: pa.Table, replicas: int, width: int) -> int:
+    """Return how many studies one replica may hold; of several replicas, a quarter of its part, at least 2.
+
+    What waits at one replica cannot move to an idle one. Studies that have the `width` requests of an engine
+    only together are held together.
+    """
+    studies: int = work.num_rows
+    if replicas == 1:
+        return min(STUDIES_IN_FLIGHT, studies)
+    requests: int = pc.sum(pc.list_value_length(work["rows"])).as_py()
+    fill_an_engine = math.ceil(width * studies / requests)
+    return min(STUDIES_IN_FLIGHT, max(2, math.ceil(studies / replicas / 4), fill_an_engine))
+
+
+def blocks_in_flight(work: Sequence[pa.Table], width: int, most_studies: int) -> int:
+    """Return the number of blocks at one replica: enough for twice its requests in flight, at least 2.
+
+    Not more, because a block that waits at one replica cannot move to an idle one.
+    """
+    requests: int = sum(pc.sum(pc.list_value_length(block["rows"])).as_py() for block in work)
+    most: int = max(1, most_studies // max(block.num_rows for block in work))
+    return min(most, 1 + math.ceil(2 * width / (requests / len(work))))
+
+
 class Seat(TypedDict, total=False):
     """Ray options of one actor."""
 
@@ -58,7 +84,7 @@ class Places(TypedDict):
 
     compute: "ActorPoolStrategy"
     num_cpus: float
-    num_gpus: float
+    num_gpus: int
     ray_remote_args_fn: Callable[[], Seat]
 
 

@@ -1,46 +1,14 @@
 """Write completions while an engine runs; few rows, and for few seconds, are not yet on disk."""
 
 import asyncio
-import logging
-from collections import deque
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 
 from cardiolens.base.sanitize import one_line
 from cardiolens.inference.stream.messages import CompletionRow
 from cardiolens.storage import schemas, tables
-
-_MOST: Final = 20  # that wait to be taken; of more, the last
-
-
-class ToldWarnings(logging.Handler):
-    """Collects what the package warns of in this process."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._waiting = deque[str](maxlen=_MOST)
-
-    @classmethod
-    def of_this_process(cls) -> "ToldWarnings":
-        """Return a collector that the package's messages reach; the process's own log keeps them, too."""
-        told, ours = cls(), logging.getLogger("cardiolens")
-        ours.addHandler(told)
-        ours.addHandler(logging.StreamHandler())
-        return told
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Keep a message until it is taken."""
-        self._waiting.append(record.getMessage())
-
-    def take(self) -> list[str]:
-        """Return the messages since the last call."""
-        taken = list(self._waiting)
-        self._waiting.clear()
-        return taken
-
 
 _LONGEST = 300  # characters of an error message in a completion
 _SOON = 0.25  # seconds; without this delay an instant reader would write thousands of small parts

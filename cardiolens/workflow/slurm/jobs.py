@@ -53,7 +53,7 @@ def _model_job(deployment: Deployment, cpus: int | None) -> Job:
         return Job("model", deployment.model, cpus=cpus or _FEWEST_CPUS)
     engines = Counter(node for nodes in deployment.hosts for node in nodes)
     most = max(engines.values())
-    gpus = math.ceil(most * deployment.tensor_parallel * deployment.share - 1e-9)
+    gpus = most * deployment.tensor_parallel
     wanted = max(_FEWEST_CPUS, _STREAM_CPUS + most * (_ENGINE_CPUS + deployment.tensor_parallel))
     return Job("model", deployment.model, len(engines), gpus, cpus or wanted)
 

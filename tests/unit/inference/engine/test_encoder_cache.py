@@ -4,67 +4,50 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cardiolens.inference.engine.engine_memory import embedding_bytes, enlarge, room_on_gpu
+from cardiolens.inference.engine.engine_memory import encoder_room, tune
 
 
-def config(hidden: int, own: int = 2048, dtype: str = "torch.bfloat16", deepstack: object = None) -> Any:
+def config(
+    hidden: int, dtype: str = "torch.bfloat16", deepstack: object = None, *, hybrid: bool = False
+) -> Any:
     vision = SimpleNamespace(deepstack_visual_indexes=deepstack)
     model = SimpleNamespace(
-        hf_config=SimpleNamespace(vision_config=vision), dtype=dtype, get_inputs_embeds_size=lambda: hidden
+        hf_config=SimpleNamespace(vision_config=vision),
+        dtype=dtype,
+        get_inputs_embeds_size=lambda: hidden,
+        is_hybrid=hybrid,
     )
-    return SimpleNamespace(model_config=model, scheduler_config=SimpleNamespace(encoder_cache_size=own))
-
-
-@given(st.integers(64, 16_384), st.integers(1024, 65_536), st.floats(0, 8))
-def test_the_cache_fills_its_room_and_no_more_unless_vllm_gives_more(
-    hidden: int, own: int, gib: float
-) -> None:
-    made = config(hidden, own)
-    enlarge(made, gib)
-    tokens = made.scheduler_config.encoder_cache_size
-    assert tokens >= own
-    assert tokens == own or (
-        tokens * embedding_bytes(made) <= gib * 2**30 < (tokens + 1) * embedding_bytes(made)
-    )
+    cache = SimpleNamespace(enable_prefix_caching=True, prefix_match_unit=None)
+    scheduler = SimpleNamespace(encoder_cache_size=2048)
+    return SimpleNamespace(model_config=model, scheduler_config=scheduler, cache_config=cache)
 
 
 @pytest.mark.parametrize(
-    ("made", "n_bytes"),
+    ("made", "room", "tokens"),
     [
-        (config(3584), 7168),
-        (config(3584, dtype="torch.float32"), 14_336),
-        (config(4096, deepstack=[8, 16, 24]), 4 * 8192),
-        (config(4096, deepstack=[]), 8192),
+        (config(8192), encoder_room(80.0, 0.9), 157_286),  # the frames of a study, for the widest model
+        (config(3584), None, 2**30 // 7168),
+        (config(3584, "torch.float32"), None, 2**30 // 14_336),
+        (config(4096, deepstack=[8, 16, 24]), None, 2**30 // (4 * 8192)),
+        (config(4096), 0.0, 2048),
     ],
 )
-def test_a_token_takes_what_the_encoder_hands_on(made: Any, n_bytes: int) -> None:
-    assert embedding_bytes(made) == n_bytes
-
-
-def test_an_h100_keeps_the_frames_of_a_study_for_a_model_of_the_largest_width() -> None:
-    made = config(8192)
-    enlarge(made, room_on_gpu(80.0, 1.0, 0.9))
-    assert made.scheduler_config.encoder_cache_size >= 300 * 256
-
-
-@given(st.floats(8, 192), st.sampled_from([1.0, 0.5, 0.25]), st.floats(0.5, 0.99))
-def test_what_running_requests_hold_fits_beside_the_engine_and_its_context(
-    gib: float, share: float, of_share: float
+def test_the_cache_fills_its_room_and_is_never_smaller_than_vllms(
+    made: Any, room: float | None, tokens: int
 ) -> None:
-    room = room_on_gpu(gib, share, share * of_share)
-    assert room == 0 or 1.4 * room + 1.0 <= share * (1 - of_share) * gib + 1e-9
+    tune(made, room)
+    assert made.scheduler_config.encoder_cache_size == tokens
 
 
-@pytest.mark.parametrize(
-    ("gib", "share", "utilization", "room"),
-    [(80, 1, 0.9, 2.4), (80, 1, 0.97, 1.0), (24, 0.25, 0.225, 0.0), (0, 1, 0.9, 0)],
-)
-def test_a_full_gpu_keeps_less_and_says_so(
-    gib: float, share: float, utilization: float, room: float, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert room_on_gpu(gib, share, utilization) == pytest.approx(room, abs=0.01)
-    assert ("may be encoded again" in caplog.text) == (not gib or room < 0.03 * share * gib - 0.01)
-    assert ("cannot be read" in caplog.text) == (not gib)
+@pytest.mark.parametrize(("gib", "utilization", "room"), [(80, 0.9, 2.4), (80, 0.97, 1.0), (0, 0.9, 0)])
+def test_the_room_fits_beside_the_engine_and_its_context(gib: float, utilization: float, room: float) -> None:
+    assert encoder_room(gib, utilization) == pytest.approx(room, abs=0.01)
+    assert 1.4 * room + 1.0 <= (1 - utilization) * gib + 1e-9 or not room
+
+
+def test_prefixes_of_a_hybrid_model_end_between_blocks() -> None:
+    for hybrid in (True, False):
+        made = config(4096, hybrid=hybrid)
+        tune(made, 0.0)
+        assert made.cache_config.prefix_match_unit == (16 if hybrid else None)

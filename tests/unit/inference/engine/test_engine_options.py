@@ -75,14 +75,12 @@ def test_a_run_is_another_one_only_where_answers_may_be():
     assert run_of(read_spec(option("kv_cache_dtype=fp8"))) != run_of(plain)
 
 
-def handed(
-    monkeypatch: pytest.MonkeyPatch, device: str = "cuda", share: float = 1.0, **options: object
-) -> dict[str, object]:
+def handed(monkeypatch: pytest.MonkeyPatch, device: str = "cuda", **options: object) -> dict[str, object]:
     """What vLLM is given for a model."""
     monkeypatch.setattr(vllm_engine, "installed_engine", lambda: (device, "0.32.0"))
     videos = bool(options.pop("shows_videos", False))
     model = ModelSpec.model_validate({"name": "m", "source": "hub/m", **options})
-    deployment = Deployment("m", 2, 1, (("a",),), share, 0.9, "", 0.0)
+    deployment = Deployment("m", 2, 1, (("a",),), 0.9, "", 0.0)
     engine = VllmEngine(model, Identity("m-0", Path("/m"), {}), 8, deployment, shows_videos=videos)
     return engine._engine_options()
 
@@ -105,16 +103,11 @@ def test_room_is_kept_for_videos_only_where_they_are_shown(monkeypatch: pytest.M
     assert filmed == {"image": 8, "video": {"count": 4, "num_frames": 8, "width": 448, "height": 448}}
 
 
-@pytest.mark.parametrize(
-    ("mib", "share", "tokens"),
-    [(81_559, 1.0, 16_384), (143_771, 1.0, 16_384), (143_771, 0.5, 8_192), (46_068, 1.0, 8_192)],
-)
-def test_steps_are_as_large_as_the_memory_bears(
-    mib: int, share: float, tokens: int, monkeypatch: pytest.MonkeyPatch
-):
+@pytest.mark.parametrize(("mib", "tokens"), [(81_559, 16_384), (46_068, 8_192)])
+def test_steps_are_as_large_as_the_memory_bears(mib: int, tokens: int, monkeypatch: pytest.MonkeyPatch):
     rows = [[str(mib)] * 2, [str(2 * mib)] * 2]
     monkeypatch.setattr(engine_memory, "gpu_rows", lambda fields: rows)
-    assert handed(monkeypatch, share=share)["max_num_batched_tokens"] == tokens
+    assert handed(monkeypatch)["max_num_batched_tokens"] == tokens
     own = handed(monkeypatch, engine_options={"max_num_batched_tokens": 4096})
     assert own["max_num_batched_tokens"] == 4096
     assert "max_num_batched_tokens" not in handed(monkeypatch, device="cpu")

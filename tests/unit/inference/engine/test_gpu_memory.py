@@ -1,33 +1,12 @@
-"""Engines that share a GPU start in turn, and wait for memory that is being given back."""
+"""Engines wait for memory that an earlier engine is giving back."""
 
-import fcntl
 import os
 import time
 from pathlib import Path
 
 import pytest
 
-from cardiolens.inference.engine.engine_memory import lock_of, turn_on, wait_for_memory
-
-
-def locked(gpus: str) -> bool:
-    with lock_of(gpus).open("w") as turn:
-        try:
-            fcntl.flock(turn, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-    return False
-
-
-def test_only_an_engine_that_shares_its_gpu_takes_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    with turn_on(0.5):
-        assert locked("3")
-        assert not locked("4")
-    assert not locked("3")
-    with turn_on(1.0):
-        assert not locked("3")
+from cardiolens.inference.engine.engine_memory import wait_for_memory
 
 
 @pytest.mark.parametrize(("free", "waits"), [(20_000, True), (72_000, False)])

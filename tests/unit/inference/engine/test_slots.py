@@ -9,61 +9,6 @@ from hypothesis import strategies as st
 from cardiolens.inference.engine.supervisor import Slots
 
 
-def test_a_lower_limit_holds_once_what_is_beyond_it_is_given_back() -> None:
-    async def most_after_lowering() -> int:
-        slots, held, most = Slots(8), 0, 0
-        lowered = asyncio.Event()
-
-        async def hold() -> None:
-            nonlocal held, most
-            async with slots.taken(goes_on=False):
-                held += 1
-                await lowered.wait()
-                most = max(most, held) if held <= 3 else most
-                held -= 1
-
-        async def later() -> None:
-            nonlocal held, most
-            async with slots.taken(goes_on=False):
-                held += 1
-                most = max(most, held)
-                await asyncio.sleep(0)
-                held -= 1
-
-        first = [asyncio.create_task(hold()) for _ in range(8)]
-        await asyncio.sleep(0)
-        slots.limit(3)
-        others = [asyncio.create_task(later()) for _ in range(20)]
-        await asyncio.sleep(0)
-        lowered.set()
-        await asyncio.gather(*first, *others)
-        return most
-
-    assert asyncio.run(most_after_lowering()) == 3
-
-
-def test_a_higher_limit_lets_those_who_wait_in() -> None:
-    async def n_in() -> int:
-        slots, n_in, done = Slots(1), 0, asyncio.Event()
-
-        async def hold() -> None:
-            nonlocal n_in
-            async with slots.taken(goes_on=False):
-                n_in += 1
-                await done.wait()
-
-        tasks = [asyncio.create_task(hold()) for _ in range(5)]
-        await asyncio.sleep(0)
-        slots.limit(3)
-        await asyncio.sleep(0)
-        found = n_in
-        done.set()
-        await asyncio.gather(*tasks)
-        return found
-
-    assert asyncio.run(n_in()) == 3
-
-
 async def order_of(n: int, waiting: list[bool], cancelled: set[int]) -> list[int]:
     """Numbers of waiters in the order in which they got a slot, after all slots were held."""
     slots, opened, got = Slots(n), asyncio.Event(), []

@@ -115,56 +115,6 @@ def test_a_death_without_a_guilty_request_costs_one_rebuild() -> None:
     assert engine.starts == 2
 
 
-class Overloaded(Mortal):
-    """Dies whenever more requests are in flight than it can hold."""
-
-    def __init__(self, most: int) -> None:
-        super().__init__(dies_after=10**9)
-        self.most = most
-
-    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        if self._open >= self.most:
-            self._dead.set()
-        return await super().answer(ask, pictures)
-
-
-@pytest.mark.parametrize(("most", "deaths"), [(100, 1), (60, 2), (30, 3), (8, 5)])
-def test_an_engine_that_dies_of_load_is_asked_less_at_once_until_it_lives(
-    most: int, deaths: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    engine = Overloaded(most)
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(5000)], width=192))
-    assert replies(found) == names(5000)
-    assert engine.starts <= 1 + deaths
-    assert "at once from now on" in caplog.text
-
-
-@pytest.mark.parametrize("most", [1, 2, 3, 5, 15, 16, 20, 23, 47, 50, 191])
-def test_three_restarts_suffice_for_whatever_an_engine_can_hold(most: int) -> None:
-    engine = Overloaded(most)
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(1000)], 192, restarts=3))
-    assert replies(found) == names(1000)
-
-
-def test_a_death_among_few_is_not_of_their_number(caplog: pytest.LogCaptureFixture) -> None:
-    """As at the end of a study: the engine has answered among many more before."""
-
-    async def ask_many_then_few() -> tuple[list[object], int]:
-        engine = Mortal(dies_after=90)
-        supervisor = Supervisor(engine, 40, 3)
-        found: list[object] = []
-        for number in (90, 3, 100):
-            asked = [supervisor.answer(ask(name), lambda key: None) for name in names(number)]  # type: ignore[arg-type, return-value]
-            found += await asyncio.gather(*asked)
-            engine.most_at_once = 0 if number == 3 else engine.most_at_once
-        return found, engine.most_at_once
-
-    found, most_at_once = asyncio.run(ask_many_then_few())
-    assert replies(found) == [*names(90), *names(3), *names(100)]
-    assert most_at_once == 40
-    assert "at once from now on" not in caplog.text
-
-
 class KilledFromOutside(Mortal):
     """Dies once, a moment after its first request came, while others are in flight or wait."""
 
@@ -182,14 +132,6 @@ def test_a_request_that_killed_before_is_not_blamed_for_a_death_before_its_turn(
     found = asyncio.run(_ask_all(engine, [ask("first"), ask("again")], killed_before=("again",)))
     assert replies(found) == ["first", "again"]
     assert engine.starts == 2
-
-
-def test_a_request_that_kills_the_engine_alone_does_not_lower_the_load(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    engine = Mortal(deadly=("r3",))
-    asyncio.run(_ask_all(engine, [ask(name) for name in names(200)]))
-    assert "at once from now on" not in caplog.text
 
 
 def test_a_request_that_killed_before_is_asked_alone_at_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine import startup
+from cardiolens.inference.engine import vllm_engine
 from cardiolens.inference.engine.ask import (
     Ask,
     EngineDeadError,
@@ -29,7 +29,7 @@ from cardiolens.inference.placement.placement import Deployment
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when vLLM imports it
 
-DEPLOYMENT = Deployment("m", 1, 1, ((),), 0.0, 0.9, "", 0.0, "processor")
+DEPLOYMENT = Deployment("m", 1, 1, ((),), 0.9, "", 0.0, "processor")
 
 
 def refused(name: str, *said: str) -> Callable[[], Exception]:
@@ -175,7 +175,9 @@ def test_a_dead_engine_is_told_apart(error, errored, tmp_path: Path):
 
 
 def test_the_cause_of_a_death_is_read_from_what_the_engine_wrote(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(startup, "root_cause", lambda since: "torch.OutOfMemoryError: CUDA out of memory.")
+    monkeypatch.setattr(
+        vllm_engine, "root_cause", lambda since: "torch.OutOfMemoryError: CUDA out of memory."
+    )
     _, bad, _ = answers(Started(tmp_path, Generating(dead())))
     assert isinstance(bad, RequestError)
     assert "lower max_num_seqs" in str(bad)

@@ -1,6 +1,5 @@
 """Where models run: laws that hold on any cluster, and places worked out by hand."""
 
-import math
 from collections import Counter
 
 import pytest
@@ -8,16 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints
-from cardiolens.inference.placement.placement import Board, Placement, place
+from cardiolens.inference.placement.placement import FreeGpus, Placement, place
 from cardiolens.inference.placement.schedule import schedule
 from tests.unit.clusters import EIGHT, TWICE_EIGHT, candidates, model, nodes
 
 
-def shapes(placement: Placement) -> list[dict[str, tuple[int, int, float]]]:
-    """By wave and model: tensor parallel size, replicas, share of a GPU."""
+def shapes(placement: Placement) -> list[dict[str, tuple[int, int]]]:
+    """By wave and model: tensor parallel size and replicas."""
     return [
-        {group.model: (group.tensor_parallel, group.replicas, group.share) for group in wave}
-        for wave in placement.waves
+        {group.model: (group.tensor_parallel, group.replicas) for group in wave} for wave in placement.waves
     ]
 
 
@@ -41,7 +39,7 @@ def test_a_wave_never_takes_more_gpus_than_a_node_has(nodes, candidates):
             for hosts in group.hosts:
                 assert len(hosts) == group.pipeline_parallel
                 for host in hosts:
-                    taken[host] += group.tensor_parallel * group.share
+                    taken[host] += group.tensor_parallel
         assert all(taken[node.name] <= node.gpus + 1e-6 for node in nodes)
 
 
@@ -68,12 +66,12 @@ def test_no_gpu_idles_while_a_model_that_fits_waits(nodes, candidates):
         for group in wave:
             for hosts in group.hosts:
                 for host in hosts:
-                    free[host] -= math.ceil(group.tensor_parallel * group.share)
+                    free[host] -= group.tensor_parallel
         left = [Node(node.name, max(0, free[node.name]), node.gpu_memory_gib) for node in nodes]
         for later in placement.waves[at + 1 :]:
             for group in later:
                 ways = footprints(known[group.model], nodes)
-                assert not any(Board(left).put("x", way, alone=False) for way in ways)
+                assert not any(FreeGpus(left).seat(way) for way in ways)
 
 
 @settings(max_examples=40, deadline=None)
@@ -86,55 +84,32 @@ def test_the_order_in_which_models_and_nodes_are_given_changes_nothing(nodes, ca
 
 
 def test_a_model_alone_fills_the_cluster_with_replicas():
-    assert shapes(place(EIGHT, [model("a", 16.0)])) == [{"a": (1, 8, 1.0)}]
-    assert shapes(place(TWICE_EIGHT, [model("a", 131.0)])) == [{"a": (4, 4, 1.0)}]
+    assert shapes(place(EIGHT, [model("a", 16.0)])) == [{"a": (1, 8)}]
+    assert shapes(place(TWICE_EIGHT, [model("a", 131.0)])) == [{"a": (4, 4)}]
 
 
 def test_there_are_no_more_replicas_than_studies_or_declared():
-    assert shapes(place(EIGHT, [model("a", 16.0, studies=3)])) == [{"a": (1, 3, 1.0)}]
-    assert shapes(place(EIGHT, [model("a", 16.0, replicas=2)])) == [{"a": (1, 2, 1.0)}]
+    assert shapes(place(EIGHT, [model("a", 16.0, studies=3)])) == [{"a": (1, 3)}]
+    assert shapes(place(EIGHT, [model("a", 16.0, replicas=2)])) == [{"a": (1, 2)}]
 
 
 def test_short_work_runs_side_by_side_since_loading_weighs_most():
     short = [model(name, 16.0, prompt_tokens=10**6) for name in "abc"]
-    assert shapes(place(EIGHT, short)) == [{"a": (1, 3, 1.0), "b": (1, 3, 1.0), "c": (1, 2, 1.0)}]
+    assert shapes(place(EIGHT, short)) == [{"a": (1, 3), "b": (1, 3), "c": (1, 2)}]
 
 
 def test_long_work_has_the_cluster_to_itself():
     long = model("long", 16.0, prompt_tokens=10**9)
     assert shapes(place(EIGHT, [model("short", 16.0), long])) == [
-        {"long": (1, 8, 1.0)},
-        {"short": (1, 8, 1.0)},
+        {"long": (1, 8)},
+        {"short": (1, 8)},
     ]
 
 
 def test_a_model_that_cannot_fill_the_cluster_is_not_alone():
     long = model("long", 131.0, prompt_tokens=10**9, replicas=1)
     (first, *_) = shapes(place(EIGHT, [long, model("short", 16.0)]))
-    assert first == {"long": (4, 1, 1.0), "short": (1, 4, 1.0)}
-
-
-def test_two_small_models_share_one_gpu_and_its_memory():
-    short = [model("a", 8.0, prompt_tokens=10**5), model("b", 16.0, prompt_tokens=10**5)]
-    placement = place((Node("a", 1, 80.0),), short)
-    assert shapes(placement) == [{"a": (1, 1, 0.5), "b": (1, 1, 0.5)}]
-    assert [group.utilization for group in placement.waves[0]] == [0.45, 0.45]
-
-
-def test_small_models_do_not_share_for_long():
-    long = [model("a", 16.0, prompt_tokens=10**9), model("b", 16.0, prompt_tokens=10**8)]
-    assert shapes(place((Node("a", 1, 80.0),), long)) == [{"a": (1, 1, 1.0)}, {"b": (1, 1, 1.0)}]
-
-
-def test_small_models_do_not_share_where_each_finds_a_gpu():
-    assert shapes(place((Node("a", 2, 80.0),), [model("a", 8.0), model("b", 8.0)])) == [
-        {"a": (1, 1, 1.0), "b": (1, 1, 1.0)}
-    ]
-
-
-def test_a_declared_fraction_is_kept_even_on_an_empty_gpu():
-    (group,) = place((Node("a", 1, 80.0),), [model("a", 8.0, fraction=0.3, replicas=1)]).waves[0]
-    assert (group.share, group.gpus, group.utilization) == (0.3, 0.3, 0.27)
+    assert first == {"long": (4, 1), "short": (1, 4)}
 
 
 def test_nodes_are_spanned_only_where_one_is_too_small():
@@ -173,7 +148,6 @@ def test_tensor_parallel_divides_the_attention_heads():
         ((81559 / 1024, 81920 / 1024), 1, 16),  # of H100 and A100, as their drivers tell it
         ((79.6475, 79.6485, 79.3), 1, 24),
         ((80.0, 40.0), 1, 16),  # half of the larger GPU would do, and all of the smaller
-        ((80.0, 24.0), 2, 8),  # two of the smaller, and so two of the larger
     ],
 )
 def test_a_model_takes_the_gpus_of_nodes_that_differ(
@@ -191,7 +165,7 @@ def test_a_way_that_is_tight_on_one_node_is_not_taken_where_it_does_not_fit() ->
     """Two large GPUs hold it barely, two of the smaller ones not at all."""
     nodes = (Node("a", 2, 80.0), Node("b", 8, 40.0))
     by_size = {way.tensor_parallel: way.nodes for way in footprints(model("m", 120.0), nodes)}
-    assert by_size == {8: (1,), 2: (0,)}
+    assert by_size == {8: ("b",), 2: ("a",)}
 
 
 def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():
@@ -221,4 +195,4 @@ def test_models_that_need_no_gpu_run_beside_the_first_wave():
         "reader": "processor",
     }
     without = place((), [*others, Candidate("tiny", "processor", replicas=2)])
-    assert shapes(without) == [{"reader": (1, 1, 0.0), "api": (1, 1, 0.0)}, {"tiny": (1, 2, 0.0)}]
+    assert shapes(without) == [{"reader": (1, 1), "api": (1, 1)}, {"tiny": (1, 2)}]

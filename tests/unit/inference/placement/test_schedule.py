@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.inference.placement.footprint import Candidate, Node
+from cardiolens.inference.placement.footprint import Candidate
 from cardiolens.inference.placement.placement import Deployment, Placement, place
 from cardiolens.inference.placement.schedule import Seating, schedule
 from cardiolens.inference.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, candidates, model, nodes
 
 
-def deployment(name: str, replicas: int, seconds: float, size: int = 1, share: float = 1.0) -> Deployment:
-    return Deployment(name, size, 1, (("a",),) * replicas, share, 0.9, "", seconds)
+def deployment(name: str, replicas: int, seconds: float, size: int = 1) -> Deployment:
+    return Deployment(name, size, 1, (("a",),) * replicas, 0.9, "", seconds)
 
 
 def placed(*waves: tuple[Deployment, ...]) -> Placement:
@@ -36,7 +36,7 @@ def test_whatever_ends_first_gpus_have_one_owner_and_none_idles_while_a_model_th
         held: Counter[str] = Counter()
         for one in running:
             for host in (host for hosts in one.hosts for host in hosts):
-                held[host] += one.tensor_parallel * one.share
+                held[host] += one.tensor_parallel
         assert all(held[node.name] <= node.gpus + 1e-6 for node in nodes)
         assert running, "a placed model has room when nobody else runs"
         assert not any(seating.take(one) for one in waiting)
@@ -70,15 +70,6 @@ def test_a_model_that_fits_overtakes_one_that_must_wait():
         placed((deployment("half", 4, 100.0),), (deployment("all", 8, 10.0),), (deployment("few", 2, 7.0),))
     )
     assert planned.begins == {"half": 0.0, "few": 0.0, "all": 100.0}
-
-
-def test_shares_fill_a_gpu_that_is_already_shared():
-    seating = Seating((Node("a", 2, 80.0),))
-    assert all(seating.take(deployment(name, 1, 1.0, share=0.5)) for name in ("one", "two"))
-    assert seating.take(deployment("whole", 1, 1.0))
-    assert not seating.take(deployment("third", 1, 1.0, share=0.5))
-    seating.give_back("one")
-    assert seating.take(deployment("third", 1, 1.0, share=0.5))
 
 
 def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu():

@@ -117,8 +117,6 @@ def test_how_a_model_is_served_changes_neither_run_nor_arms():
     ("options", "said"),
     [
         ({"tensor_parallel": "all"}, "tensor_parallel"),
-        ({"fraction": 1.0}, "fraction"),
-        ({"fraction": 0.5, "tensor_parallel": 2}, "shares one GPU"),
         ({"replicas": 0}, "replicas"),
     ],
 )
@@ -135,4 +133,4 @@ def test_the_table_names_size_replicas_hours_and_the_reason():
     seconds = 60 + 131 + 36e6 * 70 / 80_000 / 4
     hours = f"{4 * seconds / 3600:.2g}"
     assert row[:8] == ("0", "m", "4", "1", "4", f"{seconds / 3600:.2g}", hours, hours)
-    assert "131 GiB of weights over 4 x 80 GiB" in row[8]
+    assert "131 GiB of weights on 4 GPUs" in row[8]

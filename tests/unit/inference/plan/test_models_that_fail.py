@@ -95,7 +95,7 @@ def test_a_plan_that_broke_off_is_not_taken_for_a_whole_one(sweep_of: Sweep, mon
 
 
 def seated(name: str) -> Deployment:
-    return Deployment(name, 1, 1, ((),), 0.0, 0.9, "", 0.0, "processor")
+    return Deployment(name, 1, 1, ((),), 0.9, "", 0.0, "processor")
 
 
 @pytest.mark.parametrize("error", [RunError("no memory"), InputError("no template"), KeyError("frame")])

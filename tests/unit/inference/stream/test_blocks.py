@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.inference.plan.missing import WORK
-from cardiolens.inference.stream.pipeline import _blocks_in_flight
-from cardiolens.inference.stream.replica_resources import blocks
+from cardiolens.inference.stream.replica_resources import blocks, blocks_in_flight
 
 SIZES = st.lists(st.one_of(st.integers(1, 4), st.integers(1, 3000)), min_size=1, max_size=60)
 
@@ -46,7 +45,7 @@ def test_small_studies_share_a_block_and_leave_enough_blocks(
 @given(sizes=SIZES, width=st.integers(1, 400), most=st.integers(1, 300))
 def test_a_replica_holds_no_more_than_keeps_it_busy(sizes: list[int], width: int, most: int) -> None:
     divided = blocks(work_of(sizes), 1, most)
-    held = _blocks_in_flight(divided, width, most)
+    held = blocks_in_flight(divided, width, most)
     largest = max(block.num_rows for block in divided)
     mean = sum(sizes) / len(divided)
     assert held == 1 or held * largest <= most

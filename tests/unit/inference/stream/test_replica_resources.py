@@ -20,7 +20,7 @@ def test_a_group_that_cannot_be_made_frees_those_made_before(monkeypatch: pytest
     monkeypatch.setattr(ray.util, "placement_group", group)
     monkeypatch.setattr(ray.util, "remove_placement_group", removed.append)
     hosts = (("a", "b"), ("c", "d"), ("e", "f"))
-    deployment = Deployment("m", 2, 2, hosts, share=1.0, utilization=0.9, reason="", seconds=1.0)
+    deployment = Deployment("m", 2, 2, hosts, utilization=0.9, reason="", seconds=1.0)
     with pytest.raises(RuntimeError, match="no such node"), reserved(deployment, 1, 1):
         pass
     assert len(made) == 2

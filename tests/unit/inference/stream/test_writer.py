@@ -51,7 +51,7 @@ async def answered(replica: Replica) -> list[dict[str, int]]:
 def test_an_instant_reader_fills_its_parts(tmp_path, flush_rows, n_parts):
     replica = Replica(lambda: Constant("A"), tmp_path, 8, StreamSpec(flush_rows=flush_rows))
     counters = asyncio.run(answered(replica))
-    assert [row["ok"] for row in counters] == [100] * 6
+    assert [dict(row["counters"])["ok"] for row in counters] == [100] * 6
     assert len(tables.parts(tmp_path)) == n_parts
     keys = tables.read(tmp_path, schemas.COMPLETIONS)["request_key"].to_pylist()
     assert sorted(keys) == [f"{100 * study + number:032x}" for study in range(6) for number in range(100)]

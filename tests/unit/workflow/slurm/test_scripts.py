@@ -82,16 +82,17 @@ def test_the_example_is_sound_shell() -> None:
     subprocess.run(["bash", "-n", str(path)], check=True)
 
 
-def deployment(model: str, *hosts: tuple[str, ...], tensor: int = 1, share: float = 1.0) -> Deployment:
-    return Deployment(model, tensor, max(map(len, hosts), default=1), hosts, share, 0.9, "", 0.0)
+def deployment(model: str, *hosts: tuple[str, ...], tensor: int = 1) -> Deployment:
+    needs = "gpu" if any(hosts) else "processor"
+    return Deployment(model, tensor, max(1, *map(len, hosts)), hosts, 0.9, "", 0.0, needs)
 
 
 def test_each_model_is_a_job_with_what_its_engines_need_on_a_node() -> None:
     deployments = [
         deployment("a", ("n1",), ("n1",), tensor=2),
         deployment("c", ("n1", "n2"), tensor=8),
-        deployment("d", ("n1",), ("n1",), ("n2",), share=0.5),
-        deployment("e", (), share=0.0),
+        deployment("d", ("n1",), ("n1",), ("n2",)),
+        deployment("e", ()),
         deployment("m", *[("n1",)] * 8),  # vLLM asks for two processors and one for each GPU of an engine
     ]
     jobs = jobs_of(deployments, cluster_of("slurm"), prepare=True)
@@ -99,7 +100,7 @@ def test_each_model_is_a_job_with_what_its_engines_need_on_a_node() -> None:
         ("prepare", "", 1, 0, 8),
         ("model", "a", 1, 4, 10),
         ("model", "c", 2, 8, 12),
-        ("model", "d", 2, 1, 8),
+        ("model", "d", 2, 2, 8),
         ("model", "e", 1, 0, 8),
         ("model", "m", 1, 8, 26),
         ("score", "", 1, 0, 8),
