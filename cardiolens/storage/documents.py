@@ -175,6 +175,14 @@ class _Placement(BaseModel):
     waves: list[list[_Deployment]]
 
 
+class _Numerics(BaseModel):
+    engine: str | None
+    device: str | None
+    attention_backend: str | None
+    tensor_parallel: int | None
+    requests: Annotated[int, Field(ge=0)]
+
+
 class _Requests(BaseModel):
     executed: Annotated[int, Field(ge=0)]
     reused: int
@@ -209,6 +217,7 @@ class _Manifest(BaseModel):
     tokens: Counts
     seconds: dict[str, Number]
     placement: _Placement | None = None
+    numerics: dict[str, list[_Numerics]] = {}
     failed: dict[str, str] = {}
     questions_digest: str
     questions_sha256: str

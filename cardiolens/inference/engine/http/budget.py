@@ -1,4 +1,4 @@
-"""Cap the tokens that requests to a server may cost."""
+"""Ledger of the tokens that requests to a server cost, where a cap limits them."""
 
 import os
 import re
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
-from cardiolens.config.http import HttpSpec
 
 NAME = "spent"
 _LINE = re.compile(rb"(\d{20}) prompt and (\d{20}) output tokens\n")
@@ -17,25 +16,7 @@ Tokens = tuple[int, int]
 """Prompt and output tokens."""
 
 
-class Account:
-    """The tokens spent on a model by this run and before it, without other concurrent runs."""
-
-    def __init__(self, before: Tokens = (0, 0)) -> None:
-        self._total = before
-
-    def add(self, spent: Tokens) -> None:
-        """Add the tokens of one reply."""
-        self._total = (self._total[0] + spent[0], self._total[1] + spent[1])
-
-    def total(self) -> Tokens:
-        """Return the tokens spent so far."""
-        return self._total
-
-    def close(self) -> None:
-        """Close the file, if there is one."""
-
-
-class Ledger(Account):
+class Ledger:
     """The tokens spent on a model by all sweeps; OSError if the file cannot be written or locked.
 
     `at_least` is the number of tokens of the completions in the store.
@@ -50,15 +31,18 @@ class Ledger(Account):
             self._write((max(totals[0], at_least[0]), max(totals[1], at_least[1])))
 
     def add(self, spent: Tokens) -> None:
+        """Add the tokens of one reply."""
         with self._locked():
             prompt, output = self._read()
             self._write((prompt + spent[0], output + spent[1]))
 
     def total(self) -> Tokens:
+        """Return the tokens spent so far."""
         with self._locked(shared=True):
             return self._read()
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._file)
 
     @contextmanager
@@ -81,14 +65,3 @@ class Ledger(Account):
     def _write(self, tokens: Tokens) -> None:
         """Overwrite the line; its fixed length prevents half-written lines and needs no new disk space."""
         disk.overwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, self._path)
-
-
-def reached_cap(http: HttpSpec, spent: Tokens) -> str | None:
-    """Return a message that names the cap that is reached; None while below it.
-
-    Cached prompt tokens count too.
-    """
-    tokens = sum(spent)
-    if http.max_tokens_total is not None and tokens >= http.max_tokens_total:
-        return f"max_tokens_total {http.max_tokens_total:,} is reached ({tokens:,} tokens)"
-    return None

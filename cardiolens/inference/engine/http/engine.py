@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import random
 from base64 import b64encode
 from collections import Counter
@@ -18,14 +17,12 @@ from PIL import Image
 from pydantic import JsonValue
 
 from cardiolens.base.errors import RunError
-from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
 from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
-from cardiolens.inference.engine.http.budget import Account, Ledger, Tokens, reached_cap
+from cardiolens.inference.engine.http.budget import Ledger, Tokens
 from cardiolens.inference.engine.http.gate import Gate
 from cardiolens.inference.engine.http.http_reply import (
-    Backoff,
     FaultError,
     FaultKind,
     HttpAnswer,
@@ -34,6 +31,7 @@ from cardiolens.inference.engine.http.http_reply import (
     is_filtered,
     read_reply,
     read_usage,
+    wait_seconds,
 )
 from cardiolens.inference.engine.http.transport import (
     Transport,
@@ -106,8 +104,6 @@ _HOPELESS = 5  # after this many failed requests in a row, the fault is the serv
 _FIRST_TRIES = 2  # of connections to a server that has answered nothing in this run
 _CACHED_PICTURES = 1024
 
-log = logging.getLogger(__name__)
-
 
 class HttpEngine:
     """Engine that asks a server with adaptive concurrency, retries, and caps on tokens and money.
@@ -124,7 +120,6 @@ class HttpEngine:
         self._http = model.served
         self._completions = completions  # folder of this model's completions and ledger
         self._draw = draw
-        self._backoff = Backoff(self._http.first_wait_seconds)
         self._pictures: dict[str, str] = {}  # data URLs by frame key, the most recently used last
         self._encoded = 0
         self._answered = 0
@@ -133,7 +128,8 @@ class HttpEngine:
     async def start(self) -> None:
         check_leave(self._model)
         self._key = read_key(self._model)
-        self._account = _account(self._http, self._completions)
+        capped = self._http.max_tokens_total is not None
+        self._ledger = _ledger(self._completions) if capped else None
         self._gate = Gate(self._http.max_in_flight)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         proxy = proxy_of(self._http)
@@ -158,12 +154,12 @@ class HttpEngine:
 
     def close(self) -> None:
         self._closing = asyncio.ensure_future(self._transport.close())
-        self._account.close()
+        if self._ledger is not None:
+            self._ledger.close()
 
     async def _try(self, content: bytes, ask: Ask, times_throttled: int) -> Reply:
         async with self._gate.slot() as entered:
-            if reached := reached_cap(self._http, self._account.total()):
-                raise self._end(f"{reached}; raise it to go on")
+            self._check_cap()
             try:
                 reply = self._read(await self._transport.post(content), ask)
             except FaultError as fault:
@@ -175,14 +171,22 @@ class HttpEngine:
         self._failed_in_a_row = 0
         return reply
 
+    def _check_cap(self) -> None:
+        """RunError if the tokens of all sweeps, cached prompt tokens too, reach the cap."""
+        if self._ledger is not None and self._http.max_tokens_total is not None:
+            tokens = sum(self._ledger.total())
+            if tokens >= self._http.max_tokens_total:
+                cap = f"max_tokens_total {self._http.max_tokens_total:,}"
+                raise self._end(f"{cap} is reached ({tokens:,} tokens); raise it to go on")
+
     def _read(self, answer: HttpAnswer, ask: Ask) -> Reply:
         """Read a reply, and count its tokens even if the rest of the reply is unusable."""
         if is_filtered(answer):
             return Reply("", "content_filter", refused=True)
         if answer.status != 200:
             raise fault_in(answer)
-        if usage := read_usage(answer):
-            self._account.add((usage.prompt_tokens, usage.completion_tokens))
+        if self._ledger is not None and (usage := read_usage(answer)):
+            self._ledger.add((usage.prompt_tokens, usage.completion_tokens))
         return read_reply(answer, self._http, ask)
 
     async def _go_on(self, fault: FaultError, failures: Counter[FaultKind]) -> None:
@@ -201,7 +205,7 @@ class HttpEngine:
         return min(_FIRST_TRIES, self._http.tries) if never_reached else self._http.tries
 
     def _wait(self, fault: FaultError, tries: int) -> float:
-        return self._backoff.wait(tries, self._draw(), fault.retry_after)
+        return wait_seconds(self._http.first_wait_seconds, tries, self._draw(), fault.retry_after)
 
     def _give_up(self, fault: FaultError, tries: int) -> Exception:
         message = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"
@@ -233,23 +237,15 @@ class HttpEngine:
         return url
 
 
-def _account(http: HttpSpec, completions: Path) -> Account:
-    """Open the shared ledger of a model; without a usable file, this run's own account.
-
-    RunError if there is no usable file but a cap is configured.
-    """
-    before = _spent(completions)
+def _ledger(completions: Path) -> Ledger:
+    """Open the shared ledger of a model; RunError if it cannot be kept in the store."""
     try:
-        return Ledger(completions, before)
+        return Ledger(completions, _spent(completions))
     except OSError as error:
-        reason = error.strerror or str(error)
-        if http.max_tokens_total is not None:
-            raise RunError(
-                f"{completions}: the tokens that sweeps spend cannot be kept there ({reason}), and a cap "
-                "needs them; use a store that can be written and locked (flock), or remove the cap"
-            ) from error
-        log.warning("%s: the tokens that this run spends are not kept there (%s)", completions, reason)
-        return Account(before)
+        raise RunError(
+            f"{completions}: the tokens that sweeps spend cannot be kept there ({error.strerror or error}), and "
+            "a cap needs them; use a store that can be written and locked (flock), or remove the cap"
+        ) from error
 
 
 def _spent(completions: Path) -> Tokens:

@@ -151,24 +151,16 @@ def _phrase(status: int) -> str:
     return HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
 
 
-_DOUBLINGS = 30  # at most: any first wait then exceeds the longest, and 2.0 ** tries cannot overflow
+_LONGEST_WAIT = 60.0  # seconds between tries, unless the server asks for more
 
 
-@dataclass(frozen=True, slots=True)
-class Backoff:
-    """Waits that double with each try up to `longest`, each shortened at random by up to a half."""
+def wait_seconds(first: float, tries: int, draw: float, retry_after: float | None = None) -> float:
+    """Return the seconds to wait after `tries` tries: doubled each time, never less than the server asked for.
 
-    first: float  # seconds
-    longest: float = 60.0
-
-    def wait(self, tries: int, draw: float, retry_after: float | None = None) -> float:
-        """Return the seconds to wait after `tries` tries; never less than the server asked for.
-
-        `draw` is a random number in 0..1, so that requests that failed together are not retried together.
-        """
-        doubled = self.first * 2.0 ** min(tries - 1, _DOUBLINGS)
-        delay = min(self.longest, doubled) * (1 - draw / 2)
-        return delay if retry_after is None else max(delay, retry_after * (1 + draw / 10))
+    `draw` is a random number in 0..1, so that requests that failed together are not retried together.
+    """
+    delay = min(_LONGEST_WAIT, first * 2.0 ** min(tries - 1, 30)) * (1 - draw / 2)
+    return delay if retry_after is None else max(delay, retry_after * (1 + draw / 10))
 
 
 def read_retry_after(value: str | None, now: datetime) -> float | None:

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from cardiolens.base.phrasing import counted
+from cardiolens.score.run_results.numerics import phrase
 from cardiolens.show.page.columns import ARM, arm_cells, setting, shots_words
 from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
@@ -110,6 +111,7 @@ def _notes(facts: Facts) -> tuple[str, ...]:
         notes.append(_NO_AUDIT)
     notes += _examples(facts)
     notes += _videos(facts)
+    notes += _numerics(facts)
     if people := sorted(facts.header.people & set(facts.models)):
         notes.append(
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
@@ -158,6 +160,21 @@ def _videos(facts: Facts) -> list[str]:
         "order; everything else stays single frames. Requests without a video are those of the same prompt "
         "with frames, and are asked once."
         for prompt in sorted({arm.prompt for arm in facts.arms if arm.cine == "video"})
+    ]
+
+
+def _numerics(facts: Facts) -> list[str]:
+    """Models with answers of more than one engine, device, attention backend or tensor parallel size."""
+    several = {
+        name: records
+        for manifest in facts.manifests
+        for name, records in manifest.get("numerics", {}).items()
+        if len(records) > 1
+    }
+    return [
+        f"The answers of {name} come from {len(records)} ways to compute, which round differently, so that the "
+        f"same request may have another answer: {'; '.join(map(phrase, records))}."
+        for name, records in sorted(several.items())
     ]
 
 
