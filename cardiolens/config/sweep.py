@@ -48,7 +48,7 @@ class StreamSpec(Spec):
     max_attempts: Positive = 3  # attempts per request, over all runs
     engine_restarts: Annotated[int, Field(ge=0)] = 6  # engine restarts per replica and run
     stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # the run ends after this time without a completion
-    load_seconds: Annotated[float, Field(gt=0)] = 14_400.0  # or once an engine has been loading for this time
+    load_seconds: Annotated[float, Field(gt=0)] = 14_400.0  # and so much longer, of a model that loads
 
 
 ReportMetric = Annotated[

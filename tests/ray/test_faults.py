@@ -69,29 +69,17 @@ def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, undisturbed
     assert_as_undisturbed(place, undisturbed)
 
 
-def kill_in_the_run(place: Place, victim: str) -> None:
-    """Kill a process of a sweep that is answering; the sweep then completes by itself."""
+def test_a_killed_engine_is_replaced_within_the_run(place: Place, undisturbed: Place) -> None:
     running = place.start(*ASKED)
     wait_for_completions(place, running)
-    os.kill(process(running.pid, victim), signal.SIGKILL)
+    os.kill(process(running.pid, "VLLM::EngineCore"), signal.SIGKILL)
     printed, _ = running.communicate(timeout=500)
     assert running.returncode == 0, printed
+    assert "an engine died and was restarted" in printed
     keys = place.completions()["request_key"].to_pylist()
     requests = place.manifest()["requests"]
     assert len(set(keys)) == requests["unique"] == requests["ok"]
     assert len(keys) - requests["unique"] <= 16 * 2, "no more than what was not yet written is asked twice"
-
-
-def test_a_killed_engine_is_replaced_within_the_run(place: Place) -> None:
-    kill_in_the_run(place, "VLLM::EngineCore")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("victim", ["ray::MapWorker", "VLLM::EngineCore"])
-def test_after_a_kill_the_scores_are_those_of_an_undisturbed_run(
-    place: Place, undisturbed: Place, victim: str
-) -> None:
-    kill_in_the_run(place, victim)
     assert_as_undisturbed(place, undisturbed)
 
 
@@ -149,17 +137,6 @@ def test_requests_that_kill_the_engine_or_get_no_output_are_isolated_and_the_oth
 
 
 @pytest.mark.long
-def test_requests_that_vllm_refuses_are_failed_ones_and_the_run_is_concluded(place: Place) -> None:
-    words = [*ASKED, "selector=[clinical]", "limit=1", "subtask=[L01]", "answer_format=choice"]
-    printed = place.sweep(*words, "+model.tiny.engine_options.max_logprobs=1", expect=1)
-    assert "incomplete: " in printed
-    ended = place.completions()
-    assert set(ended["status"].to_pylist()) == {"engine_error"}
-    assert all("VLLMValidationError: " in error for error in ended["error"].to_pylist())
-    assert place.manifest()["requests"]["error"] == place.manifest()["requests"]["unique"] > 0
-
-
-@pytest.mark.long
 def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:
@@ -170,9 +147,10 @@ def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
         "limit=1",
         "subtask=[C10]",
         "stream.stall_seconds=60",
+        "stream.load_seconds=60",
     ]
     printed = place.sweep(*words, expect=1, **fault_environment(hang=DEADLY))
-    assert "no request was completed for 60 s" in printed
+    assert "no request was completed for 120 s" in printed
     assert "Traceback" not in printed
 
 
@@ -183,11 +161,4 @@ def test_a_model_that_finds_no_memory_is_one_clear_error(
     words = [*ASKED, "selector=[clinical]", "budget=[8]", "limit=1", "subtask=[C10]"]
     printed = place.sweep(*words, expect=1, **fault_environment(oom=""))
     assert "out of memory" in printed
-    assert "Traceback" not in printed
-
-
-def test_a_store_that_cannot_be_written_is_one_clear_error(place: Place) -> None:
-    (place.root / "file").write_text("")
-    printed = place.sweep(*ASKED, f"outputs={place.root}/file/outputs", expect=1)
-    assert "cannot be written" in printed
     assert "Traceback" not in printed

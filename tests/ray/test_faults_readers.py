@@ -226,20 +226,6 @@ def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, read: Place
     assert_as(place, read)
 
 
-@pytest.mark.long
-def test_a_driver_killed_again_and_again_gets_there(place: Place, read: Place) -> None:
-    """Killed while Ray starts, while readers answer, wherever the second comes."""
-    for seconds in (4.0, 9.0, 13.0):
-        running = place.start(*READ, **SLOWLY)
-        time.sleep(seconds)
-        os.kill(running.pid, signal.SIGKILL)
-        running.communicate()
-    place.sweep(*READ)
-    keys = said(place)["request_key"].to_pylist()
-    assert set(keys) == set(said(read)["request_key"].to_pylist())
-    assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
-
-
 # Files of each phase, in the order in which a sweep writes them; a sweep is killed as it writes each of them.
 PHASES = {
     "prepare": ("cohort.json",),
@@ -275,20 +261,3 @@ def test_a_driver_killed_in_each_phase_gets_there_by_the_same_command(
     ended = [tables.read(one.run / "verdicts", schemas.VERDICTS).sort_by(order) for one in (place, read)]
     assert ended[0].equals(ended[1])
     assert (place.run / "index.html").exists()
-
-
-@pytest.mark.long
-def test_a_store_that_cannot_be_written_is_a_true_error_and_continues(
-    prepared: Place, read: Place, tmp_path: Path
-) -> None:
-    store = tmp_path / "store"
-    with disk_of(store, 2**30):
-        subprocess.run(["cp", "-r", f"{prepared.root}/store/.", str(store)], check=True)
-        subprocess.run(["mount", "-o", "remount,ro", str(store)], check=True)
-        place = Place(tmp_path, prepared.data)
-        printed = place.sweep(*READ, expect=1)
-        assert "cannot be written (Read-only file system); free space or check permissions" in printed
-        assert "Traceback" not in printed
-        subprocess.run(["mount", "-o", "remount,rw", str(store)], check=True)
-        place.sweep(*READ)
-        assert_as(place, read)

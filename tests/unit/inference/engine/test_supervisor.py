@@ -97,7 +97,7 @@ def test_everything_is_answered_once_by_a_healthy_engine() -> None:
     assert set(engine.asked.values()) == {1}
 
 
-@pytest.mark.parametrize("position", [0, 17, 39, 40, 99])
+@pytest.mark.parametrize("position", [0, 40])
 def test_the_request_that_kills_the_engine_is_isolated(position: int) -> None:
     deadly = f"r{position}"
     engine = Mortal(deadly=(deadly,))
@@ -139,13 +139,6 @@ def test_a_request_that_killed_before_is_asked_alone_at_once() -> None:
     found = asyncio.run(_ask_all(engine, [ask(name) for name in names(60)], killed_before=("r5",)))
     assert replies(found) == [name if name != "r5" else "RequestError" for name in names(60)]
     assert engine.asked["r5"] == 1
-
-
-def test_a_deadly_request_in_a_small_crowd_is_found_with_two_deaths() -> None:
-    engine = Mortal(deadly=("r2",))
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(6)]))
-    assert replies(found) == [name if name != "r2" else "RequestError" for name in names(6)]
-    assert engine.asked["r2"] == 2
 
 
 def test_a_refused_request_does_not_disturb_the_others() -> None:

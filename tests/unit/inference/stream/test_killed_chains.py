@@ -88,18 +88,3 @@ def test_a_killed_sweep_of_chains_asks_nothing_again_that_is_on_disk(
     assert len(set(before) | set(after)) == STEPS
     assert said(fresh) == texts
     assert judged.replies.verdicts.equals(verdicts)
-
-
-@pytest.mark.full
-def test_a_sweep_killed_again_and_again_gets_there(fresh, undisturbed):
-    _, texts, verdicts = undisturbed
-    kept: set[str] = set()
-    for moment, at in (("asked", 2), ("written", 2), ("writing", 3), ("written", 3)):
-        asked = kill(fresh, 1, moment, at)
-        assert not kept & set(asked)
-        kept = set(said(fresh))
-    scribe = Scribe()
-    _, judged = swept(spec_of(fresh), scribe)
-    assert not kept & {ask.request_key for ask in scribe.asked}
-    assert said(fresh) == texts
-    assert judged.replies.verdicts.equals(verdicts)

