@@ -97,7 +97,7 @@ Every step reads and writes these fourteen tables and nothing else. A table is a
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
-# Meanings of columns with a telling name; a comment beside the column takes precedence.
+# Meanings of columns with a name that explains itself; a comment beside the column takes precedence.
 _MEANINGS = {
     "study_id": "of the study",
     "patient_id": "of the patient; resampling is by it",
