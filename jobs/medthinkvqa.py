@@ -252,7 +252,7 @@ def _rate(words: Rate, about_model: list[str]) -> int:
     legal = [(one, rating) for one in whole if (rating := rated[one.line]) is not None]
     print(
         f"judged: {len(legal)} of {len(written)} discussions; {len(written) - len(whole)} without the six "
-        f"sections or with more than {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
+        f"sections or over {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
     )
     print("label\tcases\tsentences or discussions\tscore" if legal else "scores: none")
     for score in discussion_scores(legal) if legal else ():
