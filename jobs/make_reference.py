@@ -78,7 +78,7 @@ _SUBTASKS = f"""# Subtasks of {TO}
 
 The 32 subtasks of tier 1 and the questions of tier 3. S: one answer; O: one, in rank order; M: one or more.
 (X) marks an option that stands alone. A question with a parent is asked where the true answer of the parent
-is one of those given; [tasks](../protocol/tasks.md) says what else it needs.
+is one of those given; [tasks](../protocol/tasks.md) says what else it needs. The field names it in reports.
 """
 _CHECKLISTS = f"""# Checklists
 
@@ -97,7 +97,7 @@ Every step reads and writes these fourteen tables and nothing else. A table is a
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
-# Meanings of columns with a telling name; a comment beside the column takes precedence.
+# Meanings of columns with a name that explains itself; a comment beside the column takes precedence.
 _MEANINGS = {
     "study_id": "of the study",
     "patient_id": "of the patient; resampling is by it",
@@ -230,8 +230,8 @@ _KINDS = {"single": "S", "ordinal": "O", "multi": "M"}
 
 def _subtasks() -> Iterator[str]:
     """Yield the rows of the subtasks with options, in the order of the catalogue."""
-    yield _row("id", "question", "type", "options", "views", "parent", "tag")
-    yield _row(*["---"] * 7)
+    yield _row("id", "field", "question", "type", "options", "views", "parent", "tag")
+    yield _row(*["---"] * 8)
     for name, subtask in load_catalogue(TO).subtasks.items():
         if subtask.answer_type not in _KINDS:
             continue
@@ -242,7 +242,8 @@ def _subtasks() -> Iterator[str]:
         views = " ".join(f"{view}:{weight}" for view, weight in subtask.route)
         parent = f"{subtask.parent} = {', '.join(subtask.parent_answers)}" if subtask.parent else ""
         kind = _KINDS[subtask.answer_type]
-        yield _row(f"`{name}`", subtask.question, kind, options, views, parent, subtask.provenance)
+        first = f"`{name}`", subtask.field, subtask.question, kind
+        yield _row(*first, options, views, parent, subtask.provenance)
 
 
 def _fields() -> Iterator[str]:

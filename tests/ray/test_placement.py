@@ -139,7 +139,7 @@ def seated(places: Any, replicas: int) -> list[tuple[str, int]]:
 def test_groups_stand_on_their_nodes_beside_others_and_a_failure_frees_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two nodes of four GPUs, two of each busy: tensor parallel within a node, pipeline parallel over both."""
+    """Two nodes of four GPUs, two of each busy: tensor parallel on one node, pipeline over both."""
     made = []
     with ray_of(4, 4) as address:
         ray.init(address=address, log_to_driver=False)

@@ -108,7 +108,7 @@ def refusal(candidate: Candidate, nodes: Sequence[Node]) -> str:
 
 
 def _best_on(candidate: Candidate, node: Node) -> tuple[bool, int] | None:
-    """Return whether little room to batch is left on a node, and the tensor parallel size; None if too small."""
+    """Return whether little room to batch is left, and the tensor parallel size; None if it does not fit."""
     usable = node.gpu_memory_gib * candidate.utilization
     sizes = _sizes(candidate, node.gpus)
     if candidate.tensor_parallel is None:

@@ -246,8 +246,8 @@ def _watched(
             if time.monotonic() - since > limit:
                 raise RunError(
                     f"no request was completed for {limit:g} s; the engine hangs, loads or is too slow: see "
-                    "its logs, or raise stream.stall_seconds or load_seconds; what was completed is kept, run "
-                    "again"
+                    "its logs, or raise stream.stall_seconds or load_seconds; what was completed is kept, "
+                    "run again"
                 ) from None
             continue
         if item is None:

@@ -243,8 +243,8 @@ def _ledger(completions: Path) -> Ledger:
         return Ledger(completions, _spent(completions))
     except OSError as error:
         raise RunError(
-            f"{completions}: the tokens that sweeps spend cannot be kept there ({error.strerror or error}), and "
-            "a cap needs them; use a store that can be written and locked (flock), or remove the cap"
+            f"{completions}: the tokens that sweeps spend cannot be kept there ({error.strerror or error}), "
+            "and a cap needs them; use a store that can be written and locked (flock), or remove the cap"
         ) from error
 
 

@@ -155,7 +155,7 @@ _LONGEST_WAIT = 60.0  # seconds between tries, unless the server asks for more
 
 
 def wait_seconds(first: float, tries: int, draw: float, retry_after: float | None = None) -> float:
-    """Return the seconds to wait after `tries` tries: doubled each time, never less than the server asked for.
+    """Return the seconds after `tries` tries: doubled each time, never less than the server asked for.
 
     `draw` is a random number in 0..1, so that requests that failed together are not retried together.
     """

@@ -172,8 +172,8 @@ def _numerics(facts: Facts) -> list[str]:
         if len(records) > 1
     }
     return [
-        f"The answers of {name} come from {len(records)} ways to compute, which round differently, so that the "
-        f"same request may have another answer: {'; '.join(map(phrase, records))}."
+        f"The answers of {name} come from {len(records)} ways to compute, which round differently, so that "
+        f"the same request may have another answer: {'; '.join(map(phrase, records))}."
         for name, records in sorted(several.items())
     ]
 
