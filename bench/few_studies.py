@@ -7,7 +7,8 @@ vLLM's own scheduler and caches (bench/on_scheduler); studies are handed out as 
 replica gets as many as the stream allows in flight, and the next when one has ended. A step lasts as on a
 GPU of the 80 GiB class with a model of 8 billion parameters, by the constants below, which are assumptions.
 
-Ideal is the time that all replicas compute, divided by the replicas. All sizes in tokens are divided by GRAIN, which makes the simulation as many times faster and rounds texts up.
+Ideal is the time that all replicas compute, divided by the replicas. All sizes
+in tokens are divided by GRAIN, which makes the simulation as many times faster and rounds texts up.
 """
 
 import heapq
