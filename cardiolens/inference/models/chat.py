@@ -147,11 +147,6 @@ class Chat:
             rendered = f"{head}{self._template.asked(question)}{tail}"
         return rendered.removeprefix(self._first)
 
-    def up_to_last_frame(self, prompt: str, text: str) -> str:
-        """Return a rendered prompt up to the placeholder of the last frame or video of `text`, with it."""
-        mark = self._marks(text)[-1]
-        return prompt[: prompt.rindex(mark) + len(mark)]
-
     def video_placeholders(self, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
         """Count the placeholder tokens that the engine must make of the videos of a message."""
         videos = (frames for frames in by_place(text, sizes) if len(frames) > 1)

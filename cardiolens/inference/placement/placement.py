@@ -62,7 +62,6 @@ class Deployment:
     seconds: float  # estimated, including loading
     needs: Needs = "gpu"
     most_seconds: float = 0.0  # as if nothing came from a cache and every reply were full
-    load_seconds: float = 0.0  # of both: before the engines are up
 
     @property
     def replicas(self) -> int:
@@ -241,7 +240,6 @@ def _deployment(member: _Member, rates: Rates) -> Deployment:
         reason="; ".join(parts),
         seconds=loading + work_seconds(candidate, rates) / member.gpus,
         most_seconds=loading + most_seconds(candidate, rates) / member.gpus,
-        load_seconds=loading,
     )
 
 
