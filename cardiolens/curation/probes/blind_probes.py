@@ -155,7 +155,7 @@ def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> 
 def _say(scores: Mapping[str, SubtaskProbe], n_out: int) -> None:
     leaking = {name: score for name, score in scores.items() if score.leaks}
     for name, score in leaking.items():
-        why = "; ".join(score.given_away_by) or "no single word or length tells why"
+        why = "; ".join(score.given_away_by) or "no length of an option tells why"
         say(
             f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
         )

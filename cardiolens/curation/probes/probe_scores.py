@@ -1,6 +1,5 @@
-"""Scores of blind probes: what is answered without images beyond the best constant, and by which words."""
+"""Scores of blind probes: what is answered without images beyond the best constant, and by which lengths."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,9 +15,7 @@ from cardiolens.curation.probes.probe_prompts import (
 from cardiolens.protocol.tasks.questions import Question
 
 MOST_EXCESS = 0.05  # of blind accuracy over the best constant answer (protocol 9, stage 6d)
-_FEWEST_WORDS = 5  # questions that hold a word which may give answers away
-_LEAST_SHARE = 0.8  # of them in which it leads to the answer
-_MOST_WORDS = 5
+_LEAST_SHARE = 0.8  # of questions in which the length of an option leads to the answer
 Replies = Mapping[str, Mapping[str, Sequence[Answer | None]]]  # by model, then by setting, a reply an item
 
 
@@ -110,47 +107,16 @@ def _words(question: Question) -> str:
 
 
 def _give_aways(questions: Sequence[Question], constant: float) -> Iterator[str]:
-    """Yield what leads to the answer without an image: lengths, texts of options, words of the question."""
-    n = len(questions)
+    """Yield which lengths of options lead to the answer without an image."""
     for name, choose in (("longest", max), ("shortest", min)):
-        share = sum(_by_length(question, choose) in question.answer for question in questions) / n
+        share = sum(_by_length(question, choose) in question.answer for question in questions) / len(
+            questions
+        )
         if share > constant + MOST_EXCESS and share >= _LEAST_SHARE:
             yield f"the {name} option is the answer in {share:.0%}"
-    texts: dict[str, list[bool]] = defaultdict(list)
-    for question in questions:
-        for option in question.options:
-            for word in _tokens(option.text):
-                texts[word].append(option.key in question.answer)
-    yield from _telling(texts, "options with", n)
-    by_word: dict[str, Counter[Answer]] = defaultdict(Counter)
-    for question in questions:
-        for word in _tokens(question.question):
-            by_word[word][frozenset(question.answer)] += 1
-    shares = {
-        word: (counts.most_common(1)[0], counts.total())
-        for word, counts in by_word.items()
-        if _FEWEST_WORDS <= counts.total() < n
-    }
-    for word, ((answer, count), total) in sorted(shares.items(), key=lambda pair: -pair[1][0][1])[
-        :_MOST_WORDS
-    ]:
-        if count / total >= _LEAST_SHARE and count / total > constant + MOST_EXCESS:
-            yield f"questions with {word!r} have the answer {'+'.join(sorted(answer))} in {count / total:.0%}"
-
-
-def _telling(texts: Mapping[str, Sequence[bool]], what: str, n_questions: int) -> Iterator[str]:
-    """Yield the words whose options are nearly always right, and which do not stand in every question."""
-    shares = {word: sum(hits) / len(hits) for word, hits in texts.items() if len(hits) >= _FEWEST_WORDS}
-    for word, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_WORDS]:
-        if share >= _LEAST_SHARE and len(texts[word]) < 2 * n_questions:
-            yield f"{what} {word!r} are the answer in {share:.0%}"
 
 
 def _by_length(question: Question, choose: Any) -> str:
     lengths = [len(option.text) for option in question.options]
     chosen = choose(lengths)
     return question.options[lengths.index(chosen)].key if lengths.count(chosen) == 1 else ""
-
-
-def _tokens(text: str) -> set[str]:
-    return set(re.findall(r"\w{2,}", text.casefold()))

@@ -89,7 +89,6 @@ def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) 
     assert probes["subtasks"]["L01"]["leaks"]
     assert probes["subtasks"]["L01"]["excess"] == pytest.approx(0.5)
     assert "the longest option is the answer in 100%" in probes["subtasks"]["L01"]["given_away_by"]
-    assert any("'shown'" in word for word in probes["subtasks"]["L01"]["given_away_by"])
     assert not probes["subtasks"]["C10"]["leaks"]
     assert {line["subtask"] for line in lines(folder / "questions.jsonl")} == {"C10"}
     assert {(line["reason"], line["subtask"]) for line in lines(folder / "rejects.jsonl")} == {
@@ -131,19 +130,11 @@ def test_models_that_do_not_answer_find_no_leak_and_are_no_probe(tmp_path: Path)
 
 
 def test_probing_twice_writes_the_same(tmp_path: Path) -> None:
-    folder = write_drafts(tmp_path, planted=False)
-    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
-    before = {path.name: path.read_text() for path in folder.iterdir()}
-    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
-    assert {path.name: path.read_text() for path in folder.iterdir()} == before
-
-
-def test_what_an_earlier_probe_left_out_stays_out_with_its_reason(tmp_path: Path) -> None:
     folder = write_drafts(tmp_path, planted=True)
-    for _ in range(2):
-        probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
-    assert len(lines(folder / "rejects.jsonl")) == N
-    assert len(lines(folder / "questions.jsonl")) == N
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
+    before = {path.name: path.read_text() for path in folder.glob("*.jsonl")}
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
+    assert {path.name: path.read_text() for path in folder.glob("*.jsonl")} == before
 
 
 def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from scripted_engine import answering
 from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.judge import ReadingWords, judge_errors
-from cardiolens.config.command_words import read_words
+from cardiolens.commands.judge import judge_errors
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.asking import ask_texts
 from cardiolens.curation.report_judge.report_error_counts import RunReport, document, read_people, run_reports
@@ -180,11 +179,6 @@ def test_a_judge_without_a_usable_reply_is_no_success(run: Run, monkeypatch: pyt
     monkeypatch.setattr(ask_texts, "execute_plan", lambda planned: None)
     assert judge_errors(run, ["model=constant", "model.constant.options.answer=B"], None) == 1
     assert json.loads((run.root / "report_errors-constant.json").read_text())["arms"] == {}
-
-
-def test_people_are_compared_with_errors_alone() -> None:
-    with pytest.raises(InputError, match="people= is compared with errors, and of is reports; add of=errors"):
-        read_words(ReadingWords, ["run=r", "of=reports", "people=p"])
 
 
 @pytest.mark.parametrize(
