@@ -18,10 +18,10 @@ from cardiolens.benchmarks.judges.discussion_judge import (
     read_rating,
 )
 from cardiolens.benchmarks.medthinkvqa import records, source_of
-from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
+from jobs.medthinkvqa import discussion_scores
 from tests.support.cases.example_cases import make_cases
 
 TEXT = "\n".join(f"{name}:\nIt is so. And more." for name in SECTIONS)

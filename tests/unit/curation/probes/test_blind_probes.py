@@ -11,7 +11,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.curation.probes.blind_probes import probe, probe_drafts
-from cardiolens.curation.probes.probe_prompts import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
+from cardiolens.curation.probes.probe_scores import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.questions import given_questions
@@ -57,7 +57,6 @@ def write_drafts(folder: Path, *, planted: bool) -> Path:
         checked.append({"study_id": f"S{number:02d}", "checked": {"L01": dict(state), "C10": dict(state)}})
     for name, rows in (("questions", records), ("6-automatic", checked), ("rejects", [])):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "counts.html").write_text("<h1>Draft questions</h1></body></html>\n")
     return folder
 
 
@@ -98,7 +97,6 @@ def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) 
         state["verdict"] for one in lines(folder / "6-automatic.jsonl") for state in [one["checked"]["L01"]]
     }
     assert verdicts == {"fail"}
-    assert "Blind probes" in (folder / "counts.html").read_text()
 
 
 def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path) -> None:
