@@ -101,15 +101,11 @@ def test_the_two_requests_differ_in_the_order_of_texts_and_lists_alone() -> None
             (ReportError("regions", "omission", "major"),),
         ),
         (saying(("lv_size", "omission", "minor")), None),  # no finding of this report
-        (saying(("other", "typo", "minor")), None),
         (saying(("other", "omission", "fatal")), None),
         (saying(*[("other", "omission", "minor")] * (MOST + 1)), None),
         ('{"errors": [{"finding": "other", "type": "omission"}]}', None),
-        ('{"errors": {}}', None),
         ('{"errors": [["other"]]}', None),
-        ('{"errors": [{"finding": ["other"], "type": {}, "weight": 1}]}', None),
         ('{"errors": [], "score": 1}', None),
-        ("none", None),
         (None, None),
     ],
 )
@@ -185,12 +181,7 @@ def test_a_judge_without_a_usable_reply_is_no_success(run: Run, monkeypatch: pyt
     ("change", "why"),
     [
         ({"arm_id": "none"}, "is no report of this run that has a text"),
-        ({"errors": None}, "expected a list, empty if there is none"),
         ({"errors": [{"finding": "other"}]}, "expected finding, type and weight"),
-        (
-            {"errors": [ReportError("other", "typo", "minor")._asdict()]},
-            "type is 'typo'; choose of omission, hall",
-        ),
         (
             {"errors": [ReportError("liver", "omission", "minor")._asdict()]},
             "finding is 'liver'; choose of lv_size",
