@@ -138,7 +138,7 @@ def test_the_command_counts_what_it_did_not_judge(
     assert medthinkvqa.main(["rate", *words]) == 0
     said = capsys.readouterr().out
     assert (
-        "judged: 1 of 3 discussions; 1 without the six sections or with more than 120 sentences, 1 without a "
+        "judged: 1 of 3 discussions; 1 without the six sections or over 120 sentences, 1 without a "
         "legal reply"
     ) in said
     assert "\nall sections\t1\t12\t1.00\n" in said
