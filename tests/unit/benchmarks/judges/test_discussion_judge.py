@@ -18,10 +18,10 @@ from cardiolens.benchmarks.judges.discussion_judge import (
     read_rating,
 )
 from cardiolens.benchmarks.medthinkvqa import records, source_of
-from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
+from jobs.medthinkvqa import discussion_scores
 from tests.support.cases.example_cases import make_cases
 
 TEXT = "\n".join(f"{name}:\nIt is so. And more." for name in SECTIONS)
@@ -138,7 +138,7 @@ def test_the_command_counts_what_it_did_not_judge(
     assert medthinkvqa.main(["rate", *words]) == 0
     said = capsys.readouterr().out
     assert (
-        "judged: 1 of 3 discussions; 1 without the six sections or with more than 120 sentences, 1 without a "
+        "judged: 1 of 3 discussions; 1 without the six sections or over 120 sentences, 1 without a "
         "legal reply"
     ) in said
     assert "\nall sections\t1\t12\t1.00\n" in said

@@ -12,9 +12,9 @@ from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.judges.reasoning import ERRORS, Reasoning, StepVerdict, read_reasoning
 from cardiolens.benchmarks.judges.reasoning_judge import read_verdicts, requests
 from cardiolens.benchmarks.medthinkvqa import records, source_of
-from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
+from jobs.medthinkvqa import agreement
 from tests.support.cases.example_cases import make_cases
 
 STEPS = ["There is a disc.", "So it is dyslumia.", "Nothing else fits."]

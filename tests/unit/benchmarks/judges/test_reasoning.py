@@ -22,7 +22,6 @@ from cardiolens.benchmarks.judges.reasoning import (
 from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
 from cardiolens.benchmarks.medthinkvqa import source_of
 from cardiolens.curation.asking.ask_texts import asking_spec, plan_texts, replies_of
-from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.models.token_counts import Rendering
@@ -30,6 +29,7 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.protocol.tasks.legal import constraint_of
+from jobs.medthinkvqa import agreement
 from tests.support.cases.example_cases import make_cases
 
 STEP = {"is_factual": True, "is_critical": False, "explanation": "Seen.", "error_types": None}
