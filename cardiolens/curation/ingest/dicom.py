@@ -145,9 +145,12 @@ def _items(group: Dataset) -> list[Dataset]:
 
 
 class Header:
-    """The header of a frame: its own functional groups, those of all frames, and the file's elements."""
+    """The header of a frame: its own functional groups, those of all frames, and the file's elements.
 
-    def __init__(self, parts: tuple[Dataset, ...]) -> None:
+    A sidecar of NIfTI, which has the names and units of DICOM, is a header of one part.
+    """
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts, self.file = parts, parts[-1]
 
     def value(self, name: str) -> Any:
@@ -216,59 +219,39 @@ def _image(place: Path, frame: int, header: Header) -> Image:
     spacing = header.numbers("PixelSpacing")
     if len(spacing) != 2 or not all(FINEST_MM < step < 100 for step in spacing):
         raise RejectedError(Reason.NO_SPACING)
-    slope, intercept = (
-        header.number("RescaleSlope", default=1.0),
-        header.number("RescaleIntercept", default=0.0),
-    )
+    slope = header.number("RescaleSlope", default=1.0)
+    intercept = header.number("RescaleIntercept", default=0.0)
     if slope is None or intercept is None or abs(slope) < 1 / LARGEST_NUMBER:
         raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
     types = header.words("ImageType", "FrameType")
     is_frame_of_several = "PerFrameFunctionalGroupsSequence" in header.file
-    velocities = header.numbers("VelocityEncodingMinimumValue") + header.numbers(
-        "VelocityEncodingMaximumValue"
-    )
+    velocities = header.numbers("VelocityEncodingMinimumValue")
+    velocities += header.numbers("VelocityEncodingMaximumValue")
     velocities += [value for element in _PRIVATE_VELOCITY for value in header.private(*element)]
-    inversions = header.numbers("InversionTime", "InversionTimes")
     tags = header.file.keys() if frame == 0 else ()  # iterating the dataset would parse every element
     return Image(
         place=place,
         frame=frame,
         identity=_identity(header, frame),
-        person=Person(
-            sex=header.text("PatientSex"),
-            age=header.text("PatientAge"),
-            manufacturer=header.text("Manufacturer"),
-            model=header.text("ManufacturerModelName"),
-            tesla=header.number("MagneticFieldStrength"),
-        ),
         rows=_integer(header.file, "Rows", 0),
         columns=_integer(header.file, "Columns", 0),
         spacing=(spacing[0], spacing[1]),
         position=_position(header),
         row_direction=rows,
         column_direction=columns,
-        slope=slope,
-        intercept=intercept,
+        scale=(slope, intercept),
         maker_scale=_maker_scale(header),
         inverted=inverted_about(header.file),
         series_number=Header((header.file,)).whole_number("SeriesNumber") or 0,
         acquisition=header.whole_number("AcquisitionNumber") or 0,
         instance_number=(header.whole_number("InstanceNumber") or 0) * 100_000 + frame,
-        description=header.text("SeriesDescription"),
-        protocol=header.text("ProtocolName"),
-        sequence_name=header.text("SequenceName", "PulseSequenceName"),
+        texts=(header.text("SeriesDescription"), header.text("ProtocolName")),
         image_type=tuple(word for word in types if not (is_frame_of_several and word == _LEFT_IN_TYPE)),
-        scanning=header.words("ScanningSequence", "EchoPulseSequence"),
-        variant=header.words("SequenceVariant"),
-        options=header.words("ScanOptions"),
         component=_component_of(header, types),
         thickness=header.number("SliceThickness"),
         trigger=header.number("TriggerTime", "NominalCardiacTriggerDelayTime"),
         temporal=header.whole_number("TemporalPositionIdentifier", "TemporalPositionIndex") or None,
         clock=_clock(header),
-        inversion=inversions[0] if inversions else None,
-        echo=header.number("EchoTime", "EffectiveEchoTime") or None,
-        flip=header.number("FlipAngle"),
         velocity=max(map(abs, velocities), default=None),
         phases_declared=header.whole_number("CardiacNumberOfImages"),
         temporals_declared=header.whole_number("NumberOfTemporalPositions"),
@@ -276,7 +259,29 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         beat=header.number("NominalInterval", "RRIntervalTimeNominal"),
         apart=header.number("SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})),
+        **described(header),
     )
+
+
+def described(header: Header) -> dict[str, Any]:
+    """Return the fields of an image that a DICOM header and a sidecar of NIfTI tell alike."""
+    inversions = header.numbers("InversionTime", "InversionTimes")
+    return {
+        "person": Person(
+            sex=header.text("PatientSex"),
+            age=header.text("PatientAge"),
+            manufacturer=header.text("Manufacturer"),
+            model=header.text("ManufacturerModelName"),
+            tesla=header.number("MagneticFieldStrength"),
+        ),
+        "sequence_name": header.text("SequenceName", "PulseSequenceName"),
+        "scanning": header.words("ScanningSequence", "EchoPulseSequence"),
+        "variant": header.words("SequenceVariant"),
+        "options": header.words("ScanOptions"),
+        "inversion": inversions[0] if inversions else None,
+        "echo": header.number("EchoTime", "EffectiveEchoTime") or None,
+        "flip": header.number("FlipAngle"),
+    }
 
 
 def inverted_about(dataset: Dataset) -> int | None:

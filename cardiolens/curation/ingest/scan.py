@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.dicom import read_images
-from cardiolens.curation.ingest.frame_records import Image, RejectedError
+from cardiolens.curation.ingest.frame_records import Image, attempted
 from cardiolens.curation.ingest.ids import Pseudonyms, public_pseudonyms
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assigned
 from cardiolens.curation.ingest.layouts.convention import Convention
-from cardiolens.curation.ingest.nifti_frames import NiftiSource, nifti_frames
+from cardiolens.curation.ingest.nifti_file import SUFFIXES
+from cardiolens.curation.ingest.nifti_frames import nifti_frames
 from cardiolens.curation.ingest.reasons import MEANINGS, Flag, Reason
 from cardiolens.curation.ingest.whose_images import (
     CHUNK,
@@ -122,22 +124,23 @@ class Export:
 
 def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     """Read the headers of all files of a source."""
-    export, nifti = Export(spec.source, names), NiftiSource()
-    plain: dict[str, Path] = {}  # no NIfTI, and no sidecar for certain
+    export = Export(spec.source, names)
+    nifti, jsons, plain = dict[str, Path](), dict[str, Path](), dict[str, Path]()
     for candidate in find(spec.source):
         name = path_below(candidate.place, spec.source)
         export.candidates[name] = candidate
         if candidate.reason is not None:
             export.reject(name, candidate.reason, candidate.detail)
-        elif not nifti.takes(name, candidate.place):
-            plain[name] = candidate.place
-    assignment = assigned(spec.layout, nifti.files, plain | nifti.sidecars)
+            continue
+        is_nifti, is_json = name.lower().endswith(SUFFIXES), name.lower().endswith(".json")
+        (nifti if is_nifti else jsons if is_json else plain)[name] = candidate.place
+    assignment = assigned(spec.layout, nifti, plain | jsons)
     if assignment is not None:
         export.layout = assignment.layout
         export.names = public_pseudonyms(assignment.layout.name) if assignment.layout.public else names
         plain = {name: place for name, place in plain.items() if name not in assignment.information}
     _read_dicom(export, plain, assignment)
-    frames = nifti_frames(nifti, assignment, spec.subject)
+    frames = nifti_frames(nifti, jsons, assignment, spec.subject)
     for name, reason, detail in frames.rejects:
         export.reject(name, reason, detail)
     for name, images in frames.images.items():
@@ -160,7 +163,11 @@ def _read_dicom(export: Export, files: Mapping[str, Path], assignment: Assignmen
         files = {name: place for name, place in files.items() if name in assignment.subjects}
     rejection = (Reason.BROKEN_FILE, "it ended the process that read it")
     headers = spread(
-        _headers, files.values(), chunk=CHUNK, worth=len(files) >= WORTH, lost=lambda _: rejection
+        partial(attempted, read_images),
+        files.values(),
+        chunk=CHUNK,
+        worth=len(files) >= WORTH,
+        lost=lambda _: rejection,
     )
     read: list[tuple[str, Image]] = []
     for name, images in zip(files, headers, strict=True):
@@ -175,9 +182,6 @@ def _read_dicom(export: Export, files: Mapping[str, Path], assignment: Assignmen
     for name, image in read:
         flagged = replace(image, flags=(*image.flags, Flag.REPEATS)) if image in namesakes else image
         export.take(name, flagged, copies.get(image))
-        for path, subject in assignment.outlines.files.items() if assignment is not None else ():
-            if image.mask is not None and subject == image.identity.patient:
-                export.use(image, path)
 
 
 def _of_people(export: Export, read: list[tuple[str, Image]]) -> Iterator[tuple[str, Image]]:
@@ -190,14 +194,6 @@ def _of_people(export: Export, read: list[tuple[str, Image]]) -> Iterator[tuple[
             export.reject(name, Reason.PATIENT_UNCLEAR, frame=image.frame)
         else:
             yield name, replace(image, identity=replace(image.identity, patient=patient))
-
-
-def _headers(place: Path) -> list[Image] | tuple[Reason, str]:
-    """Return the frames of a file, or the reason and detail of its rejection."""
-    try:
-        return read_images(place)
-    except RejectedError as error:
-        return error.reason, error.detail
 
 
 def reject(

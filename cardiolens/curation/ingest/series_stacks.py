@@ -85,7 +85,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
 
 def _series_of(image: Image) -> Hashable:
     """Return the key of a series: of DICOM by number too, as some anonymisers leave a study one UID."""
-    return image.identity.series, 0 if image.nifti else image.series_number
+    return image.identity.series, image.series_number if image.nifti is None else 0
 
 
 def _grouped(items: Iterable[_Item], fits: Callable[[Sequence[_Item], _Item], bool]) -> list[list[_Item]]:
@@ -105,12 +105,12 @@ def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
     if ordered is None:
         left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in series]
     else:
-        yield Stack(ordered[0], (words_of(series[0].description, series[0].protocol),), ())
+        yield Stack(ordered[0], (words_of(*series[0].texts),), ())
 
 
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     """Yield the piles of a series: one for each orientation, matrix, spacing, component and echo."""
-    words = words_of(series[0].description, series[0].protocol)
+    words = words_of(*series[0].texts)
     kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
     kind = kind_by_tags(series, words) or kind_by_name
     for bucket in _grouped(series, lambda group, image: _is_one_bucket(group[0], image)):

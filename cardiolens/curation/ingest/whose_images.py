@@ -39,7 +39,7 @@ def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
     """Return the studies of a patient who has many of one image each: nothing tells what belongs together."""
     of_patient: dict[str, list[str]] = defaultdict(list)
     for study_id, images in studies.items():
-        if not images[0].nifti:
+        if images[0].nifti is None:
             of_patient[images[0].identity.patient].append(study_id)
     return {
         study_id
@@ -81,7 +81,9 @@ def mixed(images: Sequence[Image]) -> str:
     several = [name for name, fact in _FACTS.items() if len({*map(fact, originals)} - {""}) > 1]
     if several:
         return f"several {', '.join(several)}"
-    clocks = np.unique([image.clock for image in originals if image.clock is not None and not image.nifti])
+    clocks = np.unique(
+        [image.clock for image in originals if image.clock is not None and image.nifti is None]
+    )
     if len(clocks) < 2:
         return ""
     pauses = np.diff(

@@ -7,7 +7,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from cardiolens.curation.ingest.classify import Proposal
 from cardiolens.curation.ingest.decisions import Choices
 from cardiolens.curation.ingest.frame_records import Frame, Image, Stack
 from cardiolens.curation.ingest.ids import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
-from cardiolens.curation.ingest.orient import Volume, affine
-from cardiolens.curation.ingest.pixels import stacked_masks
+from cardiolens.curation.ingest.orient import affine
+from cardiolens.curation.ingest.pixels import Pixels, stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.study import Imported
 from cardiolens.study.anatomy import SHORT_AXIS
@@ -73,28 +73,27 @@ def write_study(
     notes.mkdir()
     volumes: dict[str, list[str]] = {name: [] for name in ("taken", "waits", "left_out")}
     entries: dict[str, Entry] = {}
-    for number, volume in enumerate(imported.volumes, start=1):
-        proposal = volume.proposal
+    for number, proposal in enumerate(imported.proposals, start=1):
         volumes[proposal.status].append(proposal.volume_id)
         is_taken = proposal.status == "taken"
         name = proposal.volume_id if is_taken else f"{_PREFIX[proposal.status]}_{number:03d}"
-        entries[proposal.stack_id] = _write_volume(study if is_taken else notes, volume, name)
+        entries[proposal.stack_id] = _write_volume(
+            study if is_taken else notes, proposal, imported.pixels, name
+        )
     refused = ""
     if volumes["taken"]:
-        accepted = [
-            entries[each.proposal.stack_id] for each in imported.volumes if each.proposal.status == "taken"
-        ]
+        accepted = [entries[each.stack_id] for each in imported.proposals if each.status == "taken"]
         manifest = _manifest(study_id, images[0], accepted, names, provenance)
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
     listed = [
-        _proposal(f"{study_id}-{number:03d}", volume.proposal, entries[volume.proposal.stack_id])
-        for number, volume in enumerate(imported.volumes, start=1)
+        _proposal(f"{study_id}-{number:03d}", proposal, entries[proposal.stack_id])
+        for number, proposal in enumerate(imported.proposals, start=1)
     ]
     tree = {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
     disk.write_draft(notes / PROPOSALS_NAME, _json(tree).encode())
-    fit = sum(volume.proposal.stack_id in choices for volume in imported.volumes)
+    fit = sum(proposal.stack_id in choices for proposal in imported.proposals)
     build = {
         "schema": "build-1",
         "stage": "intake",
@@ -122,7 +121,7 @@ def write_study(
 def _open_flags(imported: Imported) -> list[str]:
     """Return the flags of a study that no confirmation answers: of a first pass, its times."""
     flags: set[Flag] = set()
-    for proposal in (each.proposal for each in imported.volumes if each.proposal.status != "left_out"):
+    for proposal in (each for each in imported.proposals if each.status != "left_out"):
         if not proposal.confirmed:
             flags |= set(proposal.flags)
         elif proposal.sequence == "perfusion":
@@ -150,12 +149,11 @@ def _draw_sheet(study: Path, path: Path) -> str:
 def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
     """Let the volumes of a written study that `prepare` refuses wait for a person; return if any does."""
     refused = refused_volumes(read_study(Places.of(out, study_id).studies), Windows())
-    for number, volume in enumerate(imported.volumes):
-        why = refused.get(volume.proposal.volume_id) if volume.proposal.status == "taken" else None
+    for number, proposal in enumerate(imported.proposals):
+        why = refused.get(proposal.volume_id) if proposal.status == "taken" else None
         if why is not None:
-            waiting = volume.proposal.left_out(Reason.CONTRADICTED, why, waits=True)
-            imported.volumes[number] = replace(volume, proposal=waiting)
-            imported.left_out += [(image, Reason.CONTRADICTED, why) for image in volume.stack.images()]
+            imported.proposals[number] = proposal.left_out(Reason.CONTRADICTED, why, waits=True)
+            imported.left_out += [(image, Reason.CONTRADICTED, why) for image in proposal.stack.images()]
     return bool(refused)
 
 
@@ -177,11 +175,10 @@ def _publish(places: Places, *, has_study: bool) -> None:
     disk.remove_tree(places.drafts)
 
 
-def _write_volume(folder: Path, volume: Volume, name: str) -> Entry:
+def _write_volume(folder: Path, proposal: Proposal, pixels: Pixels, name: str) -> Entry:
     """Write a volume as (column, row, slice, phase), and return its entry for study.json."""
-    stack, proposal = volume.stack, volume.proposal
-    path = folder / f"{name}.nii"
-    shape = _write_nifti(path, stack, volume.values, volume.slope, volume.intercept)
+    stack, path = proposal.stack, folder / f"{name}.nii"
+    shape = _write_nifti(path, stack, *stacked(stack, pixels))
     lengths = (stack.first.spacing[1], stack.first.spacing[0], stack.step)
     entry: Entry = {
         "volume_id": proposal.volume_id,
@@ -200,9 +197,9 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> Entry:
         "ed_phase": None,
         "es_phase": None,
         "layout_source": "declared",
-        "display_transform": volume.transform.model_dump(),
+        "display_transform": proposal.transform.model_dump(),
         "sha256": sha256_of(path),
-        **volume.times,
+        **proposal.times,
     }
     if proposal.masks:
         labels = next(image.mask.labels for image in stack.images() if image.mask is not None)

@@ -1,17 +1,15 @@
-"""Which file of an export is what, by a layout: roles of images and masks, facts of subjects, outlines."""
+"""Which file of an export is what, by a layout: roles of images and masks, facts of subjects."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.frame_records import Declared, Image, MaskFrame
+from cardiolens.curation.ingest.frame_records import Declared, Image
 from cardiolens.curation.ingest.layouts.convention import (
     Convention,
     FileRule,
-    OutlineRule,
     convention,
     conventions,
     legal_volumes,
@@ -22,7 +20,6 @@ from cardiolens.curation.ingest.owners import Name
 _IMAGES = (".nii", ".nii.gz")
 _FEWEST_SHARE = 0.5  # of the NIfTI files below a source; a layout that explains fewer is not proposed
 _MOST_NAMED = 3  # files that a message names
-_NUMBER = re.compile(r"(\d+)\D*$")  # the last number of a name
 NO_LAYOUT = "none"
 
 
@@ -34,34 +31,12 @@ class FileRole:
     subject: str
     study: str  # of the subject: itself, or one of its sessions
     name: Name
+    declared: Declared | None  # of an image
 
     @property
     def key(self) -> tuple[object, ...]:
         """What no two files share."""
         return self.study, self.rule.image, self.rule.mask_of, self.name.phase, self.name.moment
-
-    def declared(self, layout: Convention) -> Declared:
-        """Return what the layout says of the volume of an image."""
-        sequence, view = legal_volumes()[self.rule.image or ""]
-        return Declared(layout.name, sequence, view, layout.display)
-
-
-@dataclass(frozen=True, slots=True)
-class Outlines:
-    """Outlines by subject and number of the image, and all their files."""
-
-    rule: OutlineRule | None = None
-    of_image: Mapping[tuple[str, int], Mapping[str, Path]] = field(default_factory=dict)  # by side, i or o
-    files: Mapping[str, str] = field(default_factory=dict)  # path → subject
-
-    def mask_of(self, subject: str, path: str, image: Image, labels: str) -> MaskFrame | None:
-        """Return the outlines of an image as its mask, if it is of the series that was drawn."""
-        number = _NUMBER.search(PurePosixPath(path).name)
-        series = f"{PurePosixPath(path).parent} {image.description}".upper()
-        if self.rule is None or number is None or self.rule.series.upper() not in series:
-            return None
-        sides = self.of_image.get((subject, int(number[1])), {})
-        return MaskFrame(sides["i"], 0, labels, outlines=True, outer=sides.get("o")) if "i" in sides else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +47,26 @@ class Assignment:
     roles: Mapping[str, FileRole] = field(default_factory=dict)  # of NIfTI files
     facts: Mapping[str, Facts] = field(default_factory=dict)
     subjects: Mapping[str, str] = field(default_factory=dict)  # of DICOM files
-    outlines: Outlines = field(default_factory=Outlines)  # of DICOM images
 
     @property
     def information(self) -> set[str]:
         """Files that tell facts about subjects."""
-        return {path for facts in self.facts.values() for path in facts.files} | self.outlines.files.keys()
+        return {path for facts in self.facts.values() for path in facts.files}
 
     def facts_of(self, subject: str) -> Facts:
         """Return the facts of a subject; empty if no file tells any."""
         return self.facts.get(subject, Facts())
 
     def of_subject(self, path: str, images: Sequence[Image]) -> list[Image]:
-        """Return the frames of a DICOM file as those of its subject, with the outlines drawn on them."""
+        """Return the frames of a DICOM file as those of its subject."""
         subject = self.subjects[path]
-        facts, layout = self.facts_of(subject), self.layout
+        facts = self.facts_of(subject)
         return [
             replace(
                 image,
                 identity=replace(image.identity, patient=subject, study=subject),
                 person=facts.person.completed_by(image.person),
-                of_set=layout.name,
-                mask=self.outlines.mask_of(subject, path, image, layout.labels or ""),
+                of_set=self.layout.name,
             )
             for image in images
         ]
@@ -144,10 +117,7 @@ def assign(convention: Convention, files: Mapping[str, Path], other_files: Mappi
                 "layout; give a source with one copy of the set"
             )
     facts = facts_of_subjects(convention, subjects, other_files)
-    if convention.dicom is None:
-        return Assignment(convention, roles, facts)
-    outlines = _outlines_of(convention, facts, other_files)
-    return Assignment(convention, facts=facts, subjects=subjects, outlines=outlines)
+    return Assignment(convention, roles, facts, {} if roles else subjects)
 
 
 def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:
@@ -191,7 +161,8 @@ def _role(convention: Convention, path: str) -> FileRole | None:
             phase=int(phase) if phase else None,
             moment=groups.get("moment", "").upper() or rule.moment or "",
         )
-        return FileRole(rule, subject, study, name)
+        declared = Declared(*legal_volumes()[volume], convention.display) if rule.image else None
+        return FileRole(rule, subject, study, name, declared)
     return None
 
 
@@ -209,26 +180,3 @@ def _check_refused(convention: Convention, paths: Sequence[str], most: int = 0) 
 
 def _example(convention: Convention) -> str:
     return next(rule.files for rule in convention.files if rule.image)
-
-
-def _outlines_of(convention: Convention, facts: Mapping[str, Facts], files: Mapping[str, Path]) -> Outlines:
-    """Return the outlines among files, by the set's own name of each subject's case."""
-    rule = convention.outlines
-    if rule is None:
-        return Outlines()
-    pattern = convention.pattern(rule.files)
-    subject_of = {_case(fact.case): subject for subject, fact in facts.items() if fact.case}
-    places: dict[tuple[str, int], dict[str, Path]] = {}
-    used: dict[str, str] = {}
-    for path, place in sorted(files.items()):
-        match = pattern.match(path)
-        subject = subject_of.get(_case(match["case"])) if match else None
-        if match is not None and subject is not None:
-            places.setdefault((subject, int(match["number"])), {})[match["side"].lower()] = place
-            used[path] = subject
-    return Outlines(rule, places, used)
-
-
-def _case(name: str) -> str:
-    """Return a case's name without zeros before its last number: SC-HF-I-01 is SC-HF-I-1."""
-    return re.sub(r"\d+$", lambda number: str(int(number[0])), name.strip().upper())

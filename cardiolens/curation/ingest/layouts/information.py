@@ -46,7 +46,6 @@ class Facts:
     person: Person = field(default_factory=Person)
     flags: tuple[Flag, ...] = ()  # for facts whose values are not usable
     files: tuple[str, ...] = ()
-    case: str = ""  # the set's own name of the subject, in other files of the set
 
 
 def facts_of_subjects(
@@ -171,9 +170,7 @@ def _facts(values: Values, counts_from: Mapping[FactName, int]) -> Facts:
     )
     ed, es = (None, None) if is_one else (phase.get("ed"), phase.get("es"))
     flags = [Flag.VALUES] * bool(wrong) + [Flag.TIMES] * is_odd
-    return Facts(
-        ed, es, number.get("slice_mm"), number.get("phases"), person, tuple(flags), case=text.get("case", "")
-    )
+    return Facts(ed, es, number.get("slice_mm"), number.get("phases"), person, tuple(flags))
 
 
 def _in_range(name: FactName, value: str) -> float | None:
