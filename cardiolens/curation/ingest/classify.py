@@ -29,6 +29,7 @@ _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
 _SHORT_AXIS_DEG, _PARALLEL_DEG = 35.0, 15.0  # of a normal to the typical and to the known axis
 _LONG_AXIS_DEG = 25.0  # between a plane and the axis
 
+AS_STORED = DisplayTransform(transpose=True)  # voxels are stored (column, row)
 Status = Literal["taken", "waits", "left_out"]
 
 
@@ -51,7 +52,7 @@ class Proposal:
     ordered: bool = False  # whether a short axis is known to run from base to apex
     masks: Mapping[Hashable, Frame] = field(default_factory=dict)  # by place and frame
     areas: BloodAreas | None = None  # of a cine without a position in the patient
-    transform: DisplayTransform = DisplayTransform(transpose=True)
+    transform: DisplayTransform = AS_STORED
     times: Mapping[str, int] = field(default_factory=dict)  # ed_phase, es_phase; t_on, t_peak
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.classify import Proposal, propose
+from cardiolens.curation.ingest.classify import AS_STORED, Proposal, propose
 from cardiolens.curation.ingest.frame_records import Point, RejectedError, Stack, Witness
 from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, heart_frame
 from cardiolens.curation.ingest.pixels import (
@@ -311,7 +311,7 @@ def _unplaced(
     """Order a stack whose header tells no position, and check its display, by mask or blood."""
     if by_mask is not None and by_mask.right_ventricle is not None:
         flags = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
-        is_left = is_shown_left(by_mask.right_ventricle, proposal.display or DisplayTransform(transpose=True))
+        is_left = is_shown_left(by_mask.right_ventricle, proposal.display or AS_STORED)
         proposal = replace(proposal, flags=flags).flagged(*[Flag.DISPLAY] * (not is_left))
         evidence = "the mask's right ventricle lies left of the left ventricle as shown"
         proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, evidence))

@@ -92,20 +92,13 @@ class Export:
     studies: dict[str, list[Image]] = field(default_factory=dict)
     files: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)  # by study: name → size, stamp
     rejects: Rejects = field(default_factory=list)
-    name_of: dict[str, str] = field(default_factory=dict)  # of rejected files by id; only for `links`
     layout: Convention | None = None  # that says what each file is
-
-    @property
-    def n_files(self) -> int:
-        return len(self.candidates)
 
     def reject(
         self, name: str, reason: Reason, detail: str = "", frame: int = 0, study: str | None = None
     ) -> None:
         """Add a line for a file, or a frame of it, that is left out."""
-        file = self.names.file(name)
-        self.name_of[file] = name
-        self.rejects.append(reject(file, reason, frame=frame, detail=detail, study_id=study))
+        self.rejects.append(reject(self.names.file(name), reason, frame=frame, detail=detail, study_id=study))
 
     def take(self, name: str, image: Image, reason: Reason | None = None) -> None:
         """Put a frame of a file into its study, or leave it out there with a reason."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cardiolens.curation.ingest.burnt_text import shows_text
-from cardiolens.curation.ingest.classify import Proposal, choose, propose
+from cardiolens.curation.ingest.classify import AS_STORED, Proposal, choose, propose
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Vector, Witness, vector
 from cardiolens.curation.ingest.orient import display, in_order, locate_heart, settled, with_times
@@ -17,7 +17,6 @@ from cardiolens.curation.ingest.series_stacks import LeftOut, stacks_of
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import Display, HeartFrame
-from cardiolens.study.volume_manifest import DisplayTransform
 
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
 
@@ -211,7 +210,7 @@ def _with_spacing(stack: Stack, mm: Vector) -> Stack:
 def _shown(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAreas | None) -> Proposal:
     """Return a proposal with display and times; one that is left out has no times."""
     stack = proposal.stack
-    displayed = Display(proposal.display or DisplayTransform(transpose=True), clear=True)
+    displayed = Display(proposal.display or AS_STORED, clear=True)
     if stack.placed and proposal.volume_id:
         displayed = display(stack, proposal.view, frame)
     proposal = replace(proposal, transform=displayed.transform)

@@ -7,7 +7,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -41,19 +41,6 @@ _PREFIX = {"waits": "waits", "left_out": "seen"}  # of files for a person, by st
 Entry = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Folders of one study below `out`."""
-
-    studies: Path
-    proposals: Path
-    drafts: Path
-
-    @classmethod
-    def of(cls, out: Path, study_id: str) -> "Places":
-        return cls(out / "studies" / study_id, out / "proposals" / study_id, out / ".drafts" / study_id)
-
-
 def write_study(
     out: Path,
     study_id: str,
@@ -66,9 +53,9 @@ def write_study(
     choices: Choices,
 ) -> Entry:
     """Write all files of one study, and return the content of its `build.json`."""
-    places = Places.of(out, study_id)
-    disk.remove_tree(places.drafts)
-    study, notes = places.drafts / "study", places.drafts / "proposals"
+    drafts = out / ".drafts" / study_id
+    disk.remove_tree(drafts)
+    study, notes = drafts / "studies", drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
     volumes: dict[str, list[str]] = {name: [] for name in ("taken", "waits", "left_out")}
@@ -114,7 +101,13 @@ def write_study(
     }
     disk.write_draft(notes / REJECTS_NAME, json_lines(rejects).encode("utf-8", "surrogatepass"))
     disk.write_draft(notes / BUILD_NAME, _json(build).encode())
-    _publish(places, has_study=bool(volumes["taken"]))
+    targets = {folder: out / folder.name / study_id for folder in (notes, study)}
+    for target in targets.values():
+        disk.remove_tree(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (study, notes) if volumes["taken"] else (notes,):  # build.json comes last
+        disk.rename(folder, targets[folder])
+    disk.remove_tree(drafts)
     return build
 
 
@@ -148,7 +141,7 @@ def _draw_sheet(study: Path, path: Path) -> str:
 
 def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
     """Let the volumes of a written study that `prepare` refuses wait for a person; return if any does."""
-    refused = refused_volumes(read_study(Places.of(out, study_id).studies), Windows())
+    refused = refused_volumes(read_study(out / "studies" / study_id), Windows())
     for number, proposal in enumerate(imported.proposals):
         why = refused.get(proposal.volume_id) if proposal.status == "taken" else None
         if why is not None:
@@ -163,16 +156,6 @@ def is_whole(folder: Path, build: Entry) -> bool:
     files = [study / MANIFEST_NAME, *(study / f"{name}.nii" for name in build["volumes"])]
     needed = [folder / REJECTS_NAME, folder / PROPOSALS_NAME, *(files if build["volumes"] else [])]
     return all(path.is_file() for path in needed)
-
-
-def _publish(places: Places, *, has_study: bool) -> None:
-    for target in (places.proposals, places.studies):
-        disk.remove_tree(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-    if has_study:
-        disk.rename(places.drafts / "study", places.studies)
-    disk.rename(places.drafts / "proposals", places.proposals)
-    disk.remove_tree(places.drafts)
 
 
 def _write_volume(folder: Path, proposal: Proposal, pixels: Pixels, name: str) -> Entry:
