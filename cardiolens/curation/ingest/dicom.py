@@ -119,8 +119,10 @@ def _check_kind(dataset: Dataset) -> None:
 
 
 def _check_pixels(dataset: Dataset) -> None:
-    is_grey = str(dataset.get("PhotometricInterpretation", "MONOCHROME2")) in ("MONOCHROME1", "MONOCHROME2")
-    if _integer(dataset, "SamplesPerPixel", 1) != 1 or not is_grey:
+    colours = str(dataset.get("PhotometricInterpretation", "MONOCHROME2"))
+    if colours == "MONOCHROME1":
+        raise RejectedError(Reason.NO_IMAGE, "high values are dark; export it as MONOCHROME2")
+    if _integer(dataset, "SamplesPerPixel", 1) != 1 or colours != "MONOCHROME2":
         raise RejectedError(Reason.NO_IMAGE, "in colour")
     sides = _integer(dataset, "Rows", 0), _integer(dataset, "Columns", 0)
     if sides == (0, 0):
@@ -241,7 +243,6 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         column_direction=columns,
         scale=(slope, intercept),
         maker_scale=_maker_scale(header),
-        inverted=inverted_about(header.file),
         series_number=Header((header.file,)).whole_number("SeriesNumber") or 0,
         acquisition=header.whole_number("AcquisitionNumber") or 0,
         instance_number=(header.whole_number("InstanceNumber") or 0) * 100_000 + frame,
@@ -282,14 +283,6 @@ def described(header: Header) -> dict[str, Any]:
         "echo": header.number("EchoTime", "EffectiveEchoTime") or None,
         "flip": header.number("FlipAngle"),
     }
-
-
-def inverted_about(dataset: Dataset) -> int | None:
-    """Return the lowest plus the highest value that can be stored, if high values are dark; else None."""
-    if str(dataset.get("PhotometricInterpretation", "")) != "MONOCHROME1":
-        return None
-    is_signed = _integer(dataset, "PixelRepresentation", 0) == 1
-    return -1 if is_signed else (1 << _integer(dataset, "BitsStored", 0)) - 1
 
 
 def _keyword(tag: Any) -> str:

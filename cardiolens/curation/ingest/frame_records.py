@@ -150,7 +150,6 @@ class Image:
     column_direction: Vector
     scale: tuple[float, float] = (1.0, 0.0)  # slope and intercept
     maker_scale: tuple[float, float] | None = None  # slope and intercept of the vendor's private elements
-    inverted: int | None = None  # lowest plus highest value that can be stored, where high values are dark
     series_number: int = 0
     acquisition: int = 0
     instance_number: int = 0

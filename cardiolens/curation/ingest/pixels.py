@@ -7,7 +7,7 @@ import numpy as np
 from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
-from cardiolens.curation.ingest.dicom import inverted_about, read_dataset
+from cardiolens.curation.ingest.dicom import read_dataset
 from cardiolens.curation.ingest.frame_records import Frame, Image, MaskFrame, RejectedError, Stack
 from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
@@ -82,8 +82,7 @@ def _decoded(dataset: Dataset) -> Frame:
     unused = frames.dtype.itemsize * 8 - int(dataset.BitsStored)
     if frames.dtype.kind in "iu" and unused > 0:  # old overlays there may contain text
         frames = np.right_shift(np.left_shift(frames, unused), unused)
-    ends = inverted_about(dataset)
-    return frames if ends is None else (ends - frames.astype(np.int64)).astype(frames.dtype)
+    return frames
 
 
 def masks_of(stack: Stack, reader: PixelReader) -> Pixels:
@@ -120,18 +119,10 @@ def stacked(stack: Stack, pixels: Mapping[Hashable, Frame]) -> tuple[Frame, floa
 
 
 def _scales(images: Sequence[Image]) -> list[tuple[float, float]]:
-    """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ.
-
-    Of frames that were inverted, equal values stay equal under scales that differ.
-    """
+    """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ."""
     scales = [image.scale for image in images]
     by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
-    scales = by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
-    pairs = [(image.inverted, *scale) for image, scale in zip(images, scales, strict=True)]
-    tops = [slope * ends + 2 * shift for ends, slope, shift in pairs if ends is not None]
-    return [
-        (slope, shift if ends is None else max(tops) - shift - slope * ends) for ends, slope, shift in pairs
-    ]
+    return by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
 
 
 def one_scale(stack: Stack) -> bool:

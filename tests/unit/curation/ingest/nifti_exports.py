@@ -116,27 +116,6 @@ def by_phase(folder: Path, grid: Grid) -> None:
         save(folder / f"{grid.volume_id}{number}.nii", grid.voxels[..., phase], grid.affine)
 
 
-def bids(folder: Path, grid: Grid) -> None:
-    """BIDS with a sidecar that says the sequence."""
-    home = folder / "sub-Doe01" / "ses-1" / "anat"
-    sequence, _, view = grid.volume_id.partition("_")
-    path = home / f"sub-Doe01_ses-1_acq-{view}_{sequence}.nii.gz"
-    whole(home, grid, path.name.removesuffix(".nii.gz"))
-    told = {
-        "Manufacturer": "SIEMENS Doe",
-        "SeriesDescription": f"{sequence} {view}",
-        "PatientName": "Doe^Jane",
-    }
-    (home / path.name.replace(".nii.gz", ".json")).write_text(json.dumps(told | {"PatientAge": "063Y"}))
-
-
-def lying(folder: Path, grid: Grid) -> None:
-    """Names whose views are each other's."""
-    others = {"4ch": "2ch", "2ch": "3ch", "3ch": "4ch", "sax": "stack"}
-    sequence, _, view = grid.volume_id.partition("_")
-    whole(folder, grid, f"{sequence}_{others[view]}_{view == 'sax':d}")
-
-
 SPELLINGS: dict[str, Callable[[Path, Grid], None]] = {
     "whole": whole,
     "time_first": time_first,
@@ -144,6 +123,4 @@ SPELLINGS: dict[str, Callable[[Path, Grid], None]] = {
     "flat": flat,
     "by_slice": by_slice,
     "by_phase": by_phase,
-    "bids": bids,
-    "lying": lying,
 }

@@ -193,6 +193,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "no rows": (one(Rows=None, Columns=None, PixelData=b""), "no_image"),
     "no pixel data": (without_pixels, "no_image"),
     "colour": (one(SamplesPerPixel=3, PhotometricInterpretation="RGB", PixelData=b"\0" * 6144), "no_image"),
+    "high values dark": (one(PhotometricInterpretation="MONOCHROME1"), "no_image"),
     "huge": (one(Rows=60000, Columns=60000, PixelData=b"\0\0"), "bad_shape"),
     "no bits": (one(BitsAllocated=None), "broken_file"),
     "high bit elsewhere": (one(HighBit=15), "broken_file"),

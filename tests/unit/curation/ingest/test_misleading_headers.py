@@ -167,27 +167,6 @@ def one_image(folder: Path, number: int, frame: np.ndarray, **elements: Any) -> 
     save(dataset, folder / f"IM{number}")
 
 
-# Polarity
-
-
-@pytest.mark.parametrize(
-    ("bits", "signed", "slopes"), [(16, 0, (1, 1)), (12, 0, (1, 1)), (12, 1, (1, 1)), (12, 0, (2, 3))]
-)
-def test_equal_values_of_monochrome1_are_equal_greys(tmp_path, bits, signed, slopes):
-    """Half of the images have another slope, and the inverse share of the value stored."""
-    values = rings().astype(np.int64)[:, 0] * slopes[0] * slopes[1]
-    inverted = {"PhotometricInterpretation": "MONOCHROME1", "PixelRepresentation": signed}
-    for k, frame in enumerate(values):
-        slope = slopes[k % 2]
-        told = (
-            LGE | inverted | {"BitsStored": bits - k % 2, "HighBit": bits - k % 2 - 1, "RescaleSlope": slope}
-        )
-        place = {"ImagePositionPatient": CORNERS[k].round(5).tolist(), "RescaleIntercept": 0}
-        one_image(tmp_path / "in", k, frame // slope, **told | place)
-    values_back = Import(tmp_path).values("lge_sax")[:, 0]
-    assert 1 in {len(np.unique(values_back + order)) for order in (values, values[::-1])}
-
-
 # Rivals
 
 

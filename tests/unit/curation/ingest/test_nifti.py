@@ -17,7 +17,7 @@ from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid
 from tests.unit.curation.ingest.test_import import only_study, proposals, shown
 
 OTHER_AXES = ("time_first", "slice_last", "flat")
-ORDERLY = [name for name in SPELLINGS if name not in ("lying", "bids", *OTHER_AXES)]
+ORDERLY = [name for name in SPELLINGS if name not in OTHER_AXES]
 PLACED = [placement for placement in PLACEMENTS if placement[0][2] == 2]
 
 
