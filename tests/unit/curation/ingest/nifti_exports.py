@@ -80,20 +80,6 @@ def whole(folder: Path, grid: Grid, name: str | None = None, suffix: str = ".nii
     save(folder / f"{name or grid.volume_id}{suffix}", voxels, grid.affine, **step_of(grid))
 
 
-def time_first(folder: Path, grid: Grid) -> None:
-    """Time on the first axis, the affine still that of the other three."""
-    many = grid.voxels.shape[3] > 1
-    voxels = np.moveaxis(grid.voxels, 3, 0) if many else grid.voxels[..., 0]
-    save(folder / f"{grid.volume_id}.nii", voxels, grid.affine)
-
-
-def slice_last(folder: Path, grid: Grid) -> None:
-    """Time on the third axis, slices on the fourth."""
-    many = grid.voxels.shape[3] > 1
-    voxels = np.swapaxes(grid.voxels, 2, 3) if many else grid.voxels[..., 0]
-    save(folder / f"{grid.volume_id}.nii", voxels, grid.affine)
-
-
 def flat(folder: Path, grid: Grid) -> None:
     """Slices and phases on one axis, slice by slice."""
     save(folder / f"{grid.volume_id}.nii", grid.voxels.reshape(*grid.voxels.shape[:2], -1), grid.affine)
@@ -118,8 +104,6 @@ def by_phase(folder: Path, grid: Grid) -> None:
 
 SPELLINGS: dict[str, Callable[[Path, Grid], None]] = {
     "whole": whole,
-    "time_first": time_first,
-    "slice_last": slice_last,
     "flat": flat,
     "by_slice": by_slice,
     "by_phase": by_phase,

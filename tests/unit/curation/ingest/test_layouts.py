@@ -164,15 +164,6 @@ def test_the_same_set_has_the_same_digests_wherever_it_lies(subjects, tmp_path, 
     assert "questions.jsonl: is not what was imported" in told
 
 
-def test_frames_alone_become_a_cine_of_two_phases(acdc, tmp_path):
-    (acdc / "patient001_4d.nii.gz").unlink()
-    out = imported_set(tmp_path / "export", tmp_path / "out")
-    volume = volume_of(study_of(out, "acdc", "patient001"), "cine_sax")
-    assert volume["shape"][3] == 2
-    assert (volume["ed_phase"], volume["es_phase"]) == (0, 1)
-    assert "mask" in volume
-
-
 @pytest.mark.parametrize(
     ("names", "word", "message"),
     [
@@ -260,16 +251,6 @@ def test_what_header_mask_and_information_contradict_waits(acdc, tmp_path, what)
     [proposal] = [each for each in proposals_of(out, folder) if each["status"] == "waits"]
     assert not folder.exists()
     assert flag in proposal["flags"]
-
-
-def test_a_mask_of_another_grid_is_left_out_and_named(acdc, tmp_path):
-    path = acdc / "patient001_frame01_gt.nii.gz"
-    image = nib.load(path)
-    nib.save(nib.Nifti1Image(np.asarray(image.dataobj)[:, :, :8], image.affine, image.header), path)
-    out = imported_set(tmp_path / "export", tmp_path / "out")
-    rejects = [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
-    assert any("its grid is 64 x 64 x 8, its image's 64 x 64 x 10" in line["message"] for line in rejects)
-    assert "mask" in volume_of(study_of(out, "acdc", "patient001"), "cine_sax"), "that of the other moment"
 
 
 @pytest.mark.parametrize("signs", [(1, 1, 1), (-1, -1, 1)])

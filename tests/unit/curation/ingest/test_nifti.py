@@ -16,7 +16,7 @@ from tests.unit.curation.ingest.exports import healthy
 from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
 from tests.unit.curation.ingest.test_import import only_study, proposals, shown
 
-OTHER_AXES = ("time_first", "slice_last", "flat")
+OTHER_AXES = ("flat",)
 ORDERLY = [name for name in SPELLINGS if name not in OTHER_AXES]
 PLACED = [placement for placement in PLACEMENTS if placement[0][2] == 2]
 

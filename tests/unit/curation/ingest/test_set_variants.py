@@ -60,12 +60,6 @@ def expect_whole(out: Path, form: str, subject: str, truth: dict, *, phases: boo
 VARIANTS = {
     "one folder for all": ("acdc", lambda path: path.name, {}),
     "a folder for each file": ("acdc", in_a_folder_of_its_name, {}),
-    "in capitals": ("acdc", lambda path: str(path.with_name(path.name.replace("4d.nii", "4D.NII"))), {}),
-    "the table renamed": (
-        "mnms",
-        lambda path: "MnM/dataset_information.csv" if ".csv" in path.name else f"MnM/dataset/{path.name}",
-        {},
-    ),
     "cine and mask alone": (
         "cinemyops",
         lambda path: f"center_beta/{path.name}" if path.name.endswith(("Cine.nii.gz", "gd.nii.gz")) else None,
@@ -191,8 +185,6 @@ def _turned(values: np.ndarray) -> np.ndarray:
 
 MASKS = {
     "labels of ACDC": ("mnms", _swapped, {"mask_contradicted"}),
-    "one value": ("mnms", lambda values: (values > 0).astype(np.uint8), {"mask_contradicted"}),
-    "turned": ("mnms", _turned, {"display_contradicted", "mask_contradicted"}),
     "turned, without a right ventricle": (
         "mnms",
         lambda values: _turned(np.where(values == 3, 0, values)),
