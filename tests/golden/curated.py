@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -72,7 +73,9 @@ def habits_of_scanners(folder: Path) -> dict[str, Any]:
         plain = other_scanners.make(folder / habit.vendor, habit.vendor, 4711)
         export = other_scanners.make(folder / name, habit.vendor, 4711, name)
         exam = other_scanners.exam_as_written(plain)
-        found[name] = _row(other_scanners.answer(export, folder / f"{name}.out", exam))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pydicom complains of what the habits write
+            found[name] = _row(other_scanners.answer(export, folder / f"{name}.out", exam))
     return found
 
 
