@@ -22,9 +22,8 @@ from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.ids import Pseudonyms, read_key
 from cardiolens.curation.ingest.layouts.convention import Convention
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
-from cardiolens.curation.ingest.scan import Export, Rejects, path_below, read_export, reject
+from cardiolens.curation.ingest.scan import WORTH, Export, Rejects, mixed, path_below, read_export, reject
 from cardiolens.curation.ingest.study import Imported, import_study
-from cardiolens.curation.ingest.whose_images import WORTH, mixed
 from cardiolens.runtime.processes import spread
 from cardiolens.study.anatomy import heart
 

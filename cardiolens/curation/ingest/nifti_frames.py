@@ -25,8 +25,7 @@ from cardiolens.curation.ingest.frame_records import (
     attempted,
     vector,
 )
-from cardiolens.curation.ingest.layouts.assignment import Assignment, FileRole
-from cardiolens.curation.ingest.layouts.information import Facts
+from cardiolens.curation.ingest.layouts.assignment import Assignment, Facts, FileRole
 from cardiolens.curation.ingest.nifti_file import scan
 from cardiolens.curation.ingest.owners import Name, name_of, natural, owners, stem, tells_view
 from cardiolens.curation.ingest.reasons import Flag, Reason

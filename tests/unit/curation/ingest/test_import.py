@@ -108,7 +108,7 @@ def test_processes_beside_this_one_change_no_byte(tmp_path, monkeypatch):
     written = {}
     for worth in (1, 10_000):
         out = tmp_path / f"out{worth}"
-        for module in ("import_run", "scan", "whose_images"):
+        for module in ("import_run", "scan"):
             monkeypatch.setattr(f"cardiolens.curation.ingest.{module}.WORTH", worth)
         monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
         assert ingest(IngestSpec(source=tmp_path / "export", out=out, key=tmp_path / "key")) == 0

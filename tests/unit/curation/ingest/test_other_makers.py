@@ -11,9 +11,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.dicom import read_images
 from cardiolens.curation.ingest.import_run import ingest
+from cardiolens.curation.ingest.scan import mixed
 from cardiolens.curation.ingest.sequence import kind_by_tags, sequence_witnesses
 from cardiolens.curation.ingest.series_stacks import stacks_of
-from cardiolens.curation.ingest.whose_images import mixed
 from cardiolens.curation.ingest.words import Words
 from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, header, healthy, save
 
