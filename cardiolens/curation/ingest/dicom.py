@@ -19,7 +19,15 @@ from pydicom.multival import MultiValue
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.bounded_files import read_start
-from cardiolens.curation.ingest.frame_records import Identity, Image, Person, RejectedError, Vector, vector
+from cardiolens.curation.ingest.frame_records import (
+    Identity,
+    Image,
+    Person,
+    Pulse,
+    RejectedError,
+    Vector,
+    vector,
+)
 from cardiolens.curation.ingest.reasons import Reason
 
 SMALLEST, LARGEST = 16, 4096  # pixels per side
@@ -235,6 +243,8 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         place=place,
         frame=frame,
         identity=_identity(header, frame),
+        person=person_of(header),
+        pulse=pulse_of(header),
         rows=_integer(header.file, "Rows", 0),
         columns=_integer(header.file, "Columns", 0),
         spacing=(spacing[0], spacing[1]),
@@ -260,29 +270,32 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         beat=header.number("NominalInterval", "RRIntervalTimeNominal"),
         apart=header.number("SpacingBetweenSlices"),
         tags=tuple(sorted({_keyword(tag) for tag in tags})),
-        **described(header),
     )
 
 
-def described(header: Header) -> dict[str, Any]:
-    """Return the fields of an image that a DICOM header and a sidecar of NIfTI tell alike."""
+def person_of(header: Header) -> Person:
+    """Return the facts about patient and scanner of a header."""
+    return Person(
+        sex=header.text("PatientSex"),
+        age=header.text("PatientAge"),
+        manufacturer=header.text("Manufacturer"),
+        model=header.text("ManufacturerModelName"),
+        tesla=header.number("MagneticFieldStrength"),
+    )
+
+
+def pulse_of(header: Header) -> Pulse:
+    """Return the pulse sequence of a header."""
     inversions = header.numbers("InversionTime", "InversionTimes")
-    return {
-        "person": Person(
-            sex=header.text("PatientSex"),
-            age=header.text("PatientAge"),
-            manufacturer=header.text("Manufacturer"),
-            model=header.text("ManufacturerModelName"),
-            tesla=header.number("MagneticFieldStrength"),
-        ),
-        "sequence_name": header.text("SequenceName", "PulseSequenceName"),
-        "scanning": header.words("ScanningSequence", "EchoPulseSequence"),
-        "variant": header.words("SequenceVariant"),
-        "options": header.words("ScanOptions"),
-        "inversion": inversions[0] if inversions else None,
-        "echo": header.number("EchoTime", "EffectiveEchoTime") or None,
-        "flip": header.number("FlipAngle"),
-    }
+    return Pulse(
+        name=header.text("SequenceName", "PulseSequenceName").lower(),
+        scanning=header.words("ScanningSequence", "EchoPulseSequence"),
+        variant=header.words("SequenceVariant"),
+        options=header.words("ScanOptions"),
+        inversion=inversions[0] if inversions else None,
+        echo=header.number("EchoTime", "EffectiveEchoTime") or None,
+        flip=header.number("FlipAngle"),
+    )
 
 
 def _keyword(tag: Any) -> str:

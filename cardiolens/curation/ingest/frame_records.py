@@ -83,6 +83,19 @@ class Person:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The pulse sequence of a frame, as in the header; times in ms."""
+
+    name: str = ""  # the maker's, in small letters
+    scanning: tuple[str, ...] = ()
+    variant: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    inversion: float | None = None
+    echo: float | None = None
+    flip: float | None = None
+
+
 class HeaderRule(Spec):
     """What of the NIfTI headers of a set holds."""
 
@@ -154,19 +167,13 @@ class Image:
     acquisition: int = 0
     instance_number: int = 0
     texts: tuple[str, str] = ("", "")  # descriptions of series and protocol
-    sequence_name: str = ""
+    pulse: Pulse = Pulse()
     image_type: tuple[str, ...] = ()
-    scanning: tuple[str, ...] = ()
-    variant: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
     component: str = ""  # M, P, R or I of a complex image, if declared
     thickness: float | None = None
     trigger: float | None = None
     temporal: int | None = None
     clock: float | None = None  # time of day of the acquisition, s
-    inversion: float | None = None
-    echo: float | None = None
-    flip: float | None = None
     velocity: float | None = None  # encoded by phase contrast; 0 or None for other images
     phases_declared: int | None = None
     temporals_declared: int | None = None  # temporal positions

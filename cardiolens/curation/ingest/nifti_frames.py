@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
-from cardiolens.curation.ingest.dicom import Header, described
+from cardiolens.curation.ingest.dicom import Header, person_of, pulse_of
 from cardiolens.curation.ingest.frame_records import (
     ORDINARY,
     WHOLE_CYCLE,
@@ -330,10 +330,12 @@ def _record(file: _File, series: str, facts: Facts, of_set: str) -> Image:
     column, row = (vector(matrix[:3, k] / np.linalg.norm(matrix[:3, k])) for k in (0, 1))
     birth_date = sidecar.text("PatientBirthDate")
     types = sidecar.words("ImageType")
-    record = Image(
+    return Image(
         place=scanned.place,
         frame=0,
         identity=Identity(file.patient, file.study, series, file.path, birth_date=birth_date),
+        person=facts.person.completed_by(person_of(sidecar)),
+        pulse=pulse_of(sidecar),
         rows=scanned.grid[2],
         columns=scanned.grid[3],
         spacing=(scanned.lengths[1], scanned.lengths[0]),
@@ -350,9 +352,7 @@ def _record(file: _File, series: str, facts: Facts, of_set: str) -> Image:
         of_set=of_set,
         nifti=scanned,
         declared=None if file.role is None else file.role.declared,
-        **described(sidecar),
     )
-    return replace(record, person=facts.person.completed_by(record.person))
 
 
 def _contradictions(file: _File, facts: Facts) -> list[Flag]:

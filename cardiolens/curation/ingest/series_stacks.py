@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Stack, Witness, normal
+from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Pulse, Stack, Witness, normal
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.sequence import component_of, kind_by_tags, sequence_of, sequence_witnesses
 from cardiolens.curation.ingest.words import Words, words_of
@@ -131,7 +131,7 @@ def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
 
 
 def _is_one_bucket(first: Image, second: Image) -> bool:
-    is_one_echo = abs((first.echo or 0) - (second.echo or 0)) < 5
+    is_one_echo = abs((first.pulse.echo or 0) - (second.pulse.echo or 0)) < 5
     return _same_grid(first, second) and first.component == second.component and is_one_echo
 
 
@@ -145,12 +145,13 @@ def _same_grid(first: Image, second: Image) -> bool:
     )
 
 
-def _same_pulse(first: Image, second: Image) -> bool:
-    """Return whether two frames share a pulse sequence; breath-holds may change its times a little."""
+def _same_pulse(first: Pulse, second: Pulse) -> bool:
+    """Return whether two pulse sequences are one; breath-holds may change its times a little."""
+    echoes = first.echo or 0, second.echo or 0
     return (
         (first.scanning, first.variant) == (second.scanning, second.variant)
         and abs((first.flip or 0) - (second.flip or 0)) <= 15
-        and abs((first.echo or 0) - (second.echo or 0)) <= 0.3 * max(first.echo or 0, second.echo or 0)
+        and abs(echoes[0] - echoes[1]) <= 0.3 * max(echoes)
     )
 
 
@@ -202,7 +203,7 @@ def _without_flow(piles: Sequence[Pile], left_out: LeftOut) -> list[Pile]:
     for pile in piles:
         first = pile.images[0]
         near = [flow for flow in flows if np.allclose(first.position, flow.position, atol=SAME_PLACE_MM / 2)]
-        if any(_same_grid(first, flow) and _same_pulse(first, flow) for flow in near):
+        if any(_same_grid(first, flow) and _same_pulse(first.pulse, flow.pulse) for flow in near):
             left_out += [(image, Reason.OTHER_IMAGE, "phase contrast") for image in pile.images]
         else:
             remaining.append(pile)
@@ -219,7 +220,7 @@ def _may_join(group: Sequence[Pile], pile: Pile) -> bool:
         and (group[0].sequence, group[0].words.state) == (pile.sequence, pile.words.state)
         and (pile.sequence != "lge" or len(components) == 1)
         and _same_grid(first, second)
-        and _same_pulse(first, second)
+        and _same_pulse(first.pulse, second.pulse)
         and not any(_interleaved(rival, pile) for rival in group)
     )
 

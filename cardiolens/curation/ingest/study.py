@@ -122,7 +122,12 @@ def _parts(stack: Stack, pixels: Pixels) -> list[str]:
     """Return what every export of a stack shares: series (else frame contents), plane, kind of image."""
     first = min(stack.images(), key=lambda image: (image.identity.series, image.instance_number))
     plane = [f"{value + 0.0:.2f}" for value in (*first.row_direction, *first.column_direction)]
-    kind = [first.component, "/".join(first.image_type), str(first.echo), f"{first.rows}x{first.columns}"]
+    kind = [
+        first.component,
+        "/".join(first.image_type),
+        str(first.pulse.echo),
+        f"{first.rows}x{first.columns}",
+    ]
     series = {image.identity.series for image in stack.images()}
     if all(series):
         return [*sorted(series), *plane, *kind]

@@ -108,7 +108,7 @@ def test_velocities_of_zero_are_no_flow(tmp_path):
 
 def test_numbers_that_were_never_set_are_none(tmp_path):
     read = image(tmp_path, EchoTime="7.23e+75", InversionTimes=[0.0, 1.7976931348623157e308])
-    assert (read.echo, read.inversion) == (None, 0.0)
+    assert (read.pulse.echo, read.pulse.inversion) == (None, 0.0)
 
 
 def test_many_frames_of_an_enhanced_file_are_read(tmp_path):
