@@ -47,6 +47,8 @@ ALLOWED = (
 )
 _OTHER_ENTRIES = "other entries of sidecars"  # share one name, because their own may name people
 _IN_SECONDS = {"EchoTime", "InversionTime", "RepetitionTime"}
+_NUMBERS = _IN_SECONDS | {"MagneticFieldStrength", "FlipAngle", "SliceThickness", "CardiacNumberOfImages"}
+_NUMBERS |= {"PixelSpacing", "SpacingBetweenSlices"}
 _LISTS = {"ImageType", "ScanningSequence", "SequenceVariant", "ScanOptions"}
 
 
@@ -163,22 +165,22 @@ def _read_sidecars(
             entries = {name: _entry(name, tree[name]) for name in ALLOWED if name in tree}
             others = {_OTHER_ENTRIES: None} if len(tree) > len(entries) else {}
             sidecars[_stem_path(path)] = Header((entries | others,))
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError, TypeError, OverflowError) as error:
             why = f"a sidecar that cannot be read ({type(error).__name__}); its image is imported without it"
             frames.rejects.append((path, Reason.BROKEN_FILE, why))
     return sidecars
 
 
 def _entry(name: str, value: Any) -> Any:
-    """Return an entry of a sidecar in the form of DICOM: lists of words, single numbers, ms."""
+    """Return an entry of a sidecar in the form of DICOM: texts, lists of words, single numbers, ms."""
     if name in _LISTS:
         words = re.split(r"[\\_]", value) if isinstance(value, str) else value
         return [word for word in words if isinstance(word, str)] if isinstance(words, list) else None
-    if isinstance(value, list) and value and name != "VolumeTiming":
-        value = value[0]
-    if isinstance(value, bool | dict):
-        return None
-    return value * 1000.0 if name in _IN_SECONDS and isinstance(value, int | float) else value
+    if name in _NUMBERS:
+        value = value[0] if isinstance(value, list) and value else value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return float(value) * (1000 if name in _IN_SECONDS else 1) if is_number else None
+    return value if isinstance(value, str) or name == "VolumeTiming" else None
 
 
 def _stem_path(path: str) -> str:

@@ -105,6 +105,10 @@ CASES: dict[str, tuple[Case, str]] = {
     "a sidecar alone": (raw(b"{}", "case.json"), "no_image"),
     "time first": (voxels(VOXELS.transpose(3, 0, 1, 2)), "bad_shape"),
     "flat": (voxels(np.tile(OTHER.reshape(32, 32, -1), 3)[:, :, :40], AFFINE), "bad_shape"),
+    "a sidecar of a number beyond floats": (
+        raw(b'{"EchoTime": 1' + b"0" * 400 + b"}", "cine_sax.json"),
+        "broken_file",
+    ),
     "a sidecar that is no JSON": (raw(b"{", "cine_sax.json"), "broken_file"),
     "a sidecar nested too deeply": (raw(b"[" * 100_000, "cine_sax.json"), "broken_file"),
     "a link": (lambda folder: os.symlink("/etc/passwd", folder / "case.nii"), "unreadable"),
