@@ -133,3 +133,9 @@ def test_a_last_slice_is_told_by_the_count_of_images(tmp_path):
     assert "incomplete" in flags_without(made, lambda k, _: k == SLICES - 1)[0]
     whole = cine(tmp_path / "whole", images_declared=SLICES * PHASES)
     assert flags_without(whole, lambda *_: False)[0] == set()
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_slices_that_lack_another_phase_each_are_no_volume(tmp_path, kind):
+    flags, _, _ = flags_without(MAKE[kind](tmp_path), lambda k, phase: phase == 2 + 2 * k)
+    assert "phases_contradicted" in flags
