@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import nibabel
 import numpy as np
 from pyarrow import parquet
 
+from bench import other_scanners, repackaged_sets
 from bench.report_drafts import made as make_report_folders
 from bench.report_drafts import run
 from cardiolens.config.curation_specs import IngestSpec
@@ -20,6 +22,7 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.golden.planned import digest
 from tests.support.dicom.dicom_export import make_export
+from tests.support.dicom.habits import habits
 from tests.support.dicom.spec import ExportSpec
 from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.set_phantoms import hearts, write_set
@@ -61,6 +64,36 @@ def public_sets(folder: Path) -> dict[str, Any]:
         write_set(subjects, form, folder / form)
         found[form] = imported(folder / form, folder / f"{form}-out", layout=form)
     return found
+
+
+def habits_of_scanners(folder: Path) -> dict[str, Any]:
+    """What the import makes of each habit of `bench/other_scanners.py`."""
+    found = {}
+    for name, habit in sorted(habits().items()):
+        plain = other_scanners.make(folder / habit.vendor, habit.vendor, 4711)
+        export = other_scanners.make(folder / name, habit.vendor, 4711, name)
+        exam = other_scanners.exam_as_written(plain)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pydicom complains of what the habits write
+            found[name] = _row(other_scanners.answer(export, folder / f"{name}.out", exam))
+    return found
+
+
+def traits_of_sets(folder: Path) -> dict[str, Any]:
+    """What the import makes of each trait of `bench/repackaged_sets.py`."""
+    found = {}
+    for name, trait in repackaged_sets.TRAITS.items():
+        home = folder / name.replace(" ", "_")
+        subjects = repackaged_sets.hearts_of(trait.form, ("PH-NORMAL", "PH-ICM-LAD"))
+        SETS[trait.form].write(home / "export", subjects)
+        trait.change(home / "export")
+        found[name] = _row(repackaged_sets.verdict(trait.form, subjects, home / "export", home / "out"))
+    return found
+
+
+def _row(told: other_scanners.Answer | repackaged_sets.Verdict) -> dict[str, Any]:
+    lists = {name: sorted(getattr(told, name)) for name in ("right", "waits", "wrong")}
+    return lists | {"refused": bool(told.refused), "left out": dict(sorted(told.reasons.items()))}
 
 
 def imported(source: Path, out: Path, **options: Any) -> dict[str, Any]:

@@ -38,9 +38,14 @@ GOLDENS: dict[str, Callable[[Path], Document]] = {
     "imports_real": curated.real_exports,
     "imports_makers": curated.makers,
     "imports_sets": curated.public_sets,
+    "imports_habits": curated.habits_of_scanners,
+    "imports_traits": curated.traits_of_sets,
     "drafts": curated.drafts,
     "release": curated.released,
 }
+
+SLOW = {"imports_habits", "imports_traits"}
+"""Compared by name and by the full tests alone: they take minutes."""
 
 
 def made(name: str) -> Document:

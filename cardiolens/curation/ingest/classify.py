@@ -29,6 +29,7 @@ _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
 _SHORT_AXIS_DEG, _PARALLEL_DEG = 35.0, 15.0  # of a normal to the typical and to the known axis
 _LONG_AXIS_DEG = 25.0  # between a plane and the axis
 
+AS_STORED = DisplayTransform(transpose=True)  # voxels are stored (column, row)
 Status = Literal["taken", "waits", "left_out"]
 
 
@@ -51,7 +52,8 @@ class Proposal:
     ordered: bool = False  # whether a short axis is known to run from base to apex
     masks: Mapping[Hashable, Frame] = field(default_factory=dict)  # by place and frame
     areas: BloodAreas | None = None  # of a cine without a position in the patient
-    drawn_phases: tuple[int, int] | None = None  # end-diastole and end-systole, where only they are drawn
+    transform: DisplayTransform = AS_STORED
+    times: Mapping[str, int] = field(default_factory=dict)  # ed_phase, es_phase; t_on, t_peak
 
     @property
     def confirmed(self) -> bool:
@@ -83,6 +85,10 @@ class Proposal:
         """Return a copy with further flags and the confidence multiplied by `factor`."""
         every = tuple(dict.fromkeys((*self.flags, *flags)))
         return replace(self, flags=every, confidence=self.confidence * factor)
+
+    def timed(self, *flags: Flag, **times: int) -> "Proposal":
+        """Return a copy with these times and further flags."""
+        return replace(self.flagged(*flags), times={**self.times, **times})
 
     def witnessed(self, subject: str, witness: Witness) -> "Proposal":
         """Return a copy with a further witness."""
@@ -145,7 +151,7 @@ def _weighting(stack: Stack) -> str:
 
 def _declared(stack: Stack, declared: Declared, frame: HeartFrame) -> Proposal:
     """Return the volume that a layout names; geometry that contradicts its view lowers the confidence."""
-    evidence = f"the layout {declared.layout} says so"
+    evidence = f"the layout {stack.first.of_set} says so"
     witnesses = [
         (subject, Witness("layout", says, _DECLARED, evidence))
         for subject, says in (("sequence", declared.sequence), ("view", declared.view))

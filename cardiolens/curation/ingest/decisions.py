@@ -5,6 +5,7 @@ Ids in a line are the same in every export of the same patients under the same k
 import proposes. The last line about a stack counts; an undo takes back the previous line.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -114,45 +115,37 @@ Choices = Mapping[str, Choice]
 class Decisions:
     """Choices by study and stack, with the history for undo."""
 
-    studies: dict[str, dict[str, Choice]] = field(default_factory=dict)
-    before: dict[str, list[dict[str, Choice]]] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)  # by study
+    states: dict[str, list[dict[str, Choice]]] = field(default_factory=dict)  # of a study, the last counts
+    lines: Counter[str] = field(default_factory=Counter)  # by study
 
     def of(self, study_id: str) -> dict[str, Choice]:
         """Return the choices of one study by stack."""
-        return self.studies.get(study_id, {})
+        return self.states.get(study_id, [{}])[-1]
 
     def revision(self, study_id: str) -> int:
         """Return the number of lines about a study, which grows with each decision."""
-        return self.lines.get(study_id, 0)
-
-    def can_undo(self, study_id: str) -> bool:
-        """Return whether a study has a decision to take back."""
-        return bool(self.before.get(study_id))
+        return self.lines[study_id]
 
     def add(self, line: Line) -> None:
         """Apply a line; InputError for an undo without an earlier decision."""
         self.check(line)
-        self.lines[line.study_id] = self.revision(line.study_id) + 1
-        history = self.before.setdefault(line.study_id, [])
+        self.lines[line.study_id] += 1
+        states = self.states.setdefault(line.study_id, [{}])
         if line.undo:
-            self.studies[line.study_id] = history.pop()
+            states.pop()
             return
-        history.append(self.of(line.study_id))
-        merged = self.of(line.study_id) | line.stacks
-        self.studies[line.study_id] = {
-            stack: choice for stack, choice in merged.items() if choice is not None
-        }
+        merged = states[-1] | line.stacks
+        states.append({stack: choice for stack, choice in merged.items() if choice is not None})
 
     def check(self, line: Line) -> None:
         """Raise InputError for an undo without an earlier decision."""
-        if line.undo and not self.can_undo(line.study_id):
+        if line.undo and len(self.states.get(line.study_id, [])) < 2:
             raise InputError(f"{line.study_id}: no decision is left that could be taken back")
 
     @property
     def count(self) -> int:
         """Number of stacks with a choice."""
-        return sum(map(len, self.studies.values()))
+        return sum(len(self.of(study_id)) for study_id in self.states)
 
 
 def read_decisions(path: Path) -> Decisions:

@@ -19,7 +19,15 @@ from pydicom.multival import MultiValue
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.base.untrusted.bounded_files import read_start
-from cardiolens.curation.ingest.frame_records import Identity, Image, Person, RejectedError, Vector, vector
+from cardiolens.curation.ingest.frame_records import (
+    Identity,
+    Image,
+    Person,
+    Pulse,
+    RejectedError,
+    Vector,
+    vector,
+)
 from cardiolens.curation.ingest.reasons import Reason
 
 SMALLEST, LARGEST = 16, 4096  # pixels per side
@@ -119,8 +127,10 @@ def _check_kind(dataset: Dataset) -> None:
 
 
 def _check_pixels(dataset: Dataset) -> None:
-    is_grey = str(dataset.get("PhotometricInterpretation", "MONOCHROME2")) in ("MONOCHROME1", "MONOCHROME2")
-    if _integer(dataset, "SamplesPerPixel", 1) != 1 or not is_grey:
+    colours = str(dataset.get("PhotometricInterpretation", "MONOCHROME2"))
+    if colours == "MONOCHROME1":
+        raise RejectedError(Reason.NO_IMAGE, "high values are dark; export it as MONOCHROME2")
+    if _integer(dataset, "SamplesPerPixel", 1) != 1 or colours != "MONOCHROME2":
         raise RejectedError(Reason.NO_IMAGE, "in colour")
     sides = _integer(dataset, "Rows", 0), _integer(dataset, "Columns", 0)
     if sides == (0, 0):
@@ -145,9 +155,12 @@ def _items(group: Dataset) -> list[Dataset]:
 
 
 class Header:
-    """The header of a frame: its own functional groups, those of all frames, and the file's elements."""
+    """The header of a frame: its own functional groups, those of all frames, and the file's elements.
 
-    def __init__(self, parts: tuple[Dataset, ...]) -> None:
+    A sidecar of NIfTI, which has the names and units of DICOM, is a header of one part.
+    """
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
         self.parts, self.file = parts, parts[-1]
 
     def value(self, name: str) -> Any:
@@ -216,59 +229,40 @@ def _image(place: Path, frame: int, header: Header) -> Image:
     spacing = header.numbers("PixelSpacing")
     if len(spacing) != 2 or not all(FINEST_MM < step < 100 for step in spacing):
         raise RejectedError(Reason.NO_SPACING)
-    slope, intercept = (
-        header.number("RescaleSlope", default=1.0),
-        header.number("RescaleIntercept", default=0.0),
-    )
+    slope = header.number("RescaleSlope", default=1.0)
+    intercept = header.number("RescaleIntercept", default=0.0)
     if slope is None or intercept is None or abs(slope) < 1 / LARGEST_NUMBER:
         raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
     types = header.words("ImageType", "FrameType")
     is_frame_of_several = "PerFrameFunctionalGroupsSequence" in header.file
-    velocities = header.numbers("VelocityEncodingMinimumValue") + header.numbers(
-        "VelocityEncodingMaximumValue"
-    )
+    velocities = header.numbers("VelocityEncodingMinimumValue")
+    velocities += header.numbers("VelocityEncodingMaximumValue")
     velocities += [value for element in _PRIVATE_VELOCITY for value in header.private(*element)]
-    inversions = header.numbers("InversionTime", "InversionTimes")
     tags = header.file.keys() if frame == 0 else ()  # iterating the dataset would parse every element
     return Image(
         place=place,
         frame=frame,
         identity=_identity(header, frame),
-        person=Person(
-            sex=header.text("PatientSex"),
-            age=header.text("PatientAge"),
-            manufacturer=header.text("Manufacturer"),
-            model=header.text("ManufacturerModelName"),
-            tesla=header.number("MagneticFieldStrength"),
-        ),
+        person=person_of(header),
+        pulse=pulse_of(header),
         rows=_integer(header.file, "Rows", 0),
         columns=_integer(header.file, "Columns", 0),
         spacing=(spacing[0], spacing[1]),
         position=_position(header),
         row_direction=rows,
         column_direction=columns,
-        slope=slope,
-        intercept=intercept,
+        scale=(slope, intercept),
         maker_scale=_maker_scale(header),
-        inverted=inverted_about(header.file),
         series_number=Header((header.file,)).whole_number("SeriesNumber") or 0,
         acquisition=header.whole_number("AcquisitionNumber") or 0,
         instance_number=(header.whole_number("InstanceNumber") or 0) * 100_000 + frame,
-        description=header.text("SeriesDescription"),
-        protocol=header.text("ProtocolName"),
-        sequence_name=header.text("SequenceName", "PulseSequenceName"),
+        texts=(header.text("SeriesDescription"), header.text("ProtocolName")),
         image_type=tuple(word for word in types if not (is_frame_of_several and word == _LEFT_IN_TYPE)),
-        scanning=header.words("ScanningSequence", "EchoPulseSequence"),
-        variant=header.words("SequenceVariant"),
-        options=header.words("ScanOptions"),
         component=_component_of(header, types),
         thickness=header.number("SliceThickness"),
         trigger=header.number("TriggerTime", "NominalCardiacTriggerDelayTime"),
         temporal=header.whole_number("TemporalPositionIdentifier", "TemporalPositionIndex") or None,
         clock=_clock(header),
-        inversion=inversions[0] if inversions else None,
-        echo=header.number("EchoTime", "EffectiveEchoTime") or None,
-        flip=header.number("FlipAngle"),
         velocity=max(map(abs, velocities), default=None),
         phases_declared=header.whole_number("CardiacNumberOfImages"),
         temporals_declared=header.whole_number("NumberOfTemporalPositions"),
@@ -279,12 +273,29 @@ def _image(place: Path, frame: int, header: Header) -> Image:
     )
 
 
-def inverted_about(dataset: Dataset) -> int | None:
-    """Return the lowest plus the highest value that can be stored, if high values are dark; else None."""
-    if str(dataset.get("PhotometricInterpretation", "")) != "MONOCHROME1":
-        return None
-    is_signed = _integer(dataset, "PixelRepresentation", 0) == 1
-    return -1 if is_signed else (1 << _integer(dataset, "BitsStored", 0)) - 1
+def person_of(header: Header) -> Person:
+    """Return the facts about patient and scanner of a header."""
+    return Person(
+        sex=header.text("PatientSex"),
+        age=header.text("PatientAge"),
+        manufacturer=header.text("Manufacturer"),
+        model=header.text("ManufacturerModelName"),
+        tesla=header.number("MagneticFieldStrength"),
+    )
+
+
+def pulse_of(header: Header) -> Pulse:
+    """Return the pulse sequence of a header."""
+    inversions = header.numbers("InversionTime", "InversionTimes")
+    return Pulse(
+        name=header.text("SequenceName", "PulseSequenceName").lower(),
+        scanning=header.words("ScanningSequence", "EchoPulseSequence"),
+        variant=header.words("SequenceVariant"),
+        options=header.words("ScanOptions"),
+        inversion=inversions[0] if inversions else None,
+        echo=header.number("EchoTime", "EffectiveEchoTime") or None,
+        flip=header.number("FlipAngle"),
+    )
 
 
 def _keyword(tag: Any) -> str:

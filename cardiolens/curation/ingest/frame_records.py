@@ -1,9 +1,9 @@
 """One frame of DICOM or NIfTI, and a stack of frames: parallel slices of phases."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ Vector = tuple[float, float, float]
 Point = NDArray[Any]  # three coordinates or components
 Frame = NDArray[Any]  # pixels (row, column)
 WHOLE_CYCLE = 8  # phases from which frames may cover a heartbeat
+Rejection = tuple[Reason, str]  # reason and detail
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class RejectedError(Exception):
@@ -26,6 +29,16 @@ class RejectedError(Exception):
     def __init__(self, reason: Reason, detail: str = "") -> None:
         super().__init__(reason.value)
         self.reason, self.detail = reason, detail
+
+
+def attempted(read: Callable[[_Item], _Result], item: _Item) -> _Result | Rejection:
+    """Return what `read` makes of a file, or why the file is rejected."""
+    try:
+        return read(item)
+    except RejectedError as error:
+        return error.reason, error.detail
+    except MemoryError:
+        return Reason.BROKEN_FILE, "it unpacks to too much"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +83,19 @@ class Person:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """The pulse sequence of a frame, as in the header; times in ms."""
+
+    name: str = ""  # the maker's, in small letters
+    scanning: tuple[str, ...] = ()
+    variant: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    inversion: float | None = None
+    echo: float | None = None
+    flip: float | None = None
+
+
 class HeaderRule(Spec):
     """What of the NIfTI headers of a set holds."""
 
@@ -83,21 +109,36 @@ ORDINARY = HeaderRule()  # of a header that no layout speaks of
 
 
 @dataclass(frozen=True, slots=True)
+class Scan:
+    """Content of a NIfTI file, without its voxels."""
+
+    place: Path
+    grid: tuple[int, int, int, int]  # slices, phases, rows, columns
+    affine: Point | None  # (column, row, slice) to DICOM's coordinates (left, back, head; mm)
+    lengths: Vector  # mm between columns, rows, slices
+    places_mm: dict[str, Vector]  # what each place of the header says of them
+    doubt: str  # on the size of voxels, in words
+    scale: tuple[float, float]  # slope and intercept
+    phase_ms: float | None  # time between phases
+    few_values: bool  # like a mask
+    flags: tuple[Flag, ...]
+    texts: tuple[str, ...]  # names of non-empty text fields of the header
+    digests: tuple[str, ...]  # of the frames' intensities, slice by slice
+
+
+@dataclass(frozen=True, slots=True)
 class MaskFrame:
     """The mask of a frame, and the label map of its values."""
 
-    place: Path  # of a NIfTI file, or of the outline inside the muscle
+    place: Path
     frame: int
     labels: str
-    outlines: bool = False  # whether the mask is drawn from outlines
-    outer: Path | None = None  # the outline outside the muscle
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What a layout says of a frame's volume."""
 
-    layout: str
     sequence: str
     view: str
     display: DisplayTransform | None  # where the header holds no position
@@ -120,28 +161,19 @@ class Image:
     position: Vector
     row_direction: Vector  # along a row, as the column number grows
     column_direction: Vector
-    slope: float = 1.0
-    intercept: float = 0.0
+    scale: tuple[float, float] = (1.0, 0.0)  # slope and intercept
     maker_scale: tuple[float, float] | None = None  # slope and intercept of the vendor's private elements
-    inverted: int | None = None  # lowest plus highest value that can be stored, where high values are dark
     series_number: int = 0
     acquisition: int = 0
     instance_number: int = 0
-    description: str = ""
-    protocol: str = ""
-    sequence_name: str = ""
+    texts: tuple[str, str] = ("", "")  # descriptions of series and protocol
+    pulse: Pulse = Pulse()
     image_type: tuple[str, ...] = ()
-    scanning: tuple[str, ...] = ()
-    variant: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
     component: str = ""  # M, P, R or I of a complex image, if declared
     thickness: float | None = None
     trigger: float | None = None
     temporal: int | None = None
     clock: float | None = None  # time of day of the acquisition, s
-    inversion: float | None = None
-    echo: float | None = None
-    flip: float | None = None
     velocity: float | None = None  # encoded by phase contrast; 0 or None for other images
     phases_declared: int | None = None
     temporals_declared: int | None = None  # temporal positions
@@ -152,13 +184,19 @@ class Image:
     tags: tuple[str, ...] = field(default=(), repr=False)  # keywords of all header elements
     of_set: str = ""  # the layout of the set that the file belongs to
     mask: MaskFrame | None = None
-    # of NIfTI alone
-    nifti: bool = False
-    placed: bool = True  # False: the position in the patient is unknown
-    places_mm: Mapping[str, Vector] = field(default_factory=dict)  # lengths of columns, rows, slices by place
-    doubt: str = ""  # on the size of voxels, in words
+    nifti: Scan | None = None  # of a file of NIfTI
     moment: str = ""  # ED or ES, if a file or its name declares it
     declared: Declared | None = None  # by a layout
+
+    @property
+    def placed(self) -> bool:
+        """Whether the position in the patient is known."""
+        return self.nifti is None or self.nifti.affine is not None
+
+    @property
+    def places_mm(self) -> Mapping[str, Vector]:
+        """Lengths of columns, rows and slices by the place of a NIfTI header that tells them."""
+        return {} if self.nifti is None else self.nifti.places_mm
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,8 @@ from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.ids import Pseudonyms, read_key
 from cardiolens.curation.ingest.layouts.convention import Convention
 from cardiolens.curation.ingest.reasons import MEANINGS, Reason
-from cardiolens.curation.ingest.scan import Export, Rejects, path_below, read_export, reject
+from cardiolens.curation.ingest.scan import WORTH, Export, Rejects, mixed, path_below, read_export, reject
 from cardiolens.curation.ingest.study import Imported, import_study
-from cardiolens.curation.ingest.whose_images import WORTH, mixed
 from cardiolens.runtime.processes import spread
 from cardiolens.study.anatomy import heart
 
@@ -51,13 +51,7 @@ class _Task:
     layout: str | None = None  # digest of the layout that says what each file is
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """Result of one study: its build record, its rejects, and the names of rejected files by id."""
-
-    build: dict[str, Any]
-    rejects: Rejects
-    names: dict[str, str]
+_Outcome = tuple[dict[str, Any], Rejects]  # build record and rejects of a study
 
 
 def ingest(spec: IngestSpec) -> int:
@@ -73,21 +67,21 @@ def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
     export = read_export(spec, Pseudonyms(read_key(key)))
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
-    rejects, builds, names = list(export.rejects), [], export.name_of
+    rejects, builds = list(export.rejects), []
     layout = None if export.layout is None else digest_of(export.layout.model_dump(mode="json"))
     tasks = [
         _Task(spec, study_id, images, export.files[study_id], export.names, decisions.of(study_id), layout)
         for study_id, images in sorted(export.studies.items())
     ]
-    for outcome in spread(_import_or_reuse, tasks, worth=export.n_files >= WORTH, lost=_outcome_of_a_crash):
-        builds.append(outcome.build)
-        rejects += outcome.rejects
-        names |= outcome.names
-        _say_study(outcome.build)
+    is_worth = len(export.candidates) >= WORTH
+    for build, left_out in spread(_import_or_reuse, tasks, worth=is_worth, lost=_outcome_of_a_crash):
+        builds.append(build)
+        rejects += left_out
+        _say_study(build)
     rejects.sort(key=lambda line: (line["file"], line["frame"]))
     disk.write_text(spec.out / write.REJECTS_NAME, write.json_lines(rejects))
     if spec.links is not None:
-        lines = "".join(json.dumps(line) + "\n" for line in _links(export))
+        lines = "".join(json.dumps(line) + "\n" for line in _links(export, rejects))
         disk.write_private(spec.links, lines.encode())
     if spec.decisions is not None:
         _say_decisions(decisions, builds)
@@ -95,14 +89,14 @@ def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
 
 
 def _check_found(spec: IngestSpec, export: Export) -> None:
-    if not export.n_files:
+    if not export.candidates:
         raise InputError(
             f"source={spec.source}: holds no files; expected an export of DICOM or NIfTI; correct source"
         )
     if not export.studies:
         reasons = sorted({f"{line['reason']}: {line['message']}" for line in export.rejects})
         raise InputError(
-            f"source={spec.source}: none of its {export.n_files} files is a usable MR image in DICOM "
+            f"source={spec.source}: none of its {len(export.candidates)} files is a usable MR image in DICOM "
             f"or NIfTI ({'; '.join(reasons[:_MOST_REASONS])}); correct source"
         )
 
@@ -110,12 +104,7 @@ def _check_found(spec: IngestSpec, export: Export) -> None:
 def _import_or_reuse(task: _Task) -> _Outcome:
     """Import one study; reuse an earlier import of the same files with the same options."""
     spec, names = task.spec, task.names
-    options = {
-        "threshold": spec.threshold,
-        "lge": spec.lge,
-        "cohort": list(spec.cohort),
-        "layout": task.layout,
-    }
+    options = spec.model_dump(include={"threshold", "lge", "cohort"}, mode="json") | {"layout": task.layout}
     files = (f"{name} {size} {stamp}" for name, (size, stamp) in sorted(task.files.items()))
     choices = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
     provenance = {
@@ -124,24 +113,16 @@ def _import_or_reuse(task: _Task) -> _Outcome:
         "decisions_sha256": names.digest(choices) if task.choices else None,
         "code": digest_of([stage_versions.IMPORT, heart().digest]),
     }
-    folder = write.Places.of(spec.out, task.study_id).proposals
+    folder = spec.out / "proposals" / task.study_id
     if (build := _reusable_build(folder, provenance)) is not None:
         rejects = [parse_json(line) for line in read_text(folder / write.REJECTS_NAME).splitlines()]
-        by_id = {names.file(name): name for name in task.files}
-        name_of = {line["file"]: by_id.get(line["file"], "") for line in rejects}
-        return _Outcome(build | {"unchanged": True}, rejects, name_of)
+        return build | {"unchanged": True}, rejects
     try:
         if why := mixed(task.images):
             imported = _left_out(task, Reason.MIXED_STUDY, why)
         else:
-            identity = task.images[0].identity
-            imported = import_study(
-                task.images,
-                spec.lge,
-                spec.threshold,
-                lambda parts: names.stack(identity, parts),
-                task.choices,
-            )
+            identify = partial(names.stack, task.images[0].identity)
+            imported = import_study(task.images, spec.lge, spec.threshold, identify, task.choices)
         return _write_outcome(task, provenance, imported)
     except (OSError, MemoryError) as error:
         why = f"stopped ({type(error).__name__}); free disk space or memory, and run it again"
@@ -162,12 +143,9 @@ def _left_out(task: _Task, reason: Reason, detail: str) -> Imported:
 
 
 def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Outcome:
-    name_of: dict[str, str] = {}
     rejects: Rejects = []
     for image, reason, detail in imported.left_out:
-        name = path_below(image.place, task.spec.source)
-        file = task.names.file(name)
-        name_of[file] = name
+        file = task.names.file(path_below(image.place, task.spec.source))
         rejects.append(reject(file, reason, frame=image.frame, detail=detail, study_id=task.study_id))
     build = write.write_study(
         task.spec.out, task.study_id, task.images, imported,
@@ -175,7 +153,7 @@ def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) 
     )  # fmt: skip
     if build["prepare_refuses"] and write.hold_refused(task.spec.out, task.study_id, imported):
         return _write_outcome(task, provenance, imported)
-    return _Outcome(build, rejects, name_of)
+    return build, rejects
 
 
 def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
@@ -187,21 +165,16 @@ def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] 
     return build if is_current and write.is_whole(folder, build) else None
 
 
-def _links(export: Export) -> list[dict[str, str]]:
+def _links(export: Export, rejects: Rejects) -> list[dict[str, str]]:
     """Return the lines of links (id to patient, id to file): the only output that names patients."""
-    identities = {study_id: images[0].identity for study_id, images in sorted(export.studies.items())}
-    lines = [
-        {
-            "study_id": study_id,
-            "patient_id": export.names.patient(identity),
-            "patient": identity.patient,
-            "study": identity.study,
-            "accession": identity.accession,
-            "date": identity.date,
-        }
-        for study_id, identity in identities.items()
-    ]
-    return lines + [{"file": file, "name": name} for file, name in sorted(export.name_of.items())]
+    lines = []
+    for study_id, images in sorted(export.studies.items()):
+        identity = images[0].identity
+        named = {name: getattr(identity, name) for name in ("patient", "study", "accession", "date")}
+        lines.append({"study_id": study_id, "patient_id": export.names.patient(identity), **named})
+    name_of = {export.names.file(name): name for name in export.candidates}
+    rejected = sorted({line["file"] for line in rejects})
+    return lines + [{"file": file, "name": name_of[file]} for file in rejected]
 
 
 def _say_study(build: dict[str, Any]) -> None:
@@ -230,13 +203,11 @@ def _say_all(
     for reason, count in sorted(counts.items()):
         say(f"left out: {count} x {reason}: {MEANINGS[Reason(reason)]}")
     n_with_volumes = sum(bool(build["volumes"]) for build in builds)
-    frames, to_look_at = (
-        sum(build["frames"] for build in builds),
-        sum(bool(build["flags"] or build["waiting"]) for build in builds),
-    )
+    frames = sum(build["frames"] for build in builds)
+    to_look_at = sum(bool(build["flags"] or build["waiting"]) for build in builds)
     say(
-        f"{export.n_files} files, {frames} frames, {len(builds)} studies: {n_with_volumes} with volumes, "
-        f"{to_look_at} to look at ({seconds:.1f} s)"
+        f"{len(export.candidates)} files, {frames} frames, {len(builds)} studies: "
+        f"{n_with_volumes} with volumes, {to_look_at} to look at ({seconds:.1f} s)"
     )
     say(
         f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "

@@ -8,7 +8,6 @@ import hashlib
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,14 @@ from numpy.typing import NDArray
 
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
-from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError
+from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.study import nifti
 from cardiolens.study.volume_manifest import MOST_FRAMES, MOST_VOXELS
 from cardiolens.study.voxel_lengths import UNITS_MM, Lengths, VoxelLengths
 
-SUFFIXES = (".nii", ".nii.gz")
 _PAIR_SUFFIXES = (".hdr", ".img", ".hdr.gz", ".img.gz")
+SUFFIXES = (".nii", ".nii.gz", *_PAIR_SUFFIXES)
 _MOST_BYTES = 2 << 30  # of a file
 _MOST_RATIO = 1100  # largest compression of gzip: a file cannot hold a shape beyond it
 _SMALLEST, _LARGEST = 16, 4096  # pixels per side
@@ -41,30 +40,6 @@ _UNFILLED = (1.0, 1.0, 1.0)  # what writers put where they know nothing
 _PAIR = "half of a pair of header and voxels; convert it to one .nii"
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """Content of a file, without its voxels."""
-
-    place: Path
-    grid: tuple[int, int, int, int]  # slices, phases, rows, columns
-    affine: Array | None  # (column, row, slice) to DICOM's coordinates (left, back, head; mm)
-    lengths: Lengths  # mm between columns, rows, slices
-    places_mm: dict[str, Lengths]  # what each place of the header says of them
-    doubt: str  # on the size of voxels, in words
-    slope: float
-    intercept: float
-    phase_ms: float | None  # time between phases
-    few_values: bool  # like a mask
-    flags: tuple[Flag, ...]
-    texts: tuple[str, ...]  # names of non-empty text fields of the header
-    digests: tuple[str, ...]  # of the frames' intensities, slice by slice
-
-
-def is_nifti(name: str) -> bool:
-    """Return whether a file has a suffix of NIfTI, single file or pair."""
-    return name.lower().endswith((*SUFFIXES, *_PAIR_SUFFIXES))
 
 
 def frames_at(place: Path) -> Array:
@@ -97,8 +72,7 @@ def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
         lengths=lengths,
         places_mm=places_mm,
         doubt=doubt,
-        slope=header.slope,
-        intercept=header.inter,
+        scale=(header.slope, header.inter),
         phase_ms=_phase_ms(raw) if rule.time == "header" else None,
         few_values=_has_few_values(frames),
         flags=tuple(flags),

@@ -1,19 +1,18 @@
 """Where the heart of a study lies: display, order, size and phases of its stacks, by place and pictures."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.classify import Proposal, propose
-from cardiolens.curation.ingest.frame_records import Frame, Point, RejectedError, Stack, Witness
+from cardiolens.curation.ingest.classify import AS_STORED, Proposal, propose
+from cardiolens.curation.ingest.frame_records import Point, RejectedError, Stack, Witness
 from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, heart_frame
 from cardiolens.curation.ingest.pixels import (
     PixelReader,
     Pixels,
-    drawn_phases,
     key_of,
     masks_of,
     stacked,
@@ -111,72 +110,50 @@ def on_axis(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> Point:
     return point
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
-    """A proposal with its voxels, its display and its phases of interest."""
-
-    proposal: Proposal
-    values: Frame  # (slice, phase, row, column), base first for a short axis
-    slope: float
-    intercept: float
-    transform: DisplayTransform
-    times: Mapping[str, int] = field(default_factory=dict)  # ed_phase, es_phase; t_on, t_peak
-
-    @property
-    def stack(self) -> Stack:
-        return self.proposal.stack
-
-    def timed(self, *flags: Flag, **times: int) -> "Volume":
-        """Return a copy with these times, whose proposal has further flags."""
-        return replace(self, times={**self.times, **times}, proposal=self.proposal.flagged(*flags))
+def with_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAreas | None) -> Proposal:
+    """Return a proposal with the phases of its sequence, or flagged where they cannot be found."""
+    if proposal.sequence == "cine":
+        return _cycle_phases(proposal, areas)
+    return _first_pass_times(proposal, pixels, frame) if proposal.sequence == "perfusion" else proposal
 
 
-def with_times(volume: Volume, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
-    """Return a volume with the phases of its sequence, or flagged where they cannot be found."""
-    if volume.proposal.sequence == "cine":
-        return _cycle_phases(volume, areas)
-    return _first_pass_times(volume, frame) if volume.proposal.sequence == "perfusion" else volume
-
-
-def _cycle_phases(volume: Volume, areas: BloodAreas | None) -> Volume:
+def _cycle_phases(proposal: Proposal, areas: BloodAreas | None) -> Proposal:
     """Set the declared end-diastole and end-systole, else by the blood at the same share of the cycle."""
-    proposal, n_phases = volume.proposal, volume.stack.n_phases
-    lines = volume.stack.grid
+    n_phases, lines = proposal.stack.n_phases, proposal.stack.grid
     moments = {image.moment: phase for line in lines for phase, image in enumerate(line) if image.moment}
-    if proposal.drawn_phases is not None:
-        return volume.timed(ed_phase=proposal.drawn_phases[0], es_phase=proposal.drawn_phases[1])
     if {"ED", "ES"} <= moments.keys():
-        return volume.timed(ed_phase=moments["ED"], es_phase=moments["ES"])
+        return proposal.timed(ed_phase=moments["ED"], es_phase=moments["ES"])
     if n_phases == 1:
-        return volume
-    is_measured = volume.stack.placed or proposal.display is not None
+        return proposal
+    is_measured = proposal.stack.placed or proposal.display is not None
     if areas is None or not areas.found() or not is_measured:
-        return volume.timed(Flag.TIMES)
+        return proposal.flagged(Flag.TIMES)
     measured = areas.by_slice_and_phase.shape[1]
     ed = moments.get("ED", areas.end_diastole * n_phases // measured)
     es = moments.get("ES", areas.end_systole * n_phases // measured)
     if ed == es:
-        return volume.timed(Flag.TIMES)
-    return volume.timed(*[Flag.TIMES] * bool(areas.tied), ed_phase=ed, es_phase=es)
+        return proposal.flagged(Flag.TIMES)
+    return proposal.timed(*[Flag.TIMES] * bool(areas.tied), ed_phase=ed, es_phase=es)
 
 
-def _first_pass_times(volume: Volume, frame: HeartFrame) -> Volume:
+def _first_pass_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame) -> Proposal:
     """Set the times of the first pass by the mean intensity around the long axis; else flag the volume.
 
     Without these times `prepare` looks at the middle of the frame.
     """
-    stack, curves = volume.stack, []
+    stack, curves = proposal.stack, []
+    if frame.axis is None or not stack.placed:
+        return proposal.flagged(Flag.TIMES)
+    values, slope, _ = stacked(stack, pixels)
     for index in range(stack.n_slices):
-        if frame.axis is None or not stack.placed:
-            return volume.timed(Flag.TIMES)
         inside = stack.away_mm(index, on_axis(stack, index, frame.axis, frame)) < _CAVITY_MM
         if not inside.any():
-            return volume.timed(Flag.TIMES)
-        curves.append(volume.values[index][:, inside].mean(axis=1) * volume.slope)
+            return proposal.flagged(Flag.TIMES)
+        curves.append(values[index][:, inside].mean(axis=1) * slope)
     passage = first_pass([float(value) for value in np.mean(curves, axis=0)])
     if not passage.bolus_found:
-        return volume.timed(Flag.TIMES)
-    return volume.timed(t_on=passage.t_on, t_peak=passage.t_peak)
+        return proposal.flagged(Flag.TIMES)
+    return proposal.timed(t_on=passage.t_on, t_peak=passage.t_peak)
 
 
 # What a layout leaves to the pictures: order, display and size by masks and by blood
@@ -217,9 +194,6 @@ def settled(proposal: Proposal, reader: PixelReader, pixels: Pixels) -> Proposal
     by_mask = None if tissues is None else mask_evidence(tissues, (*stack.first.spacing, stack.step))
     areas = None if by_mask is not None or stack.placed else _blood(stack, proposal.sequence, pixels)
     proposal = _checked(proposal, by_mask, areas)
-    if any(image.mask is not None and image.mask.outlines for image in stack.images()) and masks:
-        phases = drawn_phases(stacked_masks(stack, masks))
-        proposal = replace(proposal, drawn_phases=phases).flagged(*[Flag.TIMES] * (phases is None))
     if stack.placed:
         return _with_position(replace(proposal, ordered=True), by_mask)
     return _unplaced(proposal, by_mask, areas, pixels)
@@ -337,7 +311,7 @@ def _unplaced(
     """Order a stack whose header tells no position, and check its display, by mask or blood."""
     if by_mask is not None and by_mask.right_ventricle is not None:
         flags = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
-        is_left = is_shown_left(by_mask.right_ventricle, proposal.display or DisplayTransform(transpose=True))
+        is_left = is_shown_left(by_mask.right_ventricle, proposal.display or AS_STORED)
         proposal = replace(proposal, flags=flags).flagged(*[Flag.DISPLAY] * (not is_left))
         evidence = "the mask's right ventricle lies left of the left ventricle as shown"
         proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, evidence))

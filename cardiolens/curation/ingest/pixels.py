@@ -4,21 +4,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
-from cardiolens.base.untrusted.bounded_files import decode, read_bytes
-from cardiolens.curation.ingest.dicom import inverted_about, read_dataset
+from cardiolens.curation.ingest.dicom import read_dataset
 from cardiolens.curation.ingest.frame_records import Frame, Image, MaskFrame, RejectedError, Stack
 from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
 
-CAVITY, MUSCLE = 1, 2  # values of the label map `scd`
-_MOST_OUTLINE = 1 << 20
-_FEWEST_POINTS = 3
-Points = NDArray[np.float64]
-Mask = NDArray[np.int32]
 Pixels = dict[Hashable, Frame]  # by `key_of` a frame
 
 
@@ -43,7 +36,7 @@ class PixelReader:
 
     def frame(self, image: Image) -> Frame:
         """Read a frame's stored values (row, column); RejectedError if they cannot be read."""
-        frames = self._read(image.place, nifti=image.nifti)
+        frames = self._read(image.place, nifti=image.nifti is not None)
         if image.frame >= len(frames) or frames[image.frame].shape != (image.rows, image.columns):
             raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
         frame: Frame = frames[image.frame]
@@ -51,8 +44,6 @@ class PixelReader:
 
     def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
         """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
-        if mask.outlines:
-            return _mask_of_outlines(mask.place, mask.outer, shape)
         frames = self._read(mask.place, nifti=True)
         if mask.frame >= len(frames) or frames[mask.frame].shape != shape:
             raise RejectedError(Reason.MASK, "has other frames than its header says")
@@ -91,8 +82,7 @@ def _decoded(dataset: Dataset) -> Frame:
     unused = frames.dtype.itemsize * 8 - int(dataset.BitsStored)
     if frames.dtype.kind in "iu" and unused > 0:  # old overlays there may contain text
         frames = np.right_shift(np.left_shift(frames, unused), unused)
-    ends = inverted_about(dataset)
-    return frames if ends is None else (ends - frames.astype(np.int64)).astype(frames.dtype)
+    return frames
 
 
 def masks_of(stack: Stack, reader: PixelReader) -> Pixels:
@@ -129,23 +119,15 @@ def stacked(stack: Stack, pixels: Mapping[Hashable, Frame]) -> tuple[Frame, floa
 
 
 def _scales(images: Sequence[Image]) -> list[tuple[float, float]]:
-    """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ.
-
-    Of frames that were inverted, equal values stay equal under scales that differ.
-    """
-    scales = [(image.slope, image.intercept) for image in images]
+    """Return slope and intercept per frame: from the header, or the vendor's own if the header's differ."""
+    scales = [image.scale for image in images]
     by_maker = [image.maker_scale for image in images if image.maker_scale is not None]
-    scales = by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
-    pairs = [(image.inverted, *scale) for image, scale in zip(images, scales, strict=True)]
-    tops = [slope * ends + 2 * shift for ends, slope, shift in pairs if ends is not None]
-    return [
-        (slope, shift if ends is None else max(tops) - shift - slope * ends) for ends, slope, shift in pairs
-    ]
+    return by_maker if len(set(scales)) > 1 and len(by_maker) == len(images) else scales
 
 
 def one_scale(stack: Stack) -> bool:
     """Return whether intensities are certain to be comparable across a stack's frames."""
-    scales = {(image.slope, image.intercept) for image in stack.images()}
+    scales = {image.scale for image in stack.images()}
     return len(scales) == 1 or all(image.maker_scale is not None for image in stack.images())
 
 
@@ -158,63 +140,3 @@ def _common(values: Frame) -> Frame:
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
             return values.astype(kind)
     return values.astype(np.float64)
-
-
-# Outlines of the left ventricle as text, a point a line, become masks: cavity 1, muscle 2
-
-
-def _mask_of_outlines(inner: Path, outer: Path | None, shape: tuple[int, ...]) -> Mask:
-    """Draw the outlines of one frame (row, column); RejectedError if one is none, or leaves the picture."""
-    mask = np.zeros(shape, dtype=np.int32)
-    if outer is not None:
-        mask[_inside(_points(outer, shape), shape)] = MUSCLE
-    mask[_inside(_points(inner, shape), shape)] = CAVITY
-    return mask
-
-
-def _points(place: Path, shape: tuple[int, ...]) -> Points:
-    """Read the points (column, row) of an outline."""
-    try:
-        lines = decode(read_bytes(place, _MOST_OUTLINE)).split("\n")
-        rows = [[float(value) for value in line.replace(",", " ").split()] for line in lines if line.strip()]
-        points = np.array(rows, dtype=np.float64)
-    except (OSError, ValueError) as error:
-        raise RejectedError(Reason.MASK, f"is no outline ({type(error).__name__})") from None
-    if points.ndim != 2 or points.shape[1] != 2 or len(points) < _FEWEST_POINTS:
-        raise RejectedError(Reason.MASK, "is no outline of columns and rows")
-    if not np.isfinite(points).all() or points.min() < 0 or (points.max(axis=0) > (shape[1], shape[0])).any():
-        raise RejectedError(Reason.MASK, "is an outline that leaves the picture")
-    return points
-
-
-def _inside(points: Points, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return the pixels whose centres lie within a closed line, by the even-odd rule."""
-    low, high = np.floor(points.min(axis=0)).astype(int), np.ceil(points.max(axis=0)).astype(int) + 1
-    columns, rows = np.arange(low[0], min(high[0], shape[1])), np.arange(low[1], min(high[1], shape[0]))
-    (x, y), (x_next, y_next) = points.T[:, None], np.roll(points, -1, axis=0).T[:, None]
-    at = rows[:, None]
-    crosses = (y > at) != (y_next > at)  # (row, edge)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        crossings = np.where(crosses, x + (at - y) * (x_next - x) / (y_next - y), -np.inf)
-    odd = (crossings[:, None] > columns[None, :, None]).sum(axis=2) % 2 == 1
-    inside = np.zeros(shape, dtype=bool)
-    inside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = odd
-    return inside
-
-
-def drawn_phases(masks: NDArray[np.int32]) -> tuple[int, int] | None:
-    """Return the two phases that are drawn (slice, phase, row, column), the larger cavity as end-diastole.
-
-    None if not two phases alone are drawn in most slices: then nothing tells which are which.
-    """
-    areas = (masks == CAVITY).sum(axis=(2, 3))
-    n_drawn = (areas > 0).sum(axis=0)
-    often = np.flatnonzero(2 * n_drawn > n_drawn.max()) if n_drawn.any() else np.array([], dtype=int)
-    if len(often) != 2:
-        return None
-    both = (areas[:, often] > 0).all(axis=1)
-    first, second = areas[both][:, often].sum(axis=0)
-    if not both.any() or first == second:
-        return None
-    larger, smaller = often if first > second else often[::-1]
-    return int(larger), int(smaller)

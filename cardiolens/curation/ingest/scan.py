@@ -1,29 +1,30 @@
-"""Files of an export, with or without extensions; their frames by study, and what is rejected."""
+"""Files of an export, with or without extensions; their frames by study and person, and what is rejected."""
 
+import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.dicom import read_images
-from cardiolens.curation.ingest.frame_records import Image, RejectedError
+from cardiolens.curation.ingest.frame_records import Image, RejectedError, attempted
 from cardiolens.curation.ingest.ids import Pseudonyms, public_pseudonyms
 from cardiolens.curation.ingest.layouts.assignment import Assignment, assigned
 from cardiolens.curation.ingest.layouts.convention import Convention
-from cardiolens.curation.ingest.nifti_frames import NiftiSource, nifti_frames
+from cardiolens.curation.ingest.nifti_file import SUFFIXES
+from cardiolens.curation.ingest.nifti_frames import nifti_frames
+from cardiolens.curation.ingest.pixels import decoded
 from cardiolens.curation.ingest.reasons import MEANINGS, Flag, Reason
-from cardiolens.curation.ingest.whose_images import (
-    CHUNK,
-    WORTH,
-    copies_and_namesakes,
-    corrected_patients,
-    scattered,
-)
 from cardiolens.runtime.processes import spread
 
 Rejects = list[dict[str, Any]]
@@ -31,6 +32,22 @@ _MOST_BYTES = 4 << 30  # of one file
 _OF_DISCS = {"dicomdir", "autorun.inf"}  # the index and the autostart file of a disc
 _ARCHIVES = (".zip", ".7z", ".rar", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _SOURCE_EXPECTED = "expected a folder or a file of an export; correct source"
+WORTH = 400  # files from which further processes save more time than they take to start
+CHUNK = 32  # files per task of a process
+_FACTS: dict[str, Callable[[Image], str]] = {
+    "manufacturers": lambda image: image.person.manufacturer.upper().split(" ")[0],
+    "models": lambda image: image.person.model.upper(),
+    "field strengths": lambda image: "" if image.person.tesla is None else f"{image.person.tesla:.1f}",
+    "sexes": lambda image: image.person.sex.upper(),
+    "ages": lambda image: image.person.age.upper(),
+    "dates of birth": lambda image: image.identity.birth_date,
+    "dates": lambda image: image.identity.date,
+    "serial numbers": lambda image: image.identity.device.upper(),
+}
+_LONGEST_S = 5 * 3600.0  # of an examination
+_DAY_S = 24 * 3600.0
+_SCATTERED = 20  # studies of one image each, from which a patient's ids are spoilt
+_NOBODY = re.compile(r"anon\w*|unknown|none|null|n/a|xxx+|0+|patient|removed|deidentified", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +107,13 @@ class Export:
     studies: dict[str, list[Image]] = field(default_factory=dict)
     files: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)  # by study: name → size, stamp
     rejects: Rejects = field(default_factory=list)
-    name_of: dict[str, str] = field(default_factory=dict)  # of rejected files by id; only for `links`
     layout: Convention | None = None  # that says what each file is
-
-    @property
-    def n_files(self) -> int:
-        return len(self.candidates)
 
     def reject(
         self, name: str, reason: Reason, detail: str = "", frame: int = 0, study: str | None = None
     ) -> None:
         """Add a line for a file, or a frame of it, that is left out."""
-        file = self.names.file(name)
-        self.name_of[file] = name
-        self.rejects.append(reject(file, reason, frame=frame, detail=detail, study_id=study))
+        self.rejects.append(reject(self.names.file(name), reason, frame=frame, detail=detail, study_id=study))
 
     def take(self, name: str, image: Image, reason: Reason | None = None) -> None:
         """Put a frame of a file into its study, or leave it out there with a reason."""
@@ -122,22 +132,23 @@ class Export:
 
 def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     """Read the headers of all files of a source."""
-    export, nifti = Export(spec.source, names), NiftiSource()
-    plain: dict[str, Path] = {}  # no NIfTI, and no sidecar for certain
+    export = Export(spec.source, names)
+    nifti, jsons, plain = dict[str, Path](), dict[str, Path](), dict[str, Path]()
     for candidate in find(spec.source):
         name = path_below(candidate.place, spec.source)
         export.candidates[name] = candidate
         if candidate.reason is not None:
             export.reject(name, candidate.reason, candidate.detail)
-        elif not nifti.takes(name, candidate.place):
-            plain[name] = candidate.place
-    assignment = assigned(spec.layout, nifti.files, plain | nifti.sidecars)
+            continue
+        is_nifti, is_json = name.lower().endswith(SUFFIXES), name.lower().endswith(".json")
+        (nifti if is_nifti else jsons if is_json else plain)[name] = candidate.place
+    assignment = assigned(spec.layout, nifti, plain | jsons)
     if assignment is not None:
         export.layout = assignment.layout
         export.names = public_pseudonyms(assignment.layout.name) if assignment.layout.public else names
         plain = {name: place for name, place in plain.items() if name not in assignment.information}
     _read_dicom(export, plain, assignment)
-    frames = nifti_frames(nifti, assignment, spec.subject)
+    frames = nifti_frames(nifti, jsons, assignment, spec.subject)
     for name, reason, detail in frames.rejects:
         export.reject(name, reason, detail)
     for name, images in frames.images.items():
@@ -160,7 +171,11 @@ def _read_dicom(export: Export, files: Mapping[str, Path], assignment: Assignmen
         files = {name: place for name, place in files.items() if name in assignment.subjects}
     rejection = (Reason.BROKEN_FILE, "it ended the process that read it")
     headers = spread(
-        _headers, files.values(), chunk=CHUNK, worth=len(files) >= WORTH, lost=lambda _: rejection
+        partial(attempted, read_images),
+        files.values(),
+        chunk=CHUNK,
+        worth=len(files) >= WORTH,
+        lost=lambda _: rejection,
     )
     read: list[tuple[str, Image]] = []
     for name, images in zip(files, headers, strict=True):
@@ -175,9 +190,6 @@ def _read_dicom(export: Export, files: Mapping[str, Path], assignment: Assignmen
     for name, image in read:
         flagged = replace(image, flags=(*image.flags, Flag.REPEATS)) if image in namesakes else image
         export.take(name, flagged, copies.get(image))
-        for path, subject in assignment.outlines.files.items() if assignment is not None else ():
-            if image.mask is not None and subject == image.identity.patient:
-                export.use(image, path)
 
 
 def _of_people(export: Export, read: list[tuple[str, Image]]) -> Iterator[tuple[str, Image]]:
@@ -190,14 +202,6 @@ def _of_people(export: Export, read: list[tuple[str, Image]]) -> Iterator[tuple[
             export.reject(name, Reason.PATIENT_UNCLEAR, frame=image.frame)
         else:
             yield name, replace(image, identity=replace(image.identity, patient=patient))
-
-
-def _headers(place: Path) -> list[Image] | tuple[Reason, str]:
-    """Return the frames of a file, or the reason and detail of its rejection."""
-    try:
-        return read_images(place)
-    except RejectedError as error:
-        return error.reason, error.detail
 
 
 def reject(
@@ -218,3 +222,121 @@ def reject(
 def path_below(file: Path, source: Path) -> str:
     """Return a file's path below the source: ids derive from it, so that a moved export keeps its ids."""
     return os.path.relpath(file, source) if source.is_dir() else file.name
+
+
+# Whose images are: one examination has one scanner and one person, and lasts hours. Derived images may come
+# from a workstation, and do not count.
+
+
+def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
+    """Return the studies of a patient who has many of one image each: nothing tells what belongs together."""
+    of_patient: dict[str, list[str]] = defaultdict(list)
+    for study_id, images in studies.items():
+        if images[0].nifti is None:
+            of_patient[images[0].identity.patient].append(study_id)
+    return {
+        study_id
+        for ids in of_patient.values()
+        if len(ids) >= _SCATTERED and all(len(studies[each]) == 1 for each in ids)
+        for study_id in ids
+    }
+
+
+def corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | None]:
+    """Return the patient of each study (PatientID, study) whose id misleads; None if the patient is unclear.
+
+    An id such as ANON stands for nobody, so that each study is a patient. Studies of one id with several
+    birth dates, or else several sexes, are of as many people; one that states neither is unclear.
+    """
+    studies: dict[str, dict[str, list[Image]]] = defaultdict(lambda: defaultdict(list))
+    for image in images:
+        studies[image.identity.patient][image.identity.study].append(image)
+    facts = (lambda image: image.identity.birth_date, lambda image: image.person.sex.upper()[:1])
+    patients: dict[tuple[str, str], str | None] = {}
+    for patient, members in studies.items():
+        if _NOBODY.fullmatch(patient):
+            patients |= {(patient, study): "" for study in members}
+            continue
+        for fact in facts if patient else ():
+            stated = {study: "/".join(sorted({*map(fact, of)} - {""})) for study, of in members.items()}
+            if len({*stated.values()} - {""}) > 1:
+                patients |= {
+                    (patient, study): f"{patient} ({text})" if text else None
+                    for study, text in stated.items()
+                }
+                break
+    return patients
+
+
+def mixed(images: Sequence[Image]) -> str:
+    """Return what of one examination differs within a study's original images, else nothing."""
+    originals = [image for image in images if image.image_type[:1] != ("DERIVED",)]
+    several = [name for name, fact in _FACTS.items() if len({*map(fact, originals)} - {""}) > 1]
+    if several:
+        return f"several {', '.join(several)}"
+    clocks = np.unique(
+        [image.clock for image in originals if image.clock is not None and image.nifti is None]
+    )
+    if len(clocks) < 2:
+        return ""
+    pauses = np.diff(
+        np.append(clocks, clocks[0] + _DAY_S)
+    )  # a day without its longest pause: it may pass midnight
+    lasts_s = float(_DAY_S - pauses.max())
+    return f"it lasts {lasts_s / 3600:.0f} hours" if lasts_s > _LONGEST_S else ""
+
+
+def copies_and_namesakes(images: Iterable[Image]) -> tuple[dict[Image, Reason], set[Image]]:
+    """Return why some images are left out beside another of their UID, and different images that share one.
+
+    Two images are one if UID, position, time and pixels are the same. Where only one's pixels can be
+    decoded, the other is a damaged copy.
+    """
+    by_uid: dict[str, dict[Hashable, list[Image]]] = defaultdict(lambda: defaultdict(list))
+    for image in images:
+        if image.identity.instance:
+            by_uid[image.identity.instance][_header(image)].append(image)
+    alike = [group for groups in by_uid.values() for group in groups.values() if len(group) > 1]
+    places = sorted({image.place for group in alike for image in group})
+    by_place = spread(_digests, places, chunk=CHUNK, worth=len(places) >= WORTH, lost=lambda _: {})
+    digests = dict(zip(places, by_place, strict=True))
+    copies = {image: reason for group in alike for image, reason in _copies(group, digests)}
+    namesakes: set[Image] = set()
+    for groups in by_uid.values():
+        different = {image for group in groups.values() for image in group} - copies.keys()
+        namesakes |= different if len(different) > 1 else set()
+    return copies, namesakes
+
+
+def _header(image: Image) -> Hashable:
+    """Return where and when a frame was taken."""
+    place = (*image.position, *image.row_direction, *image.column_direction)
+    times = (image.trigger, image.temporal, image.clock)
+    number = image.instance_number if times == (None, None, None) else None
+    return (*(round(value, 2) for value in place), *times, number)
+
+
+def _digests(place: Path) -> dict[int, str]:
+    """Return a digest of each frame's values, however they are stored; none if they cannot be decoded."""
+    try:
+        frames = decoded(place)
+    except (RejectedError, OSError):
+        return {}
+    return {
+        number: hashlib.sha256(frame.astype("<f8").tobytes()).hexdigest()
+        for number, frame in enumerate(frames)
+    }
+
+
+def _copies(
+    group: Sequence[Image], digests: Mapping[Path, Mapping[int, str]]
+) -> Iterator[tuple[Image, Reason]]:
+    """Yield the images of a group that an earlier one repeats, and those that are damaged."""
+    of_image = {image: digests[image.place].get(image.frame, "") for image in group}
+    earlier: set[str] = set()
+    for image, digest in of_image.items():
+        if not digest and any(of_image.values()):
+            yield image, Reason.BROKEN_FILE
+        elif digest in earlier:
+            yield image, Reason.DUPLICATE
+        earlier.add(digest)

@@ -40,7 +40,7 @@ def _kind_by_type(image: Image, words: Words) -> str:
     types = set(image.image_type)
     if types & _TILES:
         return "mosaic: export its slices one by one"
-    if image.velocity or _NAMED_FLOW.search(image.sequence_name.lower()):
+    if image.velocity or _NAMED_FLOW.search(image.pulse.name):
         return "phase contrast"
     if types & _FLOW or (image.component == "P" and words.sequence != "lge" and not _is_inverted(image)):
         return "phase contrast"
@@ -53,14 +53,12 @@ def _kind_by_type(image: Image, words: Words) -> str:
 
 def _is_inverted(image: Image) -> bool:
     """Return whether inversion time, sequence, options or the maker's name for it tell of an inversion."""
-    tagged = "IR" in image.scanning or any(option.startswith("IR") for option in image.options)
-    return (
-        tagged or (image.inversion or 0) > 100 or bool(_NAMED_INVERSION.search(image.sequence_name.lower()))
-    )
+    tagged = "IR" in image.pulse.scanning or any(option.startswith("IR") for option in image.pulse.options)
+    return tagged or (image.pulse.inversion or 0) > 100 or bool(_NAMED_INVERSION.search(image.pulse.name))
 
 
 def _kind_by_inversions(images: Sequence[Image]) -> str:
-    times = {round(image.inversion) for image in images if image.inversion}
+    times = {round(image.pulse.inversion) for image in images if image.pulse.inversion}
     places = Counter(image.position for image in images)
     if len(times) >= 5 and len(places) == 1:
         return "ti scout"
@@ -115,11 +113,11 @@ def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
 def _tags(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
     first = images[0]
     inverted = _is_inverted(first)
-    if per_place == 1 and (_is_spin_echo(first) or (first.echo or 0) > _T2_ECHO_MS):
+    if per_place == 1 and (_is_spin_echo(first) or (first.pulse.echo or 0) > _T2_ECHO_MS):
         return [_weighting(first, words)]
     if per_place == 1:
         return [Witness("tags", "lge", 0.98, "gradient echo with inversion")] if inverted else []
-    if re.search(r"tfi|fiesta|ssfp|tfe2d", first.sequence_name.lower()) and not inverted:
+    if re.search(r"tfi|fiesta|ssfp|tfe2d", first.pulse.name) and not inverted:
         return [Witness("tags", "cine", 0.8, "a steady-state sequence with several phases")]
     if (first.phases_declared or 0) >= 8 and not inverted:
         return [Witness("tags", "cine", 0.85, f"{first.phases_declared} cardiac phases are declared")]
@@ -129,17 +127,18 @@ def _tags(images: Sequence[Image], per_place: int, words: Words) -> list[Witness
 
 
 def _is_spin_echo(image: Image) -> bool:
-    tagged = bool({"SE", "SPIN"} & set(image.scanning))
-    return tagged or bool(re.search(r"tse|fse|\*?tir|stir", image.sequence_name.lower()))
+    tagged = bool({"SE", "SPIN"} & set(image.pulse.scanning))
+    return tagged or bool(re.search(r"tse|fse|\*?tir|stir", image.pulse.name))
 
 
 def _weighting(image: Image, words: Words) -> Witness:
     """Return whether a spin echo is T2-weighted: by its echo time, or by a name that this does not refute."""
-    if image.echo is not None and image.echo > _T2_ECHO_MS:
-        return Witness("tags", "t2", 0.98, f"echo time {image.echo:.0f} ms")
-    is_named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.sequence_name.lower()))
-    is_t2 = is_named and (image.echo is None or image.echo >= _SHORT_ECHO_MS)
-    timing = "without an echo time" if image.echo is None else f"with an echo time of {image.echo:.0f} ms"
+    echo = image.pulse.echo
+    if echo is not None and echo > _T2_ECHO_MS:
+        return Witness("tags", "t2", 0.98, f"echo time {echo:.0f} ms")
+    is_named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.pulse.name))
+    is_t2 = is_named and (echo is None or echo >= _SHORT_ECHO_MS)
+    timing = "without an echo time" if echo is None else f"with an echo time of {echo:.0f} ms"
     evidence = f"a spin echo {timing}"
     if is_t2:
         return Witness("tags", "t2", 0.9, f"{evidence}, named T2-weighted")

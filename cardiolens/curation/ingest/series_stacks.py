@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Stack, Witness, normal
+from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Pulse, Stack, Witness, normal
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.sequence import component_of, kind_by_tags, sequence_of, sequence_witnesses
 from cardiolens.curation.ingest.words import Words, words_of
@@ -85,7 +85,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
 
 def _series_of(image: Image) -> Hashable:
     """Return the key of a series: of DICOM by number too, as some anonymisers leave a study one UID."""
-    return image.identity.series, 0 if image.nifti else image.series_number
+    return image.identity.series, image.series_number if image.nifti is None else 0
 
 
 def _grouped(items: Iterable[_Item], fits: Callable[[Sequence[_Item], _Item], bool]) -> list[list[_Item]]:
@@ -105,24 +105,33 @@ def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
     if ordered is None:
         left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in series]
     else:
-        yield Stack(ordered[0], (words_of(series[0].description, series[0].protocol),), ())
+        yield Stack(ordered[0], (words_of(*series[0].texts),), ())
 
 
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     """Yield the piles of a series: one for each orientation, matrix, spacing, component and echo."""
-    words = words_of(series[0].description, series[0].protocol)
+    words = words_of(*series[0].texts)
     kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
     kind = kind_by_tags(series, words) or kind_by_name
     for bucket in _grouped(series, lambda group, image: _is_one_bucket(group[0], image)):
-        pile = _pile_of(bucket, words, left_out)
+        places = _places_of(bucket)
+        per_place = Counter(map(len, places)).most_common(1)[0][0]
+        witnesses = sequence_witnesses(bucket, per_place, words)
+        pile = Pile(words, places, witnesses, sequence_of(witnesses))
+        pile.places = [_once(place, pile, left_out) for place in places]
         if kind:
             left_out += [(image, Reason.OTHER_IMAGE, kind) for image in pile.images]
-        else:
-            yield pile
+            continue
+        declared = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
+        latest = len(pile.places[0])
+        are_many = len(bucket) >= _MANY * latest or 1 < declared <= latest / 2
+        if len(places) == 1 and pile.sequence != "other" and are_many:
+            pile.flags.append(Flag.PLACES)  # they may be slices that lost their positions
+        yield pile
 
 
 def _is_one_bucket(first: Image, second: Image) -> bool:
-    is_one_echo = abs((first.echo or 0) - (second.echo or 0)) < 5
+    is_one_echo = abs((first.pulse.echo or 0) - (second.pulse.echo or 0)) < 5
     return _same_grid(first, second) and first.component == second.component and is_one_echo
 
 
@@ -136,28 +145,14 @@ def _same_grid(first: Image, second: Image) -> bool:
     )
 
 
-def _same_pulse(first: Image, second: Image) -> bool:
-    """Return whether two frames share a pulse sequence; breath-holds may change its times a little."""
+def _same_pulse(first: Pulse, second: Pulse) -> bool:
+    """Return whether two pulse sequences are one; breath-holds may change its times a little."""
+    echoes = first.echo or 0, second.echo or 0
     return (
         (first.scanning, first.variant) == (second.scanning, second.variant)
         and abs((first.flip or 0) - (second.flip or 0)) <= 15
-        and abs((first.echo or 0) - (second.echo or 0)) <= 0.3 * max(first.echo or 0, second.echo or 0)
+        and abs(echoes[0] - echoes[1]) <= 0.3 * max(echoes)
     )
-
-
-def _pile_of(bucket: Sequence[Image], words: Words, left_out: LeftOut) -> Pile:
-    """Make the pile of a bucket: its frames by position, and what sequence they are of."""
-    places = _places_of(bucket)
-    per_place = Counter(map(len, places)).most_common(1)[0][0]
-    witnesses = sequence_witnesses(bucket, per_place, words)
-    pile = Pile(words, places, witnesses, sequence_of(witnesses))
-    pile.places = [_once(place, pile, left_out) for place in places]
-    declared = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
-    latest = len(pile.places[0])
-    are_many = len(bucket) >= _MANY * latest or 1 < declared <= latest / 2
-    if len(places) == 1 and pile.sequence != "other" and are_many:
-        pile.flags.append(Flag.PLACES)  # they may be slices that lost their positions
-    return pile
 
 
 def _places_of(bucket: Sequence[Image]) -> list[list[Image]]:
@@ -208,7 +203,7 @@ def _without_flow(piles: Sequence[Pile], left_out: LeftOut) -> list[Pile]:
     for pile in piles:
         first = pile.images[0]
         near = [flow for flow in flows if np.allclose(first.position, flow.position, atol=SAME_PLACE_MM / 2)]
-        if any(_same_grid(first, flow) and _same_pulse(first, flow) for flow in near):
+        if any(_same_grid(first, flow) and _same_pulse(first.pulse, flow.pulse) for flow in near):
             left_out += [(image, Reason.OTHER_IMAGE, "phase contrast") for image in pile.images]
         else:
             remaining.append(pile)
@@ -225,7 +220,7 @@ def _may_join(group: Sequence[Pile], pile: Pile) -> bool:
         and (group[0].sequence, group[0].words.state) == (pile.sequence, pile.words.state)
         and (pile.sequence != "lge" or len(components) == 1)
         and _same_grid(first, second)
-        and _same_pulse(first, second)
+        and _same_pulse(first.pulse, second.pulse)
         and not any(_interleaved(rival, pile) for rival in group)
     )
 
@@ -241,7 +236,10 @@ def _interleaved(pile: Pile, rival: Pile) -> bool:
 
 
 def _joined(group: Sequence[Pile], left_out: LeftOut) -> Iterator[Stack]:
-    """Yield one stack per number of phases; leave out a number with at most half the largest's slices."""
+    """Yield one stack per number of phases; leave out a number with at most half the largest's slices.
+
+    Of slices at one position the latest counts.
+    """
     by_count: dict[int, list[tuple[Pile, list[Image]]]] = defaultdict(list)
     for pile in group:
         for place in pile.places:
@@ -251,26 +249,22 @@ def _joined(group: Sequence[Pile], left_out: LeftOut) -> Iterator[Stack]:
     for count, places in by_count.items():
         if count in few:
             left_out += [(image, Reason.INCOMPLETE, "") for _, place in places for image in place]
-        else:
-            yield from _stacks_of_one_length(
-                places, [Flag.INCOMPLETE] * bool(few and count == most), left_out
-            )
+            continue
+        along, slots = normal(places[0][1][0]), list[_Slot]()
+        flags = [Flag.INCOMPLETE] * bool(few and count == most)
+        for pile, place in sorted(places, key=lambda entry: _later(entry[1]), reverse=True):
+            here = _height(place[0], along)
+            if any(abs(here - there) < SAME_PLACE_MM for there, _, _ in slots):
+                left_out += [(image, Reason.REPEAT, "") for image in place]
+                flags.append(Flag.REPEATS)
+            else:
+                slots.append((here, pile, place))
+        for part in _apart(sorted(slots, key=lambda slot: slot[0]), flags):
+            yield from _ordered_stack(part, flags, left_out)
 
 
-def _stacks_of_one_length(
-    places: Sequence[tuple[Pile, list[Image]]], flags: list[Flag], left_out: LeftOut
-) -> Iterator[Stack]:
-    """Yield the stacks of slices with equally many phases; of slices at one position the latest counts."""
-    along = normal(places[0][1][0])
-    slots: list[_Slot] = []
-    for pile, place in sorted(places, key=lambda entry: _later(entry[1]), reverse=True):
-        here = _height(place[0], along)
-        if any(abs(here - there) < SAME_PLACE_MM for there, _, _ in slots):
-            left_out += [(image, Reason.REPEAT, "") for image in place]
-            flags.append(Flag.REPEATS)
-        else:
-            slots.append((here, pile, place))
-    slots.sort(key=lambda slot: slot[0])
+def _apart(slots: Sequence[_Slot], flags: list[Flag]) -> list[list[_Slot]]:
+    """Split sorted slices where a wide gap lies between two series; flag gaps of whole slices."""
     gaps = np.diff([here for here, _, _ in slots])
     widest = _WIDEST_GAP_MM if len(gaps) < 2 else max(_WIDEST_GAP * float(np.median(gaps)), SAME_PLACE_MM)
     parts = [[slots[0]]]
@@ -281,8 +275,7 @@ def _stacks_of_one_length(
     shares = gaps / np.median(gaps) if len(parts) > 1 else np.array([0.5])
     if bool(np.all(np.abs(shares - np.round(shares)) <= 0.1)):  # slices between are lost
         flags.append(Flag.INCOMPLETE)
-    for part in parts:
-        yield from _ordered_stack(part, flags, left_out)
+    return parts
 
 
 def _later(place: Line) -> tuple[int, float, int]:

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from cardiolens.curation.ingest.burnt_text import shows_text
-from cardiolens.curation.ingest.classify import Proposal, choose, propose
+from cardiolens.curation.ingest.classify import AS_STORED, Proposal, choose, propose
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Vector, Witness, vector
-from cardiolens.curation.ingest.orient import Volume, display, in_order, locate_heart, settled, with_times
-from cardiolens.curation.ingest.pixels import PixelReader, Pixels, key_of, one_scale, stacked
+from cardiolens.curation.ingest.orient import display, in_order, locate_heart, settled, with_times
+from cardiolens.curation.ingest.pixels import PixelReader, Pixels, key_of, one_scale
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.series_stacks import LeftOut, stacks_of
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.heart_frame import Display, HeartFrame
-from cardiolens.study.volume_manifest import DisplayTransform
 
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
 
@@ -26,9 +25,10 @@ Identify = Callable[[Sequence[str]], str]  # parts of a stack's identity → its
 
 @dataclass
 class Imported:
-    """Outcome of one study: its volumes, taken or not, and the frames left out with reason and detail."""
+    """Outcome of one study: a proposal of each stack, and the frames left out with reason and detail."""
 
-    volumes: list[Volume] = field(default_factory=list)  # with the proposal of each stack
+    proposals: list[Proposal] = field(default_factory=list)
+    pixels: Pixels = field(default_factory=dict)
     left_out: LeftOut = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # why a person's decision is, by stack
 
@@ -40,7 +40,8 @@ def import_study(
 
     Unusable frames and stacks are left out with a reason and never stop the import.
     """
-    imported, pixels, reader = Imported(), Pixels(), PixelReader()
+    imported, reader = Imported(), PixelReader()
+    pixels = imported.pixels
     stacks, repeats = _read_stacks(images, reader, pixels, imported)
     frame, areas = locate_heart([stack for stack in stacks if stack.placed], pixels)
     proposals = [_oriented(each, frame, areas) for each in propose(stacks, frame)]
@@ -53,12 +54,12 @@ def import_study(
         if proposal.reason is not None:
             is_open = proposal.reason is Reason.NO_SPACING
             imported.left_out += [
-                (image, proposal.reason, image.doubt if is_open else proposal.detail)
+                (image, proposal.reason, image.nifti.doubt if is_open and image.nifti else proposal.detail)
                 for image in proposal.stack.images()
             ]
-        volume = _volume(proposal, pixels, frame, areas)
+        shown = _shown(proposal, pixels, frame, areas)
         choice = choices[proposal.stack_id] if proposal.confirmed else None
-        imported.volumes.append(volume if choice is None else _with_choice(volume, choice))
+        imported.proposals.append(shown if choice is None else _with_choice(shown, choice))
     return imported
 
 
@@ -121,7 +122,12 @@ def _parts(stack: Stack, pixels: Pixels) -> list[str]:
     """Return what every export of a stack shares: series (else frame contents), plane, kind of image."""
     first = min(stack.images(), key=lambda image: (image.identity.series, image.instance_number))
     plane = [f"{value + 0.0:.2f}" for value in (*first.row_direction, *first.column_direction)]
-    kind = [first.component, "/".join(first.image_type), str(first.echo), f"{first.rows}x{first.columns}"]
+    kind = [
+        first.component,
+        "/".join(first.image_type),
+        str(first.pulse.echo),
+        f"{first.rows}x{first.columns}",
+    ]
     series = {image.identity.series for image in stack.images()}
     if all(series):
         return [*sorted(series), *plane, *kind]
@@ -206,25 +212,23 @@ def _with_spacing(stack: Stack, mm: Vector) -> Stack:
     return replace(stack, grid=tuple(lines))
 
 
-def _volume(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAreas | None) -> Volume:
-    """Return the volume of a proposal; one that is left out has no times, for a person to look at."""
+def _shown(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAreas | None) -> Proposal:
+    """Return a proposal with display and times; one that is left out has no times."""
     stack = proposal.stack
-    displayed = Display(proposal.display or DisplayTransform(transpose=True), clear=True)
+    displayed = Display(proposal.display or AS_STORED, clear=True)
     if stack.placed and proposal.volume_id:
         displayed = display(stack, proposal.view, frame)
-    volume = Volume(proposal, *stacked(stack, pixels), displayed.transform)
+    proposal = replace(proposal, transform=displayed.transform)
     if proposal.status == "left_out":
-        return volume
+        return proposal
     flags = [Flag.WITNESSES] * (not displayed.clear) + [Flag.VALUES] * (not one_scale(stack))
-    return with_times(volume.timed(*flags), frame, proposal.areas or areas)
+    return with_times(proposal.flagged(*flags), pixels, frame, proposal.areas or areas)
 
 
-def _with_choice(volume: Volume, choice: Choice) -> Volume:
+def _with_choice(proposal: Proposal, choice: Choice) -> Proposal:
     """Apply the display and the phases of a person's choice; marked phases answer their flag."""
     marks = {name: getattr(choice, name) for name in ("ed_phase", "es_phase", "t_on", "t_peak")}
     marked = {name: phase for name, phase in marks.items() if phase is not None}
-    proposal = volume.proposal
     if {"ed_phase", "t_peak"} & marked.keys():
         proposal = replace(proposal, flags=tuple(flag for flag in proposal.flags if flag is not Flag.TIMES))
-    transform = volume.transform if choice.display is None else choice.display
-    return replace(volume, proposal=proposal, transform=transform).timed(**marked)
+    return replace(proposal, transform=choice.display or proposal.transform).timed(**marked)

@@ -7,7 +7,7 @@ volumes that wait for a decision. A study appears whole or not at all.
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ from cardiolens.curation.ingest.classify import Proposal
 from cardiolens.curation.ingest.decisions import Choices
 from cardiolens.curation.ingest.frame_records import Frame, Image, Stack
 from cardiolens.curation.ingest.ids import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
-from cardiolens.curation.ingest.orient import Volume, affine
-from cardiolens.curation.ingest.pixels import stacked_masks
+from cardiolens.curation.ingest.orient import affine
+from cardiolens.curation.ingest.pixels import Pixels, stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.study import Imported
 from cardiolens.study.anatomy import SHORT_AXIS
@@ -41,19 +41,6 @@ _PREFIX = {"waits": "waits", "left_out": "seen"}  # of files for a person, by st
 Entry = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Folders of one study below `out`."""
-
-    studies: Path
-    proposals: Path
-    drafts: Path
-
-    @classmethod
-    def of(cls, out: Path, study_id: str) -> "Places":
-        return cls(out / "studies" / study_id, out / "proposals" / study_id, out / ".drafts" / study_id)
-
-
 def write_study(
     out: Path,
     study_id: str,
@@ -66,35 +53,34 @@ def write_study(
     choices: Choices,
 ) -> Entry:
     """Write all files of one study, and return the content of its `build.json`."""
-    places = Places.of(out, study_id)
-    disk.remove_tree(places.drafts)
-    study, notes = places.drafts / "study", places.drafts / "proposals"
+    drafts = out / ".drafts" / study_id
+    disk.remove_tree(drafts)
+    study, notes = drafts / "studies", drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
     volumes: dict[str, list[str]] = {name: [] for name in ("taken", "waits", "left_out")}
     entries: dict[str, Entry] = {}
-    for number, volume in enumerate(imported.volumes, start=1):
-        proposal = volume.proposal
+    for number, proposal in enumerate(imported.proposals, start=1):
         volumes[proposal.status].append(proposal.volume_id)
         is_taken = proposal.status == "taken"
         name = proposal.volume_id if is_taken else f"{_PREFIX[proposal.status]}_{number:03d}"
-        entries[proposal.stack_id] = _write_volume(study if is_taken else notes, volume, name)
+        entries[proposal.stack_id] = _write_volume(
+            study if is_taken else notes, proposal, imported.pixels, name
+        )
     refused = ""
     if volumes["taken"]:
-        accepted = [
-            entries[each.proposal.stack_id] for each in imported.volumes if each.proposal.status == "taken"
-        ]
+        accepted = [entries[each.stack_id] for each in imported.proposals if each.status == "taken"]
         manifest = _manifest(study_id, images[0], accepted, names, provenance)
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
     listed = [
-        _proposal(f"{study_id}-{number:03d}", volume.proposal, entries[volume.proposal.stack_id])
-        for number, volume in enumerate(imported.volumes, start=1)
+        _proposal(f"{study_id}-{number:03d}", proposal, entries[proposal.stack_id])
+        for number, proposal in enumerate(imported.proposals, start=1)
     ]
     tree = {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
     disk.write_draft(notes / PROPOSALS_NAME, _json(tree).encode())
-    fit = sum(volume.proposal.stack_id in choices for volume in imported.volumes)
+    fit = sum(proposal.stack_id in choices for proposal in imported.proposals)
     build = {
         "schema": "build-1",
         "stage": "intake",
@@ -115,14 +101,20 @@ def write_study(
     }
     disk.write_draft(notes / REJECTS_NAME, json_lines(rejects).encode("utf-8", "surrogatepass"))
     disk.write_draft(notes / BUILD_NAME, _json(build).encode())
-    _publish(places, has_study=bool(volumes["taken"]))
+    targets = {folder: out / folder.name / study_id for folder in (notes, study)}
+    for target in targets.values():
+        disk.remove_tree(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+    for folder in (study, notes) if volumes["taken"] else (notes,):  # build.json comes last
+        disk.rename(folder, targets[folder])
+    disk.remove_tree(drafts)
     return build
 
 
 def _open_flags(imported: Imported) -> list[str]:
     """Return the flags of a study that no confirmation answers: of a first pass, its times."""
     flags: set[Flag] = set()
-    for proposal in (each.proposal for each in imported.volumes if each.proposal.status != "left_out"):
+    for proposal in (each for each in imported.proposals if each.status != "left_out"):
         if not proposal.confirmed:
             flags |= set(proposal.flags)
         elif proposal.sequence == "perfusion":
@@ -149,13 +141,12 @@ def _draw_sheet(study: Path, path: Path) -> str:
 
 def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
     """Let the volumes of a written study that `prepare` refuses wait for a person; return if any does."""
-    refused = refused_volumes(read_study(Places.of(out, study_id).studies), Windows())
-    for number, volume in enumerate(imported.volumes):
-        why = refused.get(volume.proposal.volume_id) if volume.proposal.status == "taken" else None
+    refused = refused_volumes(read_study(out / "studies" / study_id), Windows())
+    for number, proposal in enumerate(imported.proposals):
+        why = refused.get(proposal.volume_id) if proposal.status == "taken" else None
         if why is not None:
-            waiting = volume.proposal.left_out(Reason.CONTRADICTED, why, waits=True)
-            imported.volumes[number] = replace(volume, proposal=waiting)
-            imported.left_out += [(image, Reason.CONTRADICTED, why) for image in volume.stack.images()]
+            imported.proposals[number] = proposal.left_out(Reason.CONTRADICTED, why, waits=True)
+            imported.left_out += [(image, Reason.CONTRADICTED, why) for image in proposal.stack.images()]
     return bool(refused)
 
 
@@ -167,21 +158,10 @@ def is_whole(folder: Path, build: Entry) -> bool:
     return all(path.is_file() for path in needed)
 
 
-def _publish(places: Places, *, has_study: bool) -> None:
-    for target in (places.proposals, places.studies):
-        disk.remove_tree(target)
-        target.parent.mkdir(parents=True, exist_ok=True)
-    if has_study:
-        disk.rename(places.drafts / "study", places.studies)
-    disk.rename(places.drafts / "proposals", places.proposals)
-    disk.remove_tree(places.drafts)
-
-
-def _write_volume(folder: Path, volume: Volume, name: str) -> Entry:
+def _write_volume(folder: Path, proposal: Proposal, pixels: Pixels, name: str) -> Entry:
     """Write a volume as (column, row, slice, phase), and return its entry for study.json."""
-    stack, proposal = volume.stack, volume.proposal
-    path = folder / f"{name}.nii"
-    shape = _write_nifti(path, stack, volume.values, volume.slope, volume.intercept)
+    stack, path = proposal.stack, folder / f"{name}.nii"
+    shape = _write_nifti(path, stack, *stacked(stack, pixels))
     lengths = (stack.first.spacing[1], stack.first.spacing[0], stack.step)
     entry: Entry = {
         "volume_id": proposal.volume_id,
@@ -200,9 +180,9 @@ def _write_volume(folder: Path, volume: Volume, name: str) -> Entry:
         "ed_phase": None,
         "es_phase": None,
         "layout_source": "declared",
-        "display_transform": volume.transform.model_dump(),
+        "display_transform": proposal.transform.model_dump(),
         "sha256": sha256_of(path),
-        **volume.times,
+        **proposal.times,
     }
     if proposal.masks:
         labels = next(image.mask.labels for image in stack.images() if image.mask is not None)

@@ -130,12 +130,8 @@ def _other_objects_beside(files: SeriesFiles) -> list[Dataset]:
     return [*files.datasets, *beside]
 
 
-FILE_CHANGES: Mapping[str, Change] = {
-    "copies_of_files": _copies_of_files,
-    "images_lost": _images_lost,
-    "mosaic": _mosaic,
-    "frame_per_file": _frame_per_file,
-    "single_frames": _single_frames,
-    "slope_per_frame": _slope_per_frame,
-    "other_objects_beside": _other_objects_beside,
-}
+_CHANGES = (
+    *(_copies_of_files, _images_lost, _mosaic, _frame_per_file, _single_frames, _slope_per_frame),
+    _other_objects_beside,
+)
+FILE_CHANGES: Mapping[str, Change] = {change.__name__[1:]: change for change in _CHANGES}

@@ -207,27 +207,18 @@ def _map_among_its_images(files: SeriesFiles) -> list[Dataset]:
     return files.datasets
 
 
+_PER_IMAGE = (
+    *(_series_uid_per_slice, _series_uid_per_image, _instance_numbers_repeat, _odd_phases_displaced),
+    *(_times_scrambled, _content_time_tells_phases, _directions_differ_a_little),
+)
+_PER_FILE = (
+    *(_spacing_as_long_text, _spacing_with_decimal_commas, _spacing_joined_by_comma, _long_decimals),
+    *(_position_in_private_sequence, _private_elements_unknown, _huge_series_numbers, _no_dimensions),
+    *(_fractions_in_integers, _character_set_not_supplied, _cyrillic_descriptions, _negative_spacing),
+    _mosaic_in_type,
+)
 HEADER_CHANGES: Mapping[str, Change] = {
-    "series_uid_per_slice": _per_image(_series_uid_per_slice),
-    "series_uid_per_image": _per_image(_series_uid_per_image),
-    "instance_numbers_repeat": _per_image(_instance_numbers_repeat),
-    "spacing_as_long_text": _per_file(_spacing_as_long_text),
-    "spacing_with_decimal_commas": _per_file(_spacing_with_decimal_commas),
-    "spacing_joined_by_comma": _per_file(_spacing_joined_by_comma),
-    "long_decimals": _per_file(_long_decimals),
-    "position_in_private_sequence": _per_file(_position_in_private_sequence),
-    "private_elements_unknown": _per_file(_private_elements_unknown),
-    "huge_series_numbers": _per_file(_huge_series_numbers),
-    "fractions_in_integers": _per_file(_fractions_in_integers),
-    "character_set_not_supplied": _per_file(_character_set_not_supplied),
-    "cyrillic_descriptions": _per_file(_cyrillic_descriptions),
-    "odd_phases_displaced": _per_image(_odd_phases_displaced),
-    "times_scrambled": _per_image(_times_scrambled),
-    "content_time_tells_phases": _per_image(_content_time_tells_phases),
-    "directions_differ_a_little": _per_image(_directions_differ_a_little),
-    "negative_spacing": _per_file(_negative_spacing),
-    "mosaic_in_type": _per_file(_mosaic_in_type),
-    "no_dimensions": _per_file(_no_dimensions),
-    "acquisition_in_one_series": _acquisition_in_one_series,
-    "map_among_its_images": _map_among_its_images,
+    **{alter.__name__[1:]: _per_image(alter) for alter in _PER_IMAGE},
+    **{alter.__name__[1:]: _per_file(alter) for alter in _PER_FILE},
+    **{change.__name__[1:]: change for change in (_acquisition_in_one_series, _map_among_its_images)},
 }

@@ -1,29 +1,65 @@
-"""Which file of an export is what, by a layout: roles of images and masks, facts of subjects, outlines."""
+"""Which file of an export is what, by a layout: roles of images and masks, facts of subjects."""
 
+import codecs
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.frame_records import Declared, Image, MaskFrame
+from cardiolens.base.untrusted.bounded_files import decode, read_bytes
+from cardiolens.base.untrusted.csv_file import parse_rows
+from cardiolens.curation.ingest.frame_records import Declared, Image, Person
 from cardiolens.curation.ingest.layouts.convention import (
     Convention,
+    FactName,
     FileRule,
-    OutlineRule,
+    InfoRule,
     convention,
     conventions,
     legal_volumes,
 )
-from cardiolens.curation.ingest.layouts.information import Facts, facts_of_subjects
 from cardiolens.curation.ingest.owners import Name
+from cardiolens.curation.ingest.reasons import Flag
 
 _IMAGES = (".nii", ".nii.gz")
 _FEWEST_SHARE = 0.5  # of the NIfTI files below a source; a layout that explains fewer is not proposed
 _MOST_NAMED = 3  # files that a message names
-_NUMBER = re.compile(r"(\d+)\D*$")  # the last number of a name
 NO_LAYOUT = "none"
+_MOST_BYTES = 16 << 20
+_PAIR = re.compile(r"^[^\S\n]*([^:=\n]{1,80}?)[^\S\n]*[:=][^\S\n]*(.{0,200}?)[^\S\n]*$", re.MULTILINE)
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
+_MISSING = frozenset({"", "nan", "na", "n/a", "none", "unknown", "-", "?"})
+_SEXES = {"f": "F", "female": "F", "w": "F", "m": "M", "male": "M"}
+_RANGES: Mapping[FactName, tuple[float, float]] = {
+    "ed": (-0.5, 10_000),
+    "es": (-0.5, 10_000),
+    "phases": (0, 10_000),
+    "age": (0, 130),
+    "height_cm": (30, 260),
+    "weight_kg": (1, 400),
+    "field_tesla": (0, 20),
+    "slice_mm": (0.5, 50),
+    "lv_edv_ml": (1, 1000),
+    "lv_esv_ml": (0.5, 1000),
+}
+
+Values = dict[FactName, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the information files tell of one subject; phases are counted from 1."""
+
+    ed: int | None = None
+    es: int | None = None
+    slice_mm: float | None = None  # distance of slices
+    phases: float | None = None  # of a cine
+    person: Person = field(default_factory=Person)
+    flags: tuple[Flag, ...] = ()  # for facts whose values are not usable
+    files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +70,12 @@ class FileRole:
     subject: str
     study: str  # of the subject: itself, or one of its sessions
     name: Name
+    declared: Declared | None  # of an image
 
     @property
     def key(self) -> tuple[object, ...]:
         """What no two files share."""
         return self.study, self.rule.image, self.rule.mask_of, self.name.phase, self.name.moment
-
-    def declared(self, layout: Convention) -> Declared:
-        """Return what the layout says of the volume of an image."""
-        sequence, view = legal_volumes()[self.rule.image or ""]
-        return Declared(layout.name, sequence, view, layout.display)
-
-
-@dataclass(frozen=True, slots=True)
-class Outlines:
-    """Outlines by subject and number of the image, and all their files."""
-
-    rule: OutlineRule | None = None
-    of_image: Mapping[tuple[str, int], Mapping[str, Path]] = field(default_factory=dict)  # by side, i or o
-    files: Mapping[str, str] = field(default_factory=dict)  # path → subject
-
-    def mask_of(self, subject: str, path: str, image: Image, labels: str) -> MaskFrame | None:
-        """Return the outlines of an image as its mask, if it is of the series that was drawn."""
-        number = _NUMBER.search(PurePosixPath(path).name)
-        series = f"{PurePosixPath(path).parent} {image.description}".upper()
-        if self.rule is None or number is None or self.rule.series.upper() not in series:
-            return None
-        sides = self.of_image.get((subject, int(number[1])), {})
-        return MaskFrame(sides["i"], 0, labels, outlines=True, outer=sides.get("o")) if "i" in sides else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,28 +86,26 @@ class Assignment:
     roles: Mapping[str, FileRole] = field(default_factory=dict)  # of NIfTI files
     facts: Mapping[str, Facts] = field(default_factory=dict)
     subjects: Mapping[str, str] = field(default_factory=dict)  # of DICOM files
-    outlines: Outlines = field(default_factory=Outlines)  # of DICOM images
 
     @property
     def information(self) -> set[str]:
         """Files that tell facts about subjects."""
-        return {path for facts in self.facts.values() for path in facts.files} | self.outlines.files.keys()
+        return {path for facts in self.facts.values() for path in facts.files}
 
     def facts_of(self, subject: str) -> Facts:
         """Return the facts of a subject; empty if no file tells any."""
         return self.facts.get(subject, Facts())
 
     def of_subject(self, path: str, images: Sequence[Image]) -> list[Image]:
-        """Return the frames of a DICOM file as those of its subject, with the outlines drawn on them."""
+        """Return the frames of a DICOM file as those of its subject."""
         subject = self.subjects[path]
-        facts, layout = self.facts_of(subject), self.layout
+        facts = self.facts_of(subject)
         return [
             replace(
                 image,
                 identity=replace(image.identity, patient=subject, study=subject),
                 person=facts.person.completed_by(image.person),
-                of_set=layout.name,
-                mask=self.outlines.mask_of(subject, path, image, layout.labels or ""),
+                of_set=self.layout.name,
             )
             for image in images
         ]
@@ -144,10 +156,7 @@ def assign(convention: Convention, files: Mapping[str, Path], other_files: Mappi
                 "layout; give a source with one copy of the set"
             )
     facts = facts_of_subjects(convention, subjects, other_files)
-    if convention.dicom is None:
-        return Assignment(convention, roles, facts)
-    outlines = _outlines_of(convention, facts, other_files)
-    return Assignment(convention, facts=facts, subjects=subjects, outlines=outlines)
+    return Assignment(convention, roles, facts, {} if roles else subjects)
 
 
 def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:
@@ -191,7 +200,8 @@ def _role(convention: Convention, path: str) -> FileRole | None:
             phase=int(phase) if phase else None,
             moment=groups.get("moment", "").upper() or rule.moment or "",
         )
-        return FileRole(rule, subject, study, name)
+        declared = Declared(*legal_volumes()[volume], convention.display) if rule.image else None
+        return FileRole(rule, subject, study, name, declared)
     return None
 
 
@@ -211,24 +221,135 @@ def _example(convention: Convention) -> str:
     return next(rule.files for rule in convention.files if rule.image)
 
 
-def _outlines_of(convention: Convention, facts: Mapping[str, Facts], files: Mapping[str, Path]) -> Outlines:
-    """Return the outlines among files, by the set's own name of each subject's case."""
-    rule = convention.outlines
-    if rule is None:
-        return Outlines()
-    pattern = convention.pattern(rule.files)
-    subject_of = {_case(fact.case): subject for subject, fact in facts.items() if fact.case}
-    places: dict[tuple[str, int], dict[str, Path]] = {}
-    used: dict[str, str] = {}
-    for path, place in sorted(files.items()):
-        match = pattern.match(path)
-        subject = subject_of.get(_case(match["case"])) if match else None
-        if match is not None and subject is not None:
-            places.setdefault((subject, int(match["number"])), {})[match["side"].lower()] = place
-            used[path] = subject
-    return Outlines(rule, places, used)
+# Facts of subjects: ED and ES, group, body, scanner
 
 
-def _case(name: str) -> str:
-    """Return a case's name without zeros before its last number: SC-HF-I-01 is SC-HF-I-1."""
-    return re.sub(r"\d+$", lambda number: str(int(number[0])), name.strip().upper())
+def facts_of_subjects(
+    convention: Convention, subject_of: Mapping[str, str], files: Mapping[str, Path]
+) -> dict[str, Facts]:
+    """Read the information files of a set, given the subject of each image and mask by its path.
+
+    InputError if a file cannot be read or lacks a column.
+    """
+    values: dict[str, Values] = {subject: {} for subject in subject_of.values()}
+    sources: dict[str, list[str]] = {subject: [] for subject in values}
+    counts_from: dict[FactName, int] = {}
+    for rule in convention.information:
+        counts_from |= {name: fact.counts_from for name, fact in rule.facts.items()}
+        pattern = convention.pattern(rule.files)
+        for path, match in ((path, pattern.match(path)) for path in sorted(files)):
+            if match is None:
+                continue
+            text = _content(path, files[path])
+            subject_named = match.groupdict().get("subject") or _only_subject(path, subject_of)
+            entries = (
+                [(subject_named, _pairs(rule, path, text))]
+                if rule.kind == "pairs"
+                else _rows(rule, path, text)
+            )
+            for subject, facts in entries:
+                if subject in values:
+                    values[subject] |= facts
+                    sources[subject].append(path)
+    groups = convention.group_by_subject.items()
+    for subject, stated in values.items():
+        by_name = [group for start, group in groups if subject.lower().startswith(start.lower())]
+        group: Values = {"group": by_name[0]} if by_name else {}
+        values[subject] = {**convention.facts, **group, **stated}
+    return {
+        subject: replace(_facts(stated, counts_from), files=tuple(sources[subject]))
+        for subject, stated in values.items()
+    }
+
+
+def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
+    """Return the subject whose files alone lie in a file's folder, or below it; else nothing."""
+    folder = PurePosixPath(path).parent
+    subjects = {
+        subject for image, subject in subject_of.items() if PurePosixPath(image).is_relative_to(folder)
+    }
+    return subjects.pop() if len(subjects) == 1 else ""
+
+
+def _content(path: str, place: Path) -> str:
+    try:
+        stored = read_bytes(place, _MOST_BYTES)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{path}: cannot be read ({reason}); copy it again") from None
+    try:
+        text = decode(stored)
+    except UnicodeError:
+        utf16 = stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as spreadsheets save text
+        text = stored.decode("utf-16" if utf16 else "latin-1", "replace")  # others are Western European
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _pairs(rule: InfoRule, path: str, text: str) -> Values:
+    pairs: dict[str, str] = {}
+    for match in _PAIR.finditer(text):
+        if pairs.setdefault(_plain(match[1]), match[2]) != match[2]:
+            raise InputError(f"{path}: {match[1]!r} stands twice with two values; correct the file")
+    columns = {name: _plain(fact.column) for name, fact in rule.facts.items()}
+    return {name: pairs[column] for name, column in columns.items() if column in pairs}
+
+
+def _rows(rule: InfoRule, path: str, text: str) -> Iterator[tuple[str, Values]]:
+    delimiter = max(",;\t", key=text.split("\n", 1)[0].count)
+    try:
+        rows = parse_rows(text, delimiter)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; expected a table with the column {rule.subject}") from None
+    names = {_plain(name): name for row in rows[:1] for name in row}
+    key = names.get(_plain(rule.subject or ""))
+    if key is None:
+        raise InputError(
+            f"{path}: has no column {rule.subject!r}, only {', '.join(sorted(names.values())[:12])}; "
+            "get the table of the set as it was published"
+        )
+    columns = {name: names.get(_plain(fact.column), "") for name, fact in rule.facts.items()}
+    for row in rows:
+        subject = (row.get(key) or "").strip()
+        subject = subject.zfill(rule.subject_width) if subject.isdigit() else subject
+        yield subject, {name: (row.get(at) or "").strip() for name, at in columns.items() if at}
+
+
+def _plain(name: str) -> str:
+    """Return a key without case, daggers and repeated blanks: `Sex†` is `sex`."""
+    return " ".join(re.sub(r"[^\w()+&/.-]+", " ", name).lower().split())
+
+
+def _facts(values: Values, counts_from: Mapping[FactName, int]) -> Facts:
+    text = {name: value.strip() for name, value in values.items() if value.strip().lower() not in _MISSING}
+    number = {name: _in_range(name, text[name]) for name in _RANGES if name in text}
+    wrong = {name for name, value in number.items() if value is None}
+    phase = {
+        name: round(at) + 1 - counts_from.get(name, 1)
+        for name in ("ed", "es")
+        if (at := number.get(name)) is not None and at == int(at)
+    }
+    phase = {name: at for name, at in phase.items() if at >= 1}
+    is_one = len(phase) == 2 and phase["ed"] == phase["es"]
+    is_odd = is_one or {name for name in ("ed", "es") if name in number} != phase.keys()
+    age = number.get("age")
+    person = Person(
+        sex=_SEXES.get(text.get("sex", "").lower(), ""),
+        age="" if age is None else f"{int(age):03d}Y",
+        manufacturer=text.get("vendor", ""),
+        tesla=number.get("field_tesla"),
+        height_cm=number.get("height_cm"),
+        weight_kg=number.get("weight_kg"),
+        site=text.get("site", ""),
+        group=text.get("group", ""),
+        lv_edv_ml=number.get("lv_edv_ml"),
+        lv_esv_ml=number.get("lv_esv_ml"),
+    )
+    ed, es = (None, None) if is_one else (phase.get("ed"), phase.get("es"))
+    flags = [Flag.VALUES] * bool(wrong) + [Flag.TIMES] * is_odd
+    return Facts(ed, es, number.get("slice_mm"), number.get("phases"), person, tuple(flags))
+
+
+def _in_range(name: FactName, value: str) -> float | None:
+    match, (low, high) = _NUMBER.search(value), _RANGES[name]
+    parsed = float(match[0].replace(",", ".")) if match else math.nan
+    return parsed if low < parsed < high else None

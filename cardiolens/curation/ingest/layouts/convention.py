@@ -23,13 +23,12 @@ FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
 _PLACES = re.compile(r"\{([a-z]+)\}|(\*\*?)")
 _GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
-_GROUPS |= {"case": r"[A-Za-z0-9-]+", "number": r"\d{1,6}", "side": "i|o"}  # of outlines
 _NIFTI = r"\.nii(?:\.gz)?(?:/[^/]+\.nii(?:\.gz)?)?"  # some unpackers put x.nii into a folder x.nii
 _NO_SUBJECT = r"[^/]+?"
 
 Column = Annotated[str, Field(min_length=1)]
 FactName = (
-    Literal["ed", "es", "phases", "group", "case", "sex", "age", "height_cm", "weight_kg", "vendor", "site"]
+    Literal["ed", "es", "phases", "group", "sex", "age", "height_cm", "weight_kg", "vendor", "site"]
     | (Literal["field_tesla", "slice_mm", "lv_edv_ml", "lv_esv_ml"])
 )
 
@@ -67,17 +66,6 @@ class RefusedFiles(Spec):
 
     files: str
     reason: str
-
-
-class OutlineRule(Spec):
-    """Text files with outlines of the left ventricle in DICOM images of one series.
-
-    `{case}` is the set's own name of a patient, as the fact `case` tells; `{number}` the last number in the
-    name of the image's file; `{side}` i or o, for the inside and the outside of the muscle.
-    """
-
-    files: str
-    series: Column  # a word of the folders or the description of the series that was drawn
 
 
 class FactRule(Spec):
@@ -119,7 +107,6 @@ class Convention(Spec):
     subject: str = _NO_SUBJECT
     files: tuple[FileRule, ...] = ()
     dicom: str | None = None  # a pattern of a subject's DICOM files, instead of files; ** crosses folders
-    outlines: OutlineRule | None = None  # of DICOM images
     proposed: bool = True  # False: taken only by name
     refused: tuple[RefusedFiles, ...] = ()
     information: tuple[InfoRule, ...] = ()
@@ -137,10 +124,9 @@ class Convention(Spec):
             raise ValueError("has neither files of NIfTI nor dicom, or both; give one")
         if self.labels is not None and self.labels not in label_maps():
             raise ValueError(f"labels {self.labels!r}: choose of {', '.join(label_maps())}")
-        if self.labels is None and (self.outlines or any(rule.mask_of for rule in self.files)):
+        if self.labels is None and any(rule.mask_of for rule in self.files):
             raise ValueError("has masks without labels; name their label map")
         patterns = [rule.files for rules in (self.files, self.refused, self.information) for rule in rules]
-        patterns += [self.outlines.files] if self.outlines else []
         try:
             re.compile(self.subject)
             for pattern in (*patterns, *([self.dicom] if self.dicom else [])):

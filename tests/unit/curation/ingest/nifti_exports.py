@@ -80,20 +80,6 @@ def whole(folder: Path, grid: Grid, name: str | None = None, suffix: str = ".nii
     save(folder / f"{name or grid.volume_id}{suffix}", voxels, grid.affine, **step_of(grid))
 
 
-def time_first(folder: Path, grid: Grid) -> None:
-    """Time on the first axis, the affine still that of the other three."""
-    many = grid.voxels.shape[3] > 1
-    voxels = np.moveaxis(grid.voxels, 3, 0) if many else grid.voxels[..., 0]
-    save(folder / f"{grid.volume_id}.nii", voxels, grid.affine)
-
-
-def slice_last(folder: Path, grid: Grid) -> None:
-    """Time on the third axis, slices on the fourth."""
-    many = grid.voxels.shape[3] > 1
-    voxels = np.swapaxes(grid.voxels, 2, 3) if many else grid.voxels[..., 0]
-    save(folder / f"{grid.volume_id}.nii", voxels, grid.affine)
-
-
 def flat(folder: Path, grid: Grid) -> None:
     """Slices and phases on one axis, slice by slice."""
     save(folder / f"{grid.volume_id}.nii", grid.voxels.reshape(*grid.voxels.shape[:2], -1), grid.affine)
@@ -116,34 +102,9 @@ def by_phase(folder: Path, grid: Grid) -> None:
         save(folder / f"{grid.volume_id}{number}.nii", grid.voxels[..., phase], grid.affine)
 
 
-def bids(folder: Path, grid: Grid) -> None:
-    """BIDS with a sidecar that says the sequence."""
-    home = folder / "sub-Doe01" / "ses-1" / "anat"
-    sequence, _, view = grid.volume_id.partition("_")
-    path = home / f"sub-Doe01_ses-1_acq-{view}_{sequence}.nii.gz"
-    whole(home, grid, path.name.removesuffix(".nii.gz"))
-    told = {
-        "Manufacturer": "SIEMENS Doe",
-        "SeriesDescription": f"{sequence} {view}",
-        "PatientName": "Doe^Jane",
-    }
-    (home / path.name.replace(".nii.gz", ".json")).write_text(json.dumps(told | {"PatientAge": "063Y"}))
-
-
-def lying(folder: Path, grid: Grid) -> None:
-    """Names whose views are each other's."""
-    others = {"4ch": "2ch", "2ch": "3ch", "3ch": "4ch", "sax": "stack"}
-    sequence, _, view = grid.volume_id.partition("_")
-    whole(folder, grid, f"{sequence}_{others[view]}_{view == 'sax':d}")
-
-
 SPELLINGS: dict[str, Callable[[Path, Grid], None]] = {
     "whole": whole,
-    "time_first": time_first,
-    "slice_last": slice_last,
     "flat": flat,
     "by_slice": by_slice,
     "by_phase": by_phase,
-    "bids": bids,
-    "lying": lying,
 }

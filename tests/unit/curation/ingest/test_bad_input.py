@@ -2,8 +2,6 @@
 
 import json
 import os
-import struct
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 from pydicom.dataset import Dataset
 from pydicom.encaps import encapsulate
 from pydicom.sequence import Sequence
-from pydicom.uid import JPEG2000Lossless, JPEGLosslessSV1, RLELossless, generate_uid
+from pydicom.uid import JPEG2000Lossless, generate_uid
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
@@ -54,22 +52,9 @@ def compressed(syntax: str, payload: bytes) -> Callable[[Path], None]:
     return write
 
 
-def archive(*members: tuple[str, bytes], name: str = "case.zip") -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        with zipfile.ZipFile(folder / name, "w") as zipped:
-            for member, content in members:
-                zipped.writestr(member, content)
-
-    return write
-
-
 def link_out(folder: Path) -> None:
     (folder / "case").mkdir()
     os.symlink("/etc/hostname", folder / "case" / "IM1")
-
-
-def link_of_folder(folder: Path) -> None:
-    os.symlink("/etc", folder / "case")
 
 
 def pipe(folder: Path) -> None:
@@ -180,73 +165,46 @@ def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 BLANK = np.zeros((32, 32), np.uint16).tobytes()
-PDF = "1.2.840.10008.5.1.4.1.1.104.1"
 
 CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     # files
     "empty": (raw(b""), "unreadable"),
-    "one byte": (raw(b"\0"), "no_image"),
     "text": (raw(b"dear radiologist", "readme.txt"), "no_image"),
-    "picture": (raw(b"\x89PNG\r\n\x1a\n" + b"\0" * 200, "a.png"), "no_image"),
-    "mark and nothing": (raw(b"\0" * 128 + b"DICM"), "broken_file"),
     "mark and noise": (raw(b"\0" * 128 + b"DICM" + bytes(range(256)) * 4), "broken_file"),
-    "random": (raw(np.random.default_rng(0).bytes(5000)), "no_image"),
     "header cut in the middle": (cut(0.05), "broken_file"),
     "pixels cut": (cut(0.7), "broken_file"),
     "DICOMDIR": (raw(b"\0" * 128 + b"DICM", "DICOMDIR"), "housekeeping"),
     "Apple double": (raw(b"x", "._IM1"), "housekeeping"),
-    "desktop file": (raw(b"x", ".DS_Store"), "housekeeping"),
     "nifti": (raw(b"\x5c\x01\0\0" + b"\0" * 400, "a.nii"), "broken_file"),
     "tar": (raw(b"x" * 600, "a.tar"), "packed"),
-    "rar": (raw(b"Rar!\x1a\x07" + b"x" * 60, "a.rar"), "packed"),
     "link to a file": (link_out, "unreadable"),
-    "link to a folder": (link_of_folder, "unreadable"),
     "pipe": (pipe, "unreadable"),
     # archives
-    "zip": (archive(("IM1", b"x")), "packed"),
     "zip by name only": (raw(b"no zip", "a.zip"), "packed"),
     "zip without a name": (raw(b"PK\3\4" + b"x" * 60), "packed"),
     # kinds of objects
     "CT": (one(Modality="CT", SOPClassUID="1.2.840.10008.5.1.4.1.1.2"), "no_image"),
-    "ultrasound": (one(Modality="US"), "no_image"),
     "no modality": (one(Modality=None), "no_image"),
     "secondary capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7"), "no_image"),
-    "multi-frame capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7.4"), "no_image"),
-    "PDF": (one(SOPClassUID=PDF, Modality="DOC"), "no_image"),
-    "structured report": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.88.33", Modality="SR"), "no_image"),
-    "presentation state": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.11.1", Modality="PR"), "no_image"),
     "segmentation": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.66.4", Modality="SEG"), "no_image"),
-    "ECG": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.9.1.1", Modality="ECG"), "no_image"),
     "spectroscopy": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.2"), "no_image"),
     # headers of images
     "no study": (one(StudyInstanceUID=None), "patient_unclear"),
-    "no series": (one(SeriesInstanceUID=""), "patient_unclear"),
     "no rows": (one(Rows=None, Columns=None, PixelData=b""), "no_image"),
     "no pixel data": (without_pixels, "no_image"),
     "colour": (one(SamplesPerPixel=3, PhotometricInterpretation="RGB", PixelData=b"\0" * 6144), "no_image"),
-    "palette": (one(PhotometricInterpretation="PALETTE COLOR"), "no_image"),
-    "tiny": (one(Rows=4, Columns=4), "bad_shape"),
+    "high values dark": (one(PhotometricInterpretation="MONOCHROME1"), "no_image"),
     "huge": (one(Rows=60000, Columns=60000, PixelData=b"\0\0"), "bad_shape"),
     "no bits": (one(BitsAllocated=None), "broken_file"),
-    "17 bits": (one(BitsAllocated=17), "broken_file"),
-    "more stored than allocated": (one(BitsStored=20, HighBit=19), "broken_file"),
     "high bit elsewhere": (one(HighBit=15), "broken_file"),
-    "third sign": (one(PixelRepresentation=2), "broken_file"),
     "no position": (one(ImagePositionPatient=None), "no_position"),
-    "no orientation": (one(ImageOrientationPatient=None), "no_position"),
-    "two coordinates": (one(ImagePositionPatient=[0.0, 0.0]), "no_position"),
-    "direction of zero": (one(ImageOrientationPatient=[0.0] * 6), "no_position"),
     "directions not square": (one(ImageOrientationPatient=[1, 0, 0, 0.9, 0.436, 0]), "no_position"),
     "another planet": (one(ImagePositionPatient=[0.0, 0.0, 1e9]), "no_position"),
     "no spacing": (one(PixelSpacing=None), "no_spacing"),
-    "spacing of zero": (one(PixelSpacing=[0.0, 2.0]), "no_spacing"),
     "spacing of a millionth": (one(PixelSpacing=["1e-9", "1e-9"]), "no_spacing"),
-    "negative spacing": (one(PixelSpacing=[-2.0, 2.0]), "no_spacing"),
     "slope of zero": (one(RescaleSlope=0.0, RescaleIntercept=0.0), "broken_file"),
-    "slope out of range": (one(RescaleSlope="1e300", RescaleIntercept=0.0), "broken_file"),
     "burned-in text": (one(BurnedInAnnotation="YES"), "burned_in_text"),
     "same instance twice": (duplicate, "duplicate"),
-    "frames without records": (multi_frame(), "no_position"),
     "records and frames differ": (
         multi_frame(PerFrameFunctionalGroupsSequence=Sequence([Dataset()])),
         "broken_file",
@@ -259,20 +217,14 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     # pixels
     "noise as JPEG 2000": (compressed(JPEG2000Lossless, b"\xff\x4f\xff\x51" + b"\0" * 60), "broken_file"),
-    "noise as JPEG": (compressed(JPEGLosslessSV1, b"\xff\xd8\xff" + b"\0" * 60), "broken_file"),
-    "noise as RLE": (compressed(RLELossless, struct.pack("<16I", *[9] * 16) + b"\0"), "broken_file"),
     "one grey value": (one(PixelData=BLANK, **LGE), "broken_file"),
     # series
     "localizer by type": (one(ImageType=["ORIGINAL", "PRIMARY", "M", "LOCALIZER"]), "other_image"),
     "localizer by planes": (three_planes, "other_image"),
-    "localizer by name": (one(SeriesDescription="3-plane localizer"), "other_image"),
     "scout": (one(SeriesDescription="HASTE survey"), "other_image"),
-    "TI scout by name": (one(SeriesDescription="TI_scout"), "other_image"),
     "TI scout by times": (times_of_inversion, "other_image"),
     "flow by name": (one(SeriesDescription="fl2d_pc QFlow"), "other_image"),
-    "flow by type": (one(ImageType=["ORIGINAL", "PRIMARY", "P", "VELOCITY"]), "other_image"),
     "tagging": (one(SeriesDescription="cine grid tagging"), "other_image"),
-    "map by name": (one(SeriesDescription="ShMOLLI_192i"), "other_image"),
     "map by type": (one(ImageType=["DERIVED", "PRIMARY", "T1 MAP"]), "other_image"),
     "projection": (one(ImageType=["DERIVED", "SECONDARY", "PROJECTION IMAGE"]), "other_image"),
     "right ventricle": (

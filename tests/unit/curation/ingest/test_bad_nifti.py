@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import struct
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
@@ -71,59 +69,30 @@ def column(index: int, values: object) -> Case:
     return with_affine(lambda affine: affine.__setitem__((slice(0, 3), index), values))
 
 
-def zipped(name: str) -> Case:
-    def write(folder: Path) -> None:
-        with zipfile.ZipFile(folder / "case.zip", "w") as archive:
-            archive.writestr(name, whole())
-
-    return write
-
-
 def missing(kind: type) -> np.ndarray:
     values = OTHER.astype(np.float32)
     values[3, 3, 3, 3] = kind
     return values
 
 
-def blank() -> np.ndarray:
-    values = OTHER.astype(np.float32)
-    values[:, :, 2, 3] = np.nan
-    return values
-
-
-RGB = np.zeros((32, 32, 4), dtype=[("R", "u1"), ("G", "u1"), ("B", "u1")])
 HUGE = {"ndim": 4, "x": 32000, "y": 32000, "z": 32000, "t": 2}
 
 CASES: dict[str, tuple[Case, str]] = {
     "gz cut in two": (raw(gzip.compress(whole())[:800], "case.nii.gz"), "broken_file"),
-    "gz cut within its header": (raw(gzip.compress(whole())[:40], "case.nii.gz"), "broken_file"),
     "gz with a wrong checksum": (raw(gzip.compress(whole())[:-8] + b"\0" * 8, "case.nii.gz"), "broken_file"),
-    "gz of nothing": (raw(gzip.compress(b""), "case.nii.gz"), "broken_file"),
     "cut in two": (raw(whole()[:40000]), "broken_file"),
-    "header alone": (raw(whole()[:352]), "broken_file"),
-    "half a header": (raw(whole()[:100]), "broken_file"),
-    "no bytes": (raw(b""), "unreadable"),
     "text": (raw(b"patient: none\n" * 100), "broken_file"),
     "no voxels": (raw(whole(x=0)), "no_image"),
-    "a negative length": (raw(whole(y=-32)), "no_image"),
     "an absurd number of axes": (raw(whole(ndim=99)), "bad_shape"),
-    "a shape of terabytes": (raw(whole(**HUGE)), "bad_shape"),
     "a shape of terabytes in gz": (raw(gzip.compress(whole(**HUGE)), "case.nii.gz"), "bad_shape"),
     "a shape larger than its file": (raw(whole(x=320)), "broken_file"),
     "voxels far behind the header": (raw(whole(vox_offset=3e9)), "broken_file"),
-    "voxels within the header": (raw(whole(vox_offset=8)), "broken_file"),
     "an unknown type": (raw(whole(datatype=999)), "broken_file"),
-    "bits": (raw(whole(datatype=1, bitpix=1)), "broken_file"),
     "complex": (voxels(OTHER.astype(np.complex64)), "broken_file"),
-    "RGB": (voxels(RGB), "broken_file"),
     "NaN": (voxels(missing(np.nan)), "broken_file"),
-    "infinity": (voxels(missing(np.inf)), "broken_file"),
     "five axes": (voxels(np.repeat(OTHER[..., None], 3, axis=4)), "bad_shape"),
-    "one axis": (raw(whole(ndim=1)), "bad_shape"),
     "a small matrix": (voxels(OTHER[:8, :8]), "bad_shape"),
     "one grey value": (voxels(np.full((32, 32, 6), 7, np.int16), name="lge_4ch.nii"), "broken_file"),
-    "infinity at the border": (voxels(missing(-np.inf)), "broken_file"),
-    "a slice of NaN": (voxels(blank()), "broken_file"),
     "a mask by its values": (voxels((OTHER > 500).astype(np.uint8)), "mask"),
     "a mask by its name": (raw(whole(), "case_gt.nii"), "mask"),
     "header and voxels apart": (raw(whole()[:348], "case.hdr"), "bad_shape"),
@@ -133,19 +102,16 @@ CASES: dict[str, tuple[Case, str]] = {
     "NaN in the affine": (raw(whole(row=float("nan"))), "broken_file"),
     "ten kilometres away": (column(3, 1e7), "no_position"),
     "a copy": (voxels(VOXELS), "patient_unclear"),
-    "a copy as floats": (voxels(VOXELS.astype(np.float32), name="z_case.nii.gz"), "patient_unclear"),
     "a sidecar alone": (raw(b"{}", "case.json"), "no_image"),
-    "an Info.cfg without a layout": (raw(b"Group: NOR\n", "Info.cfg"), "no_image"),
     "time first": (voxels(VOXELS.transpose(3, 0, 1, 2)), "bad_shape"),
     "flat": (voxels(np.tile(OTHER.reshape(32, 32, -1), 3)[:, :, :40], AFFINE), "bad_shape"),
+    "a sidecar of a number beyond floats": (
+        raw(b'{"EchoTime": 1' + b"0" * 400 + b"}", "cine_sax.json"),
+        "broken_file",
+    ),
     "a sidecar that is no JSON": (raw(b"{", "cine_sax.json"), "broken_file"),
-    "a sidecar that is a list": (raw(b"[1]", "cine_sax.json"), "broken_file"),
-    "a sidecar with a key twice": (raw(b'{"a": 1, "a": 2}', "cine_sax.json"), "broken_file"),
     "a sidecar nested too deeply": (raw(b"[" * 100_000, "cine_sax.json"), "broken_file"),
-    "a pipe": (lambda folder: os.mkfifo(folder / "case.nii.gz"), "unreadable"),
     "a link": (lambda folder: os.symlink("/etc/passwd", folder / "case.nii"), "unreadable"),
-    "a link to a folder": (lambda folder: os.symlink("/etc", folder / "case.nii"), "unreadable"),
-    "a zip file": (zipped("case.nii"), "packed"),
 }  # fmt: skip
 
 
@@ -173,27 +139,10 @@ def test_what_cannot_be_used_is_named_and_costs_the_others_nothing(good, tmp_pat
     assert taken(tmp_path / "out") == taken(good / "out")
 
 
-def test_masks_alone_are_no_study(tmp_path):
-    save(tmp_path / "in" / "p1" / "cine_sax_gt.nii.gz", (VOXELS > 500).astype(np.uint8), AFFINE)
-    with pytest.raises(InputError, match="mask"):
-        ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
-
-
 def test_an_image_without_a_sidecar_and_a_dataset_description_are_no_fault(good, tmp_path):
     shutil.copytree(good / "in", tmp_path / "in")
     (tmp_path / "in" / "dataset_description.json").write_text('{"Name": "x"}')
     ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
-    assert taken(tmp_path / "out") == taken(good / "out")
-
-
-def test_a_small_file_that_declares_much_is_refused_before_it_is_unpacked(good, tmp_path):
-    """32 MiB of zeros behind a header in a few kB, and a header that tells of half a gigabyte."""
-    bomb = gzip.compress(whole(x=4096, y=4096, z=16, t=1, ndim=4) + b"\0" * (32 << 20))
-    shutil.copytree(good / "in", tmp_path / "in")
-    (tmp_path / "in" / "p1" / "case.nii.gz").write_bytes(bomb)
-    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
-    (line,) = (tmp_path / "out" / "rejects.jsonl").read_text().splitlines()
-    assert json.loads(line)["reason"] == "broken_file"
     assert taken(tmp_path / "out") == taken(good / "out")
 
 

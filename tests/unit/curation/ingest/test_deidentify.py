@@ -19,7 +19,6 @@ from cardiolens.curation.ingest.ids import (
 )
 
 KEY = bytes(32)
-NOT_READ = {"PerFrameFunctionalGroupsSequence", "SharedFunctionalGroupsSequence", "DateTime"}
 
 
 def test_the_page_lists_what_passes():

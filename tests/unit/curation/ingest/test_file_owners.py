@@ -5,15 +5,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-import nibabel as nib
-import numpy as np
 import pytest
 
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.owners import IDS_DIFFER, NO_SUBJECT, owners
 from tests.unit.curation.ingest.exports import CINE, header, save
-from tests.unit.study_folders import SHORT_AXIS_AFFINE
 
 FOLDER = Path(__file__).parent / "layouts"
 LAYOUTS = json.loads((FOLDER / "layouts.json").read_text(encoding="utf-8"))
@@ -112,15 +109,3 @@ def check(*found: dict[str, set[str]]) -> None:
     for keys in found:
         assert all(len(each) == 1 for each in keys.values()), "split"
         assert len(set().union(*keys.values())) == len(keys), "merged"
-
-
-def test_two_people_in_numbered_folders_are_two_studies(tmp_path: Path) -> None:
-    """The fault that was found: `S001` and `S002` became one study of two people, in silence."""
-    for path, seed in (("S001/cine_sax", 1), ("S002/lge_sax", 2), ("S002/t2_sax", 3)):
-        shape = (16, 16, 6, 8) if "cine" in path else (16, 16, 6)
-        image = np.random.default_rng(seed).integers(0, 900, shape).astype(np.int16)
-        nifti = nib.Nifti1Image(image, SHORT_AXIS_AFFINE)
-        (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
-        nib.save(nifti, tmp_path / "in" / f"{path}.nii.gz")
-    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
-    assert len(list((tmp_path / "out" / "proposals").iterdir())) == 2

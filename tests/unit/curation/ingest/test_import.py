@@ -27,34 +27,12 @@ from tests.unit.curation.ingest.exports import (
     SHORT_AXIS,
     header,
     healthy,
-    phantom_export,
     save,
     series,
 )
 
 PCT = (1.0, 99.0)
 WINDOWS = Windows(pct=PCT)
-WRONG = {  # names that lie, that are empty, that name another sequence
-    "cine_sax": "localizer",
-    "cine_4ch": "cine 3CH",
-    "cine_2ch": "",
-    "lge_4ch": "LGE 2CH",
-    "t2_sax": "PSIR sax",
-}
-
-
-@pytest.fixture(scope="module")
-def export(prepared_phantom, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("export")
-    phantom_export(prepared_phantom / "data" / "studies" / "PH-NORMAL", folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def imported(export, tmp_path_factory) -> Path:
-    root = tmp_path_factory.mktemp("imported")
-    assert ingest(IngestSpec(source=export, out=root / "out", key=root / "key", links=root / "links")) == 0
-    return root
 
 
 def only_study(out: Path) -> Path:
@@ -83,26 +61,11 @@ def proposals(out: Path) -> list[dict]:
     return json.loads(path.read_text())["proposals"]
 
 
-def test_a_phantom_study_comes_back_frame_by_frame(prepared_phantom, imported):
-    truth = shown(prepared_phantom / "data" / "studies" / "PH-NORMAL")
-    assert shown(only_study(imported / "out")) == truth
-    assert [p["flags"] for p in proposals(imported / "out") if p["flags"]] == []
-
-
-def test_lying_names_are_overruled_and_flagged(prepared_phantom, tmp_path):
-    study = prepared_phantom / "data" / "studies" / "PH-NORMAL"
-    phantom_export(study, tmp_path / "export", WRONG)
-    ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out"))
-    truth, found = shown(study), shown(only_study(tmp_path / "out"))
-    assert found == truth
-    by_volume = {p["volume_id"]: p for p in proposals(tmp_path / "out")}
-    for volume_id, name in WRONG.items():
-        flagged = [flag for flag in by_volume[volume_id]["flags"] if flag.endswith("_disagree")]
-        assert bool(flagged) == bool(name), (volume_id, flagged)
-
-
-def test_no_identity_is_in_any_byte_that_leaves(imported, capfd, export, tmp_path):
-    ingest(IngestSpec(source=export, out=tmp_path / "out", key=tmp_path / "key"))
+def test_no_identity_is_in_any_byte_that_leaves(capfd, tmp_path):
+    healthy(tmp_path / "in")
+    links, key = tmp_path / "links", tmp_path / "key"
+    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=key, links=links))
+    assert [path.stat().st_mode & 0o077 for path in (links, key)] == [0, 0]
     told = capfd.readouterr()
     texts = [told.out.encode(), told.err.encode()]
     for path in (tmp_path / "out").rglob("*"):
@@ -115,7 +78,7 @@ def test_no_identity_is_in_any_byte_that_leaves(imported, capfd, export, tmp_pat
         for name in planted:
             for encoding in ("utf-8", "utf-16-le", "utf-16-be"):
                 assert name.encode(encoding).lower() not in text.lower(), name
-    assert (imported / "links").read_text().count("MRN-77801") == 1, "the search finds what is there"
+    assert links.read_text().count("MRN-77801") == 1, "the search finds what is there"
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +108,7 @@ def test_processes_beside_this_one_change_no_byte(tmp_path, monkeypatch):
     written = {}
     for worth in (1, 10_000):
         out = tmp_path / f"out{worth}"
-        for module in ("import_run", "scan", "whose_images"):
+        for module in ("import_run", "scan"):
             monkeypatch.setattr(f"cardiolens.curation.ingest.{module}.WORTH", worth)
         monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
         assert ingest(IngestSpec(source=tmp_path / "export", out=out, key=tmp_path / "key")) == 0
@@ -163,11 +126,6 @@ def test_a_study_whose_volume_was_lost_or_whose_options_changed_is_written_again
     assert (only_study(out) / "cine_sax.nii").is_file()
     ingest(IngestSpec(out=out, cohort=("full",), **spec))
     assert read_study(only_study(out)).manifest.cohort == ("full",)
-
-
-def test_another_key_gives_other_ids(small, tmp_path):
-    ingest(IngestSpec(source=small / "export", out=tmp_path / "out", key=tmp_path / "key"))
-    assert only_study(tmp_path / "out").name != only_study(small / "out").name
 
 
 def test_one_slice_with_a_good_name_does_not_stand_for_a_stack_with_a_wrong_one(tmp_path):
@@ -222,9 +180,7 @@ def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
         (["source=a", "out=a/b"], "lie within each other"),
         (["source=a", "out=b", "key=b/key"], "key lies in source or out"),
         (["source=a", "out=b", "links=a/links"], "links lies in source or out"),
-        (["source=a", "out=b", "threshold=2"], "threshold"),
         (["source=a", "out=b", "colour=red"], "choose from cohort, decisions, key"),
-        (["source"], "not of the form name=value"),
     ],
 )
 def test_wrong_words_are_refused(words, message):
@@ -232,13 +188,7 @@ def test_wrong_words_are_refused(words, message):
         read_ingest_spec(words)
 
 
-def test_a_file_that_is_no_key_is_refused(small, tmp_path):
-    (tmp_path / "key").write_text("secret")
-    with pytest.raises(InputError, match="holds no key"):
-        ingest(IngestSpec(source=small / "export", out=tmp_path / "out", key=tmp_path / "key"))
-
-
-@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620, 0o601])
+@pytest.mark.parametrize("mode", [0o644, 0o601])
 def test_a_key_that_others_can_read_is_refused(small, tmp_path, mode):
     key = tmp_path / "key"
     key.write_text("0" * 64 + "\n")
@@ -247,11 +197,6 @@ def test_a_key_that_others_can_read_is_refused(small, tmp_path, mode):
     with pytest.raises(InputError, match=rf"key=\S+: others may read it \(mode {mode:o}\).*run chmod 600"):
         ingest(spec)
     assert not (tmp_path / "out").exists()
-
-
-def test_the_key_is_readable_by_its_owner_alone(imported):
-    assert (imported / "key").stat().st_mode & 0o077 == 0
-    assert (imported / "links").stat().st_mode & 0o077 == 0
 
 
 def test_the_verb_ends_without_a_traceback(tmp_path):
@@ -264,7 +209,7 @@ def test_the_verb_ends_without_a_traceback(tmp_path):
     assert PATIENT["PatientName"] not in done.stderr
 
 
-@pytest.mark.parametrize("given", ["", "900", "900/IM00001"])
+@pytest.mark.parametrize("given", ["", "900/IM00001"])
 def test_prepare_names_the_import_for_a_file_or_folder_of_dicom(small, tmp_path, given):
     studies = small / "export" / given
     dataset = DatasetSpec(name="real", studies=studies, questions=tmp_path / "none.jsonl")

@@ -62,13 +62,3 @@ def test_stored_values_stay_where_only_the_display_was_scaled_apart(tmp_path):
     assert np.array_equal(np.asarray(image.dataobj.get_unscaled()).transpose(2, 1, 0), SIGNAL * 2)
     assert np.array_equal(values, SIGNAL)
     assert "values_changed" not in flags
-
-
-def test_slopes_alone_are_applied_and_told(tmp_path):
-    for scales in ([None] * 5, [2.0, 2.0, 2.0, 2.0, None]):
-        folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        values, _, flags = imported(folder, scales)
-        stored = SIGNAL * np.array([scale or 1 for scale in scales])[:, None, None]
-        expected = stored * np.array(RESCALED)[:, None, None]
-        assert np.allclose(values, expected, rtol=1e-6, atol=0)
-        assert "values_changed" in flags

@@ -74,12 +74,6 @@ def test_a_stated_voxel_size_and_order_are_applied(waiting, spacing, expected):
     assert volume["spatial_order"] == "base_to_apex"
 
 
-def test_an_order_that_nobody_knows_stays_unknown(waiting):
-    study = min(open_stacks(waiting))
-    [tree] = decided(waiting, {study: choice(base_first=False)})
-    assert tree["volumes"][0]["spatial_order"] == "unknown"
-
-
 @pytest.mark.parametrize("spacing", [None, "sform_of_another"])
 def test_a_decision_that_leaves_the_voxel_size_open_is_refused(waiting, spacing, capsys):
     study = min(open_stacks(waiting))
@@ -110,14 +104,3 @@ def test_millimetres_of_one_study_are_not_those_of_another(waiting):
     assert carried_over(choice(spacing=(2.0, 2.0, 8.0)), proposal, proposal) is None
     assert carried_over(choice(), proposal, proposal | {"places_mm": {}}) is None
     assert carried_over(choice(), proposal, proposal | {"phases": 1}) is None
-
-
-def test_a_first_pass_of_one_study_is_not_that_of_another(waiting):
-    proposal = next(iter(open_stacks(waiting).values())) | {
-        "volume_id": "perf_sax",
-        "phases": 40,
-        "flags": [],
-    }
-    carried = carried_over(choice(sequence="perfusion", t_on=5, t_peak=12, spacing=None), proposal, proposal)
-    assert carried is not None
-    assert (carried.t_on, carried.t_peak) == (None, None)
