@@ -10,7 +10,7 @@ from cardiolens.inference.models.token_counts import Rendering, TokenCounter, fr
 from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, changed_selection
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.select.choose import choose, fitting
-from cardiolens.protocol.select.feature_store import Features
+from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
@@ -24,11 +24,11 @@ _LENDERS = 256  # studies kept open that show for many others: control other_pat
 
 @dataclass(frozen=True, slots=True)
 class StudyFrames:
-    """The frames of a study: structure, digests, and features by encoder if a selector needs them."""
+    """The frames of a study: structure, digests, and features if a selector needs them."""
 
     structure: StudyStructure
     digests: Mapping[tuple[str, int], FrameDigest]  # by volume_id, idx
-    features: Features
+    features: StudyFeatures | None = None
     shown: dict[object, object] = field(default_factory=dict)  # what requests with equal frames share
 
 
@@ -95,7 +95,7 @@ class FrameSelector:
     def select(self, study_id: str, question: PlannedQuestion, arm_frames: "ArmFrames") -> Selection:
         """Select the frames of a study for a question, by number or by tokens."""
         study, (selector, seed, budget) = self.study(study_id), arm_frames
-        features, words = study.features.get(selector.encoder), question.asked.question
+        features, words = study.features, question.asked.question
 
         def at(n_frames: int) -> Selection:
             return choose(

@@ -10,6 +10,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.entry_points import PluginError, blamed, make
 from cardiolens.base.errors import InputError
 from cardiolens.config.plugin_words import Options
+from cardiolens.protocol.select.clinical import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame, even, pick_all, pick_idx
@@ -96,12 +97,14 @@ class PoolContext:
     study_id: str
     seed: int | None = None
     features: StudyFeatures | None = None
-    question: str | None = None  # text, for kind relevance and those of other packages
+    question: str | None = None  # text, for kinds of other packages
     options: Options = ()  # of a kind of another package
+    small_k: SmallK = "temporal"  # of kind clinical
+    nest: bool = False  # frames of smaller budgets first
 
 
 def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    """Choose frames of the pool; once it is used up, of the lent volumes in order (protocol 16.9).
+    """Choose frames of the pool; once it is used up, of the lent volumes in order.
 
     Lent volumes are those that the clinical selector falls back to; each is used up before the next.
     """
@@ -158,7 +161,7 @@ def _diverse(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
             f"selector {context.selector!r} ({context.kind}) looks at frames and needs their features; "
             "prepare the dataset with this selector named"
         )
-    return list(context.features.picked(context.kind, pool, budget, context.question))
+    return list(context.features.picked(context.kind, pool, budget))
 
 
 CHOICES: Mapping[str, Callable[[Volumes, int, PoolContext], list[Frame]]] = {
@@ -167,5 +170,4 @@ CHOICES: Mapping[str, Callable[[Volumes, int, PoolContext], list[Frame]]] = {
     "all": _all,
     "kcenter": _diverse,
     "kmedoids": _diverse,
-    "relevance": _diverse,
 }

@@ -19,11 +19,11 @@ from cardiolens.protocol.tasks.data_files import (
     POINTS_NAME,
     Entry,
     read_data_files,
-    wording_problems,
 )
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.quantity import Quantity
+from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, anatomy_of, heart
 from cardiolens.study.protocol_folder import (
     DATA,
@@ -331,6 +331,14 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
             (subtask.answer_type == "number") != (subtask.quantity is not None),
             "every number, and no other subtask, has a quantity",
         ),
+        (
+            len({subtask.question, *subtask.wordings}) <= len(subtask.wordings),
+            "wordings repeat the question or each other; write each in different words",
+        ),
+        (
+            FRAME in "".join((subtask.question, *subtask.wordings)),
+            "holds U+FFFC, which is reserved for frames",
+        ),
         ((subtask.answer_type == "ranking") != (subtask.ranks > 0), "every ranking, and no other, has ranks"),
         (
             not set(subtask.exclusive) <= set(subtask.keys),
@@ -344,7 +352,6 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
     ]
     problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask, anatomy)
     problems += option_problems([(option.key, option.text) for option in subtask.options])
-    problems += wording_problems(subtask.question, subtask.wordings, [o.text for o in subtask.options])
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
     if subtask.parent:
         problems += _parent_problems(subtask, subtask_of)

@@ -19,11 +19,9 @@ from cardiolens.protocol.tasks.catalogue import OPEN, AnswerType, Catalogue, Sub
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, fold, option_problems
 from cardiolens.storage import schemas, tables
 
-FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
-
 
 def _without_frame_place(text: str) -> str:
-    if FRAME_PLACE in text:
+    if schemas.FRAME in text:
         raise ValueError("holds U+FFFC, which is reserved for frames; remove it")
     return text
 

@@ -11,14 +11,18 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import (
     StudyFeatures,
-    distances,
-    kcenter,
-    kmedoids,
     missing_parts,
     read_features,
     write_features,
 )
-from cardiolens.protocol.select.features import N_FEATURES, small_pictures, volume_features
+from cardiolens.protocol.select.features import (
+    N_FEATURES,
+    distances,
+    kcenter,
+    kmedoids,
+    small_pictures,
+    volume_features,
+)
 from cardiolens.protocol.select.route import Route
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import part_writer

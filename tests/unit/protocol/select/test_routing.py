@@ -1,14 +1,12 @@
 """Missing views and sequences, substitution, fallback and flags (protocol 5.6)."""
 
-import json
-
 import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Selection, record
+from cardiolens.protocol.select.selection import Selection
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -153,28 +151,6 @@ def test_a_pool_may_be_the_whole_sequence():
 def test_a_budget_without_frames_is_refused(budget):
     with pytest.raises(InputError, match=f"budget {budget} is not a number of frames; give 1 or more"):
         chosen("C01", budget, study("cine_sax"))
-
-
-def test_a_selection_as_a_record():
-    selection = chosen("C06", 2, study("cine_4ch"))
-    kept = record(selection, study_id="PH-0001", subtask="C06", selector="clinical", budget=2, seed=None)
-    assert json.loads(json.dumps(kept)) == {
-        "schema": "selection-1",
-        "study_id": "PH-0001",
-        "subtask": "C06",
-        "selector": "clinical",
-        "K": 2,
-        "seed": None,
-        "frames": [
-            {"volume": "cine_4ch", "idx": 25, "slice": 1, "phase": 0, "step": 1},
-            {"volume": "cine_4ch", "idx": 34, "slice": 1, "phase": 9, "step": 1},
-        ],
-        "short": False,
-        "degraded": True,
-        "substituted": [],
-        "no_temporal_evidence": False,
-        "sha256": "a5f29d4e77e4dd691a187458843870d3fe982717ffdf05df0dda8f402c79e54c",
-    }
 
 
 def test_one_view_of_a_pool_can_be_routed_alone():
