@@ -20,15 +20,18 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case_submission import submission_problems, write_submission
-from cardiolens.benchmarks.judges.discussion_judge import (
+from cardiolens.benchmarks.judges import (
     MOST_SENTENCES,
+    Reasoning,
+    judged_line,
     rated_line,
     rating_requests,
     read_discussions,
     read_rating,
+    read_reasoning,
+    read_verdicts,
+    requests,
 )
-from cardiolens.benchmarks.judges.reasoning import Reasoning, read_reasoning
-from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
 from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec

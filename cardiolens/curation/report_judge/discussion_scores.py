@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating
+from cardiolens.benchmarks.judges import Discussion, Rating
 from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.items import Floats

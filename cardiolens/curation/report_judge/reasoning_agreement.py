@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from cardiolens.benchmarks.judges.reasoning import ERRORS, Reasoning, StepVerdict
+from cardiolens.benchmarks.judges import ERRORS, Reasoning, StepVerdict
 from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio, weighted_agreement

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.benchmarks.judges.reasoning import lines_of
+from cardiolens.benchmarks.judges import lines_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.report_judge.report_errors import (
     OTHER_FINDING,

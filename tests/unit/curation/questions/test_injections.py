@@ -12,9 +12,20 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating, rating_prompt, read_rating
-from cardiolens.benchmarks.judges.reasoning import ERRORS, Reasoning, StepVerdict, read_reasoning
-from cardiolens.benchmarks.judges.reasoning_judge import case_texts, prompt_of, read_verdicts, requests
+from cardiolens.benchmarks.judges import (
+    ERRORS,
+    Discussion,
+    Rating,
+    Reasoning,
+    StepVerdict,
+    case_texts,
+    prompt_of,
+    rating_prompt,
+    read_rating,
+    read_reasoning,
+    read_verdicts,
+    requests,
+)
 from cardiolens.benchmarks.medthinkvqa import cases, source_of
 from cardiolens.curation.questions.model_guards import Guards
 from cardiolens.curation.questions.model_reader import NOT_STATED, SYSTEM, Group, groups, read_reply
