@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.case_submission import submission_problems, write_submission
 from cardiolens.benchmarks.judges import (
     MOST_SENTENCES,
     Reasoning,
@@ -32,7 +31,7 @@ from cardiolens.benchmarks.judges import (
     read_verdicts,
     requests,
 )
-from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
+from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of, submission_problems, write_submission
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words

@@ -19,7 +19,7 @@ from cardiolens.benchmarks.picture import pixels_of
 from cardiolens.benchmarks.record_files import value_at
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import CASE_IMAGES
-from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
+from cardiolens.study.cohort import FileRecord, StudyRecord, stamp
 from cardiolens.study.group import Outcome
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
 
@@ -44,15 +44,9 @@ def prepare_cases(
 def digest_of_case(source: Source, case: Case) -> str:
     """Return the digest of the inputs of a case's frames and subgroups, except its image files."""
     images = [[image.number, image.path, image.column, image.item] for image in case.images]
-    files = {image.place.path for image in case.images if image.place is not None}
-    stamps = [[str(path.relative_to(source.root)), *_stamp_of(path)] for path in sorted(files)]
+    files = sorted({image.place.path for image in case.images if image.place is not None})
+    stamps = [[str(path.relative_to(source.root)), repr(stamp(path))] for path in files]
     return digest_of([_RULES, source.name_of(case.number), case.patient, images, dict(case.groups), stamps])
-
-
-def _stamp_of(path: Path) -> list[int]:
-    """Return the stamp of a file that holds images, to detect changes of these."""
-    now = stamp(path)
-    return [] if now is None else [now.size, now.mtime_ns, now.ctime_ns, now.inode]
 
 
 def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
@@ -73,7 +67,9 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
             stored, pixels = _decoded(source, case, image)
             n_bytes += len(stored)
             frames.append(pixels)
-            _note(files, image, stamps.get(image.path), stored)
+            if (file_stamp := stamps.get(image.path)) is not None:
+                sha256 = hashlib.sha256(stored).hexdigest()
+                files[image.path] = FileRecord(stamp=file_stamp, sha256=sha256)
         if source.columns.images.doubles == "refuse":
             _check_doubles(case, frames)
         writer.add(_volume_row(name, case, frames), _frame_rows(name, frames))
@@ -135,21 +131,12 @@ def _embedded(image: CaseImage) -> bytes | None:
         value = value[image.item or 0]
     value = value.get("bytes") if isinstance(value, Mapping) else value
     if isinstance(value, str):
-        return _from_base64(value)
+        encoded = value.partition(",")[2] if value.startswith("data:") else value
+        try:
+            return base64.b64decode("".join(encoded.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise InputError("is no base64; expected an image as base64; save the file anew") from None
     return value if isinstance(value, bytes) else None
-
-
-def _from_base64(text: str) -> bytes:
-    encoded = text.partition(",")[2] if text.startswith("data:") else text
-    try:
-        return base64.b64decode("".join(encoded.split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise InputError("is no base64; expected an image as base64; save the file anew") from None
-
-
-def _note(files: dict[str, FileRecord], image: CaseImage, file_stamp: Stamp | None, stored: bytes) -> None:
-    if file_stamp is not None:
-        files[image.path] = FileRecord(stamp=file_stamp, sha256=hashlib.sha256(stored).hexdigest())
 
 
 def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:

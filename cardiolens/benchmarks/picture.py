@@ -10,7 +10,6 @@ from cardiolens.base.untrusted.image_file import opened
 _GREY = ("1", "L")
 _DEEP = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")
 _CLEAR = ("LA", "PA", "RGBA", "La", "RGBa")
-_PAPER = 255  # background of transparent pixels
 _WHITE = 255
 
 
@@ -24,19 +23,13 @@ def pixels_of(stored: bytes) -> NDArray[np.uint8]:
     """
     try:
         with opened(stored) as image:
-            _check_single(image)
+            number = getattr(image, "n_frames", 1)
+            if number != 1 and image.format != "MPO":  # a camera's JPEG, whose further images are previews
+                raise InputError(f"holds {number} images; expected one; save each as a file of its own")
             image.load()
             return _pixels(ImageOps.exif_transpose(image))
-    except InputError:
-        raise
     except ValueError as error:
         raise InputError(str(error)) from None
-
-
-def _check_single(image: Image.Image) -> None:
-    number = getattr(image, "n_frames", 1)
-    if number != 1 and image.format != "MPO":  # a camera's JPEG, whose further images are previews
-        raise InputError(f"holds {number} images; expected one; save each as a file of its own")
 
 
 def _pixels(image: Image.Image) -> NDArray[np.uint8]:
@@ -45,10 +38,11 @@ def _pixels(image: Image.Image) -> NDArray[np.uint8]:
     if image.mode in _DEEP:
         return _stretched(np.asarray(image))
     if image.mode in _CLEAR or "transparency" in image.info:
-        image = _on_paper(image.convert("RGBA"))
+        clear = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", clear.size, (_WHITE,) * 4), clear)
     rgb = np.asarray(image.convert("RGB"))
-    grey = (rgb[..., 0] == rgb[..., 1]).all() and (rgb[..., 1] == rgb[..., 2]).all()
-    return np.ascontiguousarray(rgb[..., 0]) if grey else rgb
+    is_grey = (rgb == rgb[..., :1]).all()
+    return np.ascontiguousarray(rgb[..., 0]) if is_grey else rgb
 
 
 def _stretched(deep: NDArray[np.generic]) -> NDArray[np.uint8]:
@@ -59,8 +53,3 @@ def _stretched(deep: NDArray[np.generic]) -> NDArray[np.uint8]:
     low, high = values.min(), values.max()
     scaled = (values - low) * (_WHITE / (high - low)) if high > low else np.zeros_like(values)
     return np.rint(scaled).astype(np.uint8)
-
-
-def _on_paper(image: Image.Image) -> Image.Image:
-    paper = Image.new("RGBA", image.size, (_PAPER, _PAPER, _PAPER, _PAPER))
-    return Image.alpha_composite(paper, image)

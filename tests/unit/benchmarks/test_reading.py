@@ -11,8 +11,7 @@ from PIL import Image
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source, read_benchmark
 from cardiolens.benchmarks.case_group import image_bytes
-from cardiolens.benchmarks.case_submission import submission_problems, write_submission
-from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
+from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of, submission_problems, write_submission
 from cardiolens.benchmarks.picture import pixels_of
 from cardiolens.score.run_results.case_scores import rouge_l, step_overlap
 from tests.support.cases.example_cases import make_cases
@@ -95,7 +94,7 @@ def record(root):
 
 
 WRONG = {
-    "CLINICAL_HISTORY": [None, 3, "  "],
+    "CLINICAL_HISTORY": [None, [3], "  "],
     "options": [None, {"A": "x"}, "not JSON", {**dict.fromkeys("ABCD", "x"), "E": None}],
     "correct_answer": [None, "F", "a", ["A"]],
     "image_count": [None, 0, 50, True, "3"],

@@ -10,8 +10,7 @@ from chain_cohort import DIRECT, SELF, make_cohort, spec_of
 from page_run import write_record
 from small_cohort import swept
 
-from cardiolens.benchmarks.case_submission import submission_problems
-from cardiolens.benchmarks.medthinkvqa import records, source_of
+from cardiolens.benchmarks.medthinkvqa import records, source_of, submission_problems
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain_tables import read_chains
