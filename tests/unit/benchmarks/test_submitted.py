@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chain_cohort import DIRECT, SELF, make_cohort, spec_of
+from chain_cohort import SELF, make_cohort, spec_of
 from page_run import write_record
 from small_cohort import swept
 
@@ -84,12 +84,6 @@ def test_descriptions_that_do_not_match_the_images_are_left_out_and_said(root, c
     lines, _ = submitted(root, Describes(lost=1), SELF)
     assert {"step1_per_image_findings" in line["prediction_twi"] for line in lines} == {False}
     assert f"step 1 left out of {N} of {N} cases" in capsys.readouterr().out
-
-
-def test_a_direct_answer_has_a_rationale_and_no_steps(root):
-    lines, _ = submitted(root, Describes(), DIRECT)
-    assert {line["prediction_rationale"] for line in lines} == {"It fits best.\nANSWER: C"}
-    assert not any("prediction_twi" in line for line in lines)
 
 
 def test_words_of_a_reply():

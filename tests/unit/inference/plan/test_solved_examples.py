@@ -15,12 +15,8 @@ from small_cohort import frame_rows, make_cohort, reader, sweep_spec, swept, vol
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
-from cardiolens.inference.models.token_counts import Rendering, frame_key
-from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.request import ShownExample
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.groups import arm_factors
@@ -34,7 +30,7 @@ from cardiolens.storage import documents, schemas, tables
 from cardiolens.study.anatomy import HEART
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.protocol_folder import DATA
-from cardiolens.study.shards import part_writer, pixel_digest
+from cardiolens.study.shards import part_writer
 
 SUBTASKS = ["C02", "C10", "P01", "R-T2"]
 STANDARD = {"name": "standard", "style": "standard", "max_tokens": 64}
@@ -94,23 +90,6 @@ def test_examples_are_solved_questions_of_other_patients_alone(root: Path) -> No
         assert row["prompt"].index("Now the question") > row["prompt"].rindex(letters[-1] + "\n\n")
 
 
-def test_no_examples_leave_every_request_and_file_as_it_was(root: Path) -> None:
-    alone, beside = planned_with(root, STANDARD), planned_with(root, STANDARD, TWO)
-    assert rows_of(alone, "standard") == rows_of(beside, "standard")
-    assert {path.name for path in alone.run.root.rglob("*")}.isdisjoint({"examples"})
-
-
-def test_a_report_is_asked_without_examples_and_once(root: Path) -> None:
-    planned = planned_with(root, STANDARD, TWO)
-    own, other = (
-        [row for row in rows_of(planned, name) if row["answer_type"] == "report"]
-        for name in ("standard", "two")
-    )
-    assert own
-    assert [row["request_key"] for row in own] == [row["request_key"] for row in other]
-    assert not any(flag.startswith("shots") for row in other for flag in row["flags"])
-
-
 def test_the_seed_decides_and_answers_take_turns(root: Path) -> None:
     first, again = (examples_of(planned_with(root, TWO)) for _ in range(2))
     other = examples_of(planned_with(root, TWO | {"shots_seed": 7}))
@@ -155,32 +134,6 @@ def test_controls_change_examples_as_they_change_the_question(root: Path) -> Non
         assert [one.frames for one in shown[own["request_key"]]] == [
             one.frames for one in shown[other["request_key"]]
         ]
-
-
-def test_the_loader_brings_the_frames_of_examples_first(root: Path) -> None:
-    planned = planned_with(root, TWO)
-    (model,) = planned.identities
-    work = missing(planned.run.requests(model), root / "none", 3).work
-    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
-    shown = examples_of(planned)
-    rows = {row["request_key"]: row for row in rows_of(planned, "two")}
-    studies = [study for table in read(work) for study in studies_of(table)]
-    asks = {ask["request_key"]: (ask, study) for study in studies for ask in study["asks"]}
-    assert asks.keys() == rows.keys()
-    for key, (ask, study) in asks.items():
-        own = rows[key]
-        places = [(own["study_id"], frame["volume_id"], frame["idx"]) for frame in own["frames"]]
-        examples = shown.get(key, ())
-        before = [(one.study_id, frame.volume_id, frame.idx) for one in examples for frame in one.frames]
-        assert list(ask["frame_keys"]) == [key_of(*place) for place in before + places]
-        assert len(ask["frame_keys"]) == ask["prompt"].count("\ufffc")
-        assert set(ask["frame_keys"]) <= {picture["key"] for picture in study["pictures"]}
-
-
-def key_of(study_id: str, volume_id: str, idx: int) -> str:
-    """The key of a frame of the small cohort."""
-    pixels = bytes([int(study_id.removeprefix("PH-")), 0, len(volume_id), idx])
-    return frame_key(pixel_digest(pixels, 2, 2, 1), Rendering(8).digest)
 
 
 def test_an_arm_with_examples_is_judged_and_says_how_many(root: Path) -> None:

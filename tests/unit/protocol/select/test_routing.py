@@ -93,11 +93,6 @@ def test_what_cannot_be_read_is_skipped(selector, subtask, present, why):
     assert chosen(subtask, 16, study(*present), selector) == Selection((), skipped=why)
 
 
-def test_a_budget_is_spent_on_the_views_that_are_there():
-    assert views(chosen("C01", 16, study("cine_sax", "cine_4ch"))) == {"cine_sax": 12, "cine_4ch": 4}
-    assert views(chosen("C01", 16, study("cine_4ch"))) == {"cine_4ch": 16}
-
-
 def test_quotas_of_a_diagnosis_follow_what_each_view_can_give():
     everything = study(*SHAPES)
     counted = views(chosen("D01", 16, everything))
@@ -140,19 +135,7 @@ def test_frames_are_shown_from_end_diastole_on_by_every_selector():
         assert phases == [19, *range(19)]
 
 
-def test_a_pool_may_be_the_whole_sequence():
-    whole = SelectorSpec(name="random", kind="random", seeds=(2026,), pool="sequence")
-    selection = chosen("C04", 300, study("cine_sax", "cine_4ch", "cine_2ch", "lge_sax"), whole)
-    assert set(views(selection)) == {"cine_sax", "cine_4ch", "cine_2ch"}
-    assert [frame.volume_id for frame in selection.frames][:1] == ["cine_sax"]
-
-
 @pytest.mark.parametrize("budget", [0, -8])
 def test_a_budget_without_frames_is_refused(budget):
     with pytest.raises(InputError, match=f"budget {budget} is not a number of frames; give 1 or more"):
         chosen("C01", budget, study("cine_sax"))
-
-
-def test_one_view_of_a_pool_can_be_routed_alone():
-    route = Route("X01", "lge", (("lge_4ch", 1),))
-    assert views(choose(CLINICAL, None, study("lge_sax", "lge_4ch"), route, 8)) == {"lge_4ch": 2}

@@ -65,18 +65,6 @@ def test_records_of_selections(tmp_path, capsys):
     assert {r["skipped"] for r in records[4:]} == {"sequence_missing"}
 
 
-def test_a_selector_that_looks_at_frames_reads_them(tmp_path, capsys):
-    conf = ["selector=[clinical]", "subtask=[C04]", "budget=[3]", "format=json"]
-    folder = study_folder(tmp_path / "S-1", t_on=8, t_peak=15)
-    words = [f"study={folder}", *conf, "selector.clinical.kind=kcenter"]
-    assert main(words) == 0
-    record = json.loads(capsys.readouterr().out)
-    assert len(record["frames"]) == 3
-    (folder / "cine_sax.nii.gz").unlink()
-    assert main(words) == 2
-    assert "cine_sax.nii.gz" in capsys.readouterr().err
-
-
 def test_a_picture_a_subtask(tmp_path, capsys):
     folder = study_folder(tmp_path / "S-1")
     words = [
