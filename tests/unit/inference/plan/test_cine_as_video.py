@@ -111,7 +111,6 @@ SERVED = {
     "revision": "r",
     "http": {"base_url": "http://h/v1", "api_model": "m"},
 }
-CASES = {"name": "d", "root": "/nowhere", "studies": "s", "questions": "q"}
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,7 @@
 import re
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -18,13 +16,9 @@ from cardiolens.config.arms import arms
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.request import ShownExample
 from cardiolens.protocol.dialogue.chain import FrameRef
-from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.groups import arm_factors
-from cardiolens.score.run_results.run_comparison import _setting
-from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.columns import prompt_words
-from cardiolens.show.page.sections.run_setup import _examples
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.study.anatomy import HEART
@@ -239,23 +233,6 @@ def test_examples_take_the_templates_of_their_own_protocol(root: Path, tmp_path:
         assert "frames above are shown in this order" not in row["prompt"], "of the packaged template"
 
 
-def test_a_shuffled_example_is_solved_in_the_letters_that_it_displays(root: Path) -> None:
-    planned = planned_with(root, TWO, control=["shuffled_options"])
-    shown, catalogue = examples_of(planned), load_catalogue("openprotocol-1")
-    questions = {
-        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
-    }
-    for row in rows_of(planned, "two"):
-        parts = row["prompt"].split("Solved example")[1:]
-        for part, example in zip(parts, shown.get(row["request_key"], ()), strict=True):
-            (letters,) = re.findall(r"^ANSWER: ([A-Z, ]+)$", part, re.M)
-            texts = {option.key: option.text for option in catalogue[row["subtask"]].options}
-            solved = {texts[key] for key in questions[example.qa_id]["answer"]}
-            assert {
-                re.search(rf"^{letter}\. (.*)$", part, re.M)[1] for letter in letters.split(", ")
-            } == solved
-
-
 def test_tokens_and_frames_of_examples_are_counted_and_what_does_not_fit_is_marked(root: Path) -> None:
     served = {"base_url": "http://127.0.0.1:9/v1", "api_model": "m"}
     entry = {"name": "served", "engine": "http", "revision": "r", "image_tokens": 100, "http": served}
@@ -295,22 +272,3 @@ def test_an_example_ends_as_a_reply_should(root: Path, answer_format: str, style
     assert [bool(re.search(solved, example, re.M)) for example in examples] == [True, True]
     assert not re.search(solved, asked, re.M)
     assert ("1. " in asked, any("1. " in example for example in examples)) == (style == "reasoning", False)
-
-
-def test_samples_of_a_question_show_its_examples(root: Path) -> None:
-    drawn = TWO | {"samples": 3, "temperature": 0.7}
-    planned, judged = swept(sweep_spec(root, reader("uniform"), subtask=["C10"], prompt=[drawn]))
-    assert judged.replies.counts["missing"] == 0
-    assert len(examples_of(planned)) == PATIENTS
-
-
-def test_page_and_comparison_say_how_many_examples_and_whose() -> None:
-    two = ArmFactors("a", "m", "clinical", "16", "two", shots=2)
-    facts: Any = SimpleNamespace(arms=(two, replace(two, prompt="standard", shots=0)), manifests=[{}])
-    (note,) = _examples(facts)
-    assert note.startswith("Prompt two shows 2 shots before each question but those for reports")
-    assert note.endswith("other patients of this cohort, never of the patient asked.")
-    facts.manifests = [{"examples_kept": 3}]
-    assert "of 3 patients of the cohort train, of whom nothing is asked" in _examples(facts)[0]
-    arm = {"model": "m", "selector": "clinical", "budget": 16, "prompt": "two", "control": "none"}
-    assert _setting(arm) == _setting(arm | {"shots": 0}) != _setting(arm | {"shots": 2})
