@@ -2,7 +2,8 @@
 
     python jobs/show_selection.py study=path/to/folder subtask=[C06,L02] selector=[clinical] budget=[8,16]
 
-`study` is a study folder, or the name of a folder in the dataset's `studies`. Pictures go to the folder `out`.
+`study` is a study folder, or the name of a folder in the dataset's `studies`. Pictures go to the folder
+`out`.
 """
 
 import json

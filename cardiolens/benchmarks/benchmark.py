@@ -79,8 +79,8 @@ class Source:
         for column in self.columns.needed:
             if column not in present and column.split(".")[0] not in present:
                 raise InputError(
-                    f"{path}: has no column {column!r}, which the map names; expected of {', '.join(present)}; "
-                    "correct the map, or write the name with ? at its end where it may be absent"
+                    f"{path}: has no column {column!r}, which the map names; expected of {', '.join(present)}"
+                    "; correct the map, or write the name with ? at its end where it may be absent"
                 )
 
 

@@ -212,8 +212,8 @@ class RecordReader:
             images.append(CaseImage(file, place=held_by, column=held if is_held else ""))
         if beyond := [path for path, _, value in given[count:] if not _is_blank(value)]:
             raise InputError(
-                f"{beyond[0]} is given, but {columns.count} is {count}; expected null or no column beyond it; "
-                "correct one of them"
+                f"{beyond[0]} is given, but {columns.count} is {count}; expected null or no column beyond "
+                "it; correct one of them"
             )
         return images
 

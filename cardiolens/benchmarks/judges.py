@@ -1,9 +1,9 @@
 """A model as judge of MedThinkVQA: of the steps of a reasoning, and of case discussions.
 
 A file of steps holds records of the benchmark in which its makers' scripts wrote the steps and their judge's
-verdicts, or lines of the case's number, the steps, and verdicts of people. The judge sees what the judge of the
-makers sees, title, discussion and captions among it, and replies in their form. Of a discussion it judges each
-sentence for correctness, and the whole for its value to learners. The words of the prompts, the rule for
+verdicts, or lines of the case's number, the steps, and verdicts of people. The judge sees what the judge of
+the makers sees, title, discussion and captions among it, and replies in their form. Of a discussion it judges
+each sentence for correctness, and the whole for its value to learners. The words of the prompts, the rule for
 sentences and the meaning of the values are ours; those of the benchmark are not public.
 """
 
@@ -212,8 +212,8 @@ def _reasoning(entry: Mapping[str, Any], line: int, numbers: Mapping[object, lis
         if len(match) != 1:
             many = f"is that of lines {', '.join(map(str, match))}" if match else "is that of no case"
             raise InputError(
-                f"title {str(entry.get('title'))[:60]!r} with its CLINICAL_HISTORY {many} of the data; expected "
-                "that of one case of this split"
+                f"title {str(entry.get('title'))[:60]!r} with its CLINICAL_HISTORY {many} of the data; "
+                "expected that of one case of this split"
             )
         steps = _steps(_STEPS, entry[_STEPS])
         given = _given(_VERDICTS, entry.get(_VERDICTS), len(steps))
@@ -340,7 +340,7 @@ def requests(source: Source, reasonings: Sequence[Reasoning]) -> list[TextReques
 def rating_requests(source: Source, discussions: Sequence[Discussion]) -> list[TextRequest]:
     """Return the requests to the judge, one for each discussion that can be judged."""
     texts = _texts(source, {discussion.case for discussion in discussions})
-    values = _closed(dict.fromkeys(VALUES, {"enum": list(range(MOST_VALUE + 1))}))
+    values = _closed({name: {"enum": list(range(MOST_VALUE + 1))} for name in VALUES})
     return [
         TextRequest(
             f"line-{discussion.line:06d}",

@@ -89,8 +89,8 @@ def write_submission(
         name = source.name_of(number)
         if predictions.get(name) not in LETTERS:
             raise InputError(
-                f"{source.files[0]}:{number}: prediction is missing; expected one of {', '.join(LETTERS)} for "
-                "every case; ask again with answer_format=choice, which leaves no reply unreadable"
+                f"{source.files[0]}:{number}: prediction is missing; expected one of {', '.join(LETTERS)} "
+                "for every case; ask again with answer_format=choice, which leaves no reply unreadable"
             )
         words = responses.get(name, CaseResponse())
         added: dict[str, object] = {"prediction": predictions[name], "prediction_rationale": words.rationale}

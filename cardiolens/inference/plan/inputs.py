@@ -75,7 +75,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     _check_withheld(path, table, spec)
     check_evidence_slices(path, rows, prepared)
     lent = lending(spec, table, prepared, training, lambda row: _question(row, catalogue))
-    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent)
+    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent)
     every = [question for group in questions.values() for question in group]
     _check_form(spec, every, catalogue)
     check_examples(spec, every, training)
@@ -187,8 +187,8 @@ def _check_withheld(path: Path, questions: pa.Table, spec: SweepSpec) -> None:
     if not number or not (knowing or looking):
         return
     problem = (
-        f"model {knowing[0]} is a simulated reader that answers from them; leave it out (uniform and constant "
-        "need no answers), or ask whoever has the answers"
+        f"model {knowing[0]} is a simulated reader that answers from them; leave it out (uniform and "
+        "constant need no answers), or ask whoever has the answers"
         if knowing
         else f"control {looking[0]} depends on the right answer; leave it out"
     )
@@ -248,6 +248,7 @@ def _chosen(
     catalogue: Catalogue,
     volumes: pa.Table,
     study_ids: Sequence[str],
+    *,
     lent: Lending,
 ) -> dict[str, list[PlannedQuestion]]:
     """Return the chosen questions by study, without answers; InputError if there are none."""
@@ -290,7 +291,8 @@ def _asked_rows(spec: SweepSpec, table: pa.Table) -> Iterator[Row]:
         if name not in known:
             raise InputError(
                 f"item: {name!r} is none of the {len(known)} questions of this sweep; expected a qa_id, e.g. "
-                f"{', '.join(nearest_first(name, sorted(known))[:3])}; correct item, or widen subtask and limit"
+                f"{', '.join(nearest_first(name, sorted(known))[:3])}; correct item, or widen subtask "
+                "and limit"
             )
     yield from (row for row in rows if not spec.item or row["qa_id"] in spec.item)
 

@@ -1,8 +1,7 @@
-"""What a planned question sends after its frames: one request, steps before the answer, several samples, or
-requests for frames by name.
+"""What a planned question sends after its frames: one request, or a chain.
 
-Each function turns a `Draft` into `Turns`: the text after the frames, the room that replies need, and the chain
-of the requests.
+A chain has steps before the answer, several samples, or requests for frames by name. Each function turns a
+`Draft` into `Turns`: the text after the frames, the room that replies need, and the chain of the requests.
 """
 
 from dataclasses import dataclass
@@ -166,9 +165,8 @@ def choosing(
     arm, http = draft.arm, draft.arm.model.http
     assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
     listing = listed(view.selection.frames, view.study.structure)
-    words = asking(
-        listing, draft.question, draft.template, draft.form.closing, arm.budget, arm.selector.rounds
-    )
+    closing, limits = draft.form.closing, (arm.budget, arm.selector.rounds)
+    words = asking(listing, draft.question, draft.template, closing, limits)
     offer = _offered(frames, view, level)
     state = hash_frames(model_state, draft.block.system, "", (offer.key,))
     choice = Choice(
@@ -184,14 +182,14 @@ def choosing(
         bound=http is None or http.dialect == "vllm",
         stage_key=request_key(state, "", *draft.decoding),
     )
-    limits = map(str, (choice.budget, choice.rounds, choice.bound))
+    decided = map(str, (choice.budget, choice.rounds, choice.bound))
     return Turns(
         f"{words.further}\n{words.answer_many}{_LONGEST_NOTE}",
         choice.opening,
         max(draft.max_tokens, choice.ask_max_tokens),
         choice,
         choice.rounds,
-        (choice.stage_key, *words, *limits),
+        (choice.stage_key, *words, *decided),
     )
 
 

@@ -62,12 +62,13 @@ def listed(frames: Sequence[Frame], structure: StudyStructure) -> str:
 
 
 def asking(
-    listing: str, question: AskedQuestion, template: Template, closing: Closing, budget: int, rounds: int
+    listing: str, question: AskedQuestion, template: Template, closing: Closing, limits: tuple[int, int]
 ) -> Asking:
-    """Build the prompts for a question, with at most `budget` frames in `rounds` requests.
+    """Build the prompts for a question; `listing` names the frames on offer.
 
-    `listing` names the frames on offer.
+    `limits` are those on the frames shown, and on the requests for them.
     """
+    budget, rounds = limits
     options = "".join(f"{letter}. {text}\n" for letter, text in question.displayed)
     intro = (
         f"Frames of the study, by name:\n{listing}"

@@ -26,10 +26,13 @@ from cardiolens.study.structure import StudyStructure
 
 # A protocol's templates may be a stranger's: they are data, with these parts of Jinja alone.
 _LEGAL = frozenset(
-    "Template Output TemplateData Name Const List Tuple Getattr Getitem Slice If For CondExpr Compare Operand "
-    "And Or Not Add Sub Neg Concat Filter Test".split()
+    (
+        *("Template", "Output", "TemplateData", "Name", "Const", "List", "Tuple", "Getattr", "Getitem"),
+        *("Slice", "If", "For", "CondExpr", "Compare", "Operand", "And", "Or", "Not", "Add", "Sub", "Neg"),
+        *("Concat", "Filter", "Test"),
+    )
 )
-_FILTERS = frozenset("capitalize count first last length lower title trim upper".split())
+_FILTERS = frozenset(("capitalize", "count", "first", "last", "length", "lower", "title", "trim", "upper"))
 _NESTED_LOOPS = 2
 
 
@@ -181,8 +184,9 @@ def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str]:
         parsed = _JINJA.parse(text)
         for refused in _refused(parsed):  # first: the analysis below already evaluates constant expressions
             raise InputError(
-                f"{where}: uses {refused}, which prompts do not need; use variables, if, for over the variables "
-                f"({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters {', '.join(sorted(_FILTERS))}"
+                f"{where}: uses {refused}, which prompts do not need; use variables, if, for over the "
+                f"variables ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
+                f"{', '.join(sorted(_FILTERS))}"
             )
         used = meta.find_undeclared_variables(parsed)
     _check(used, set(values), _NEEDED[kind], where)

@@ -1,7 +1,7 @@
 """Feature store: features computed once per frame and read study by study.
 
-`store/features/v1/<part>` has the row groups of `store/frames/<part>`; a changed study gets a new frames part,
-so its features are recomputed.
+`store/features/v1/<part>` has the row groups of `store/frames/<part>`; a changed study gets a new frames
+part, so its features are recomputed.
 """
 
 from functools import lru_cache

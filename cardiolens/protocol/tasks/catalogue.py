@@ -78,7 +78,7 @@ class Subtask:
     temporal: bool = False  # answering requires motion
     checklist: tuple[str, ...] = ()
     report_fields: tuple[str, ...] = ()  # of a report: subtasks that define its fields
-    wordings: tuple[str, ...] = ()  # alternatives to `question` (protocol 16.10)
+    wordings: tuple[str, ...] = ()  # alternatives to `question`
     letters_first: bool = False  # the reply begins with its letters, as prompts of its protocol ask
     quantity: Quantity | None = None  # of a number
     ranks: int = 0  # names in a ranking, the likeliest first
@@ -365,5 +365,5 @@ def _parent_problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> lis
     return []
 
 
-# subtasks that ask whether anything is abnormal; the first option means no (8.4, conservatism)
+# subtasks that ask whether anything is abnormal; the first option means no
 GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})

@@ -27,7 +27,7 @@ class Head(Spec):
     model_config = ConfigDict(strict=True)
 
     protocol: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # its name
-    option_sets: dict[str, Any] = {}
+    option_sets: dict[str, Any] = Field(default_factory=dict)
     inherits: str | None = None
     inherited: list[str] | None = None  # subtasks that it asks of the protocol that it inherits; None: all
     none_option: bool = (
@@ -97,8 +97,8 @@ def _head(path: Path) -> Head:
         raise InputError(f"{path}: {describe(error)}") from None
     if path.parent.parent != DATA and head.protocol in shipped():
         raise InputError(
-            f"{path}: protocol is {head.protocol!r}; give your data files a name of their own, so that no run "
-            f"record confuses them with {' or '.join(shipped())}"
+            f"{path}: protocol is {head.protocol!r}; give your data files a name of their own, so that no "
+            f"run record confuses them with {' or '.join(shipped())}"
         )
     if head.inherited is not None and head.inherits is None:
         raise InputError(f"{path}: inherited names subtasks, and inherits no protocol; name it")

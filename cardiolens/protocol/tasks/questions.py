@@ -232,8 +232,8 @@ def _problems(question: Question, catalogue: Catalogue) -> Iterator[str]:
     protocols = catalogue.asked_by.get(question.subtask, catalogue.protocol.split(JOIN))
     if question.protocol not in protocols:
         yield (
-            f"protocol is {question.protocol!r}, but {' and '.join(map(repr, protocols))} is configured; give "
-            "dataset.questions of that protocol, or another dataset.protocol"
+            f"protocol is {question.protocol!r}, but {' and '.join(map(repr, protocols))} is configured; "
+            "give dataset.questions of that protocol, or another dataset.protocol"
         )
     try:
         subtask = catalogue[question.subtask]

@@ -138,7 +138,7 @@ def test_data_files_of_ones_own_need_a_name_of_their_own(write, name):
     folder = write(SUBTASK)
     (Path(folder) / "protocol.yaml").write_text(yaml.safe_dump(MINIATURE | {"protocol": name}))
     with pytest.raises(
-        InputError, match="give your data files a name of their own|protocol: (String|Input) should"
+        InputError, match=r"give your data files a name of their own|protocol: (String|Input) should"
     ):
         load_catalogue(folder)
 
