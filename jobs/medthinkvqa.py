@@ -2,8 +2,7 @@
 of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm,
 `... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps,
 `... discussions run=outputs/... arm=<arm_id> out=<file>` writes the case discussions of one arm, and
-`... judge steps=<file> root=<data> out=<folder> model=<name> [split=test] [judge=own]` has a model judge
-reasoning, `... rate discussions=<file> root=<data> out=<folder> model=<name> [split=test]` case discussions.
+`... judge steps=<file> root=<data> out=<folder> model=<name> [split=test]` has a model judge reasoning.
 """
 
 import json
@@ -20,13 +19,8 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.judges import (
-    MOST_SENTENCES,
     Reasoning,
     judged_line,
-    rated_line,
-    rating_requests,
-    read_discussions,
-    read_rating,
     read_reasoning,
     read_verdicts,
     requests,
@@ -37,7 +31,6 @@ from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
-from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
 from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
@@ -92,15 +85,8 @@ class Judge(FromData):
     out: GivenPath  # the folder of the verdicts
 
 
-class Rate(FromData):
-    """Words of `rate`, beside those of a model."""
-
-    discussions: GivenPath  # a file of case discussions
-    out: GivenPath  # the folder of the verdicts
-
-
 def main(argv: list[str]) -> int:
-    """Do one of the six; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
+    """Do one of the five; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
     begin_job(argv, __doc__)
     name, *words = argv or [""]
     try:
@@ -243,26 +229,6 @@ def _judge(words: Judge, about_model: list[str]) -> int:
     return 0 if len(judged) > judged.count(None) else 1
 
 
-def _rate(words: Rate, about_model: list[str]) -> int:
-    source = words.source
-    written = read_discussions(words.discussions, sum(1 for _ in records(source)))
-    whole = [one for one in written if one.sentences]
-    name, replies = _replies(words.out, rating_requests(source, whole), about_model)
-    rated = {one.line: read_rating(reply, one) for one, reply in zip(whole, replies, strict=True)}
-    path = words.out / f"discussions-{name}.jsonl"
-    disk.write_text(path, "".join(rated_line(one, rated.get(one.line)) for one in written))
-    legal = [(one, rating) for one in whole if (rating := rated[one.line]) is not None]
-    print(
-        f"judged: {len(legal)} of {len(written)} discussions; {len(written) - len(whole)} without the six "
-        f"sections or over {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
-    )
-    print("label\tcases\tsentences or discussions\tscore" if legal else "scores: none")
-    for score in discussion_scores(legal) if legal else ():
-        print(score.label, score.n_cases, score.n, _interval(score.score), sep="\t")
-    print(f"verdicts: {path}")
-    return 0 if legal else 1
-
-
 def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tuple[str, list[str | None]]:
     """Have a model answer requests about texts; return its name and its replies."""
     sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
@@ -300,7 +266,6 @@ _ACTIONS: Mapping[str, tuple[type[Spec], Callable[[Any], int]]] = {
 }
 _BY_MODEL: Mapping[str, tuple[type[Spec], Callable[[Any, list[str]], int]]] = {
     "judge": (Judge, _judge),
-    "rate": (Rate, _rate),
 }
 
 if __name__ == "__main__":

@@ -1,20 +1,19 @@
-"""A model as judge of MedThinkVQA: of the steps of a reasoning, and of case discussions.
+"""A model as judge of the steps of a reasoning about MedThinkVQA cases, with verdicts of others beside it.
 
 A file of steps holds records of the benchmark in which its makers' scripts wrote the steps and their judge's
 verdicts, or lines of the case's number, the steps, and verdicts of people. The judge sees what the judge of
-the makers sees, title, discussion and captions among it, and replies in their form. Of a discussion it judges
-each sentence for correctness, and the whole for its value to learners. The words of the prompts, the rule for
-sentences and the meaning of the values are ours; those of the benchmark are not public.
+the makers sees, title, discussion and captions among it, and replies in their form; the words of the prompt
+are ours.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, ConfigDict, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.fence import fenced
@@ -23,12 +22,10 @@ from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case import Case
 from cardiolens.benchmarks.medthinkvqa import cases, records
 from cardiolens.config.base import Spec, describe
-from cardiolens.protocol.prompts.case_prompts import MOST_VALUE, VALUES, sections_of, sentences_of
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.storage.schemas import FRAME
 
 MOST_STEPS = 15  # of a case
-MOST_SENTENCES = 120  # of a discussion that is judged
 ERRORS = ("Reasoning", "Image Understanding", "Clinical Scenario", "Medical Knowledge")
 PUBLISHED_ERRORS = tuple(f"{name} Err" for name in ERRORS)  # as verdicts name them
 _STEPS, _VERDICTS = "explanation_steps", "explanation_steps_checks"  # of the makers' records
@@ -59,30 +56,6 @@ class Reasoning:
     by: Literal["people", "their judge"] = "people"  # who gave these verdicts
 
 
-@dataclass(frozen=True, slots=True)
-class Discussion:
-    """A discussion of one case, split into sentences with their sections."""
-
-    line: int  # of its file
-    case: int  # line of the case in the data, from 1
-    sentences: tuple[tuple[str, str], ...]  # section, sentence; empty: it cannot be judged
-
-    @staticmethod
-    def of(line: int, case: int, text: str) -> "Discussion":
-        """Split a discussion; it cannot be judged without its six sections, or if it is too long."""
-        sections = sections_of(text) or {}
-        split = [(name, sentence) for name, part in sections.items() for sentence in sentences_of(part)]
-        return Discussion(line, case, tuple(split) if len(split) <= MOST_SENTENCES else ())
-
-
-@dataclass(frozen=True, slots=True)
-class Rating:
-    """The judge's verdict on a discussion."""
-
-    correct: tuple[bool, ...]  # by sentence
-    values: Mapping[str, int]  # by name, 0 to MOST_VALUE
-
-
 def _published(name: str) -> str:
     if name not in PUBLISHED_ERRORS:
         raise ValueError(f"expected one of {', '.join(PUBLISHED_ERRORS)}")
@@ -111,11 +84,6 @@ class _Verdict(_Strict):
 
 class _Verdicts(_Strict):
     verdicts: list[_Verdict]
-
-
-class _Rated(_Strict):
-    sentences: list[bool]
-    values: dict[str, Annotated[int, Field(ge=0, le=MOST_VALUE)]]
 
 
 def lines_of(path: Path, word: str = "steps") -> list[tuple[str, Mapping[str, Any]]]:
@@ -172,21 +140,6 @@ def read_reasoning(path: Path, source: Source) -> list[Reasoning]:
                 read.append(_reasoning(entry, line, numbers))
     if not read:
         raise InputError(f"{entries[0][0]}: no record has a step; give a file whose {_STEPS} are filled in")
-    return read
-
-
-def read_discussions(path: Path, n_cases: int) -> list[Discussion]:
-    """Read a file of discussions; InputError names line and field, the legal values, and the remedy."""
-    read = []
-    for line, (where, entry) in enumerate(lines_of(path, "discussions"), start=1):
-        with _located(where):
-            case, text = entry.get("case"), entry.get("discussion")
-            if type(case) is not int or not 1 <= case <= n_cases:
-                raise InputError(f"case is {case!r}; expected the line of a case, 1 to {n_cases}")
-            if not isinstance(text, str) or entry.keys() != {"case", "discussion"}:
-                names = ", ".join(sorted(entry))
-                raise InputError(f"has {names}; expected case and discussion, which is a text")
-            read.append(Discussion.of(line, case, text))
     return read
 
 
@@ -253,34 +206,31 @@ def _given(name: str, entries: object, count: int) -> tuple[StepVerdict | None, 
     return tuple(verdicts)
 
 
-_CASE = """{{notice}}
-
-Title:
-{{title}}
-
-History:
-{{history}}
-
-Imaging findings:
-{{findings}}
-
-{discussion}:
-{{discussion}}
-
-Final diagnosis:
-{{diagnosis}}
-
-Captions of the images:
-{{captions}}
-
-"""
 _SYSTEM = (
     "You judge the reasoning of somebody about a case of radiology. You know the case and its diagnosis. "
     "You judge each step by itself, and reply with one JSON object and no other text."
 )
-_ASKED = (
-    _CASE.format(discussion="Discussion")
-    + """Steps of the reasoning:
+_ASKED = """{notice}
+
+Title:
+{title}
+
+History:
+{history}
+
+Imaging findings:
+{findings}
+
+Discussion:
+{discussion}
+
+Final diagnosis:
+{diagnosis}
+
+Captions of the images:
+{captions}
+
+Steps of the reasoning:
 {steps}
 
 Reply with {{"verdicts": [{{"is_factual": ..., "is_critical": ..., "explanation": ..., \
@@ -291,23 +241,6 @@ where the case states it, implies it, or makes it medically reasonable.
 - explanation: the reason, in at most 300 characters.
 - error_types: where is_factual is false, a list of what is wrong, of {errors}; else null.
 """
-)
-_RATING_SYSTEM = (
-    "You judge a discussion of a case of radiology that was written for students. You know the case, its "
-    "diagnosis, and the discussion by its authors. You reply with one JSON object and no other text."
-)
-_RATING_ASKED = (
-    _CASE.format(discussion="Discussion by the authors")
-    + """Sentences of the discussion that you judge, each with its section:
-{sentences}
-
-Reply with {{"sentences": [...], "values": {{...}}}}.
-- sentences: one entry for each of the {count} sentences, in their order: true where all that the sentence \
-states is right, of this case and of medicine, else false.
-- values: what the discussion is worth to students, as 0 (missing or wrong), 1 (in part) or 2 (in full), for \
-each of {values}.
-"""
-)
 _TYPES = {
     "type": "array",
     "minItems": 1,
@@ -324,34 +257,26 @@ _ENTRY: dict[str, object] = {
 
 def requests(source: Source, reasonings: Sequence[Reasoning]) -> list[TextRequest]:
     """Return the requests to the judge, one for each line of steps."""
-    texts = _texts(source, {reasoning.case for reasoning in reasonings})
+    asked = {reasoning.case for reasoning in reasonings}
+    texts = {number: case_texts(record, case) for number, (record, case) in cases(source, asked).items()}
     return [
         TextRequest(
             f"line-{reasoning.line:06d}",
             "step3",
             _SYSTEM,
             prompt_of(texts[reasoning.case], reasoning.steps),
-            _object(verdicts=_list(len(reasoning.steps), _closed(_ENTRY))),
+            _schema(len(reasoning.steps)),
         )
         for reasoning in reasonings
     ]
 
 
-def rating_requests(source: Source, discussions: Sequence[Discussion]) -> list[TextRequest]:
-    """Return the requests to the judge, one for each discussion that can be judged."""
-    texts = _texts(source, {discussion.case for discussion in discussions})
-    values = _closed({name: {"enum": list(range(MOST_VALUE + 1))} for name in VALUES})
-    return [
-        TextRequest(
-            f"line-{discussion.line:06d}",
-            "discussion",
-            _RATING_SYSTEM,
-            rating_prompt(texts[discussion.case], discussion),
-            _object(sentences=_list(len(discussion.sentences), {"type": "boolean"}), values=values),
-        )
-        for discussion in discussions
-        if discussion.sentences
-    ]
+def _schema(count: int) -> str:
+    closed = {"additionalProperties": False}
+    entry = {"type": "object", "properties": _ENTRY, "required": list(_ENTRY)} | closed
+    listed = {"type": "array", "minItems": count, "maxItems": count, "items": entry}
+    reply = {"type": "object", "properties": {"verdicts": listed}, "required": ["verdicts"]} | closed
+    return json.dumps(reply)
 
 
 def prompt_of(case: Mapping[str, str], steps: Sequence[str]) -> str:
@@ -360,21 +285,6 @@ def prompt_of(case: Mapping[str, str], steps: Sequence[str]) -> str:
     shown = fenced({**case, "steps": listed})
     errors = ", ".join(PUBLISHED_ERRORS)
     return _ASKED.format(notice=shown.notice, **shown.blocks, count=len(steps), errors=errors)
-
-
-def rating_prompt(case: Mapping[str, str], discussion: Discussion) -> str:
-    """Return the user message; each sentence is on one line, so that none can pass for two."""
-    listed = "\n".join(
-        f"{number}. ({section}) {sentence.replace(FRAME, ' ')}"
-        for number, (section, sentence) in enumerate(discussion.sentences, start=1)
-    )
-    shown = fenced({**case, "sentences": listed})
-    count, values = len(discussion.sentences), ", ".join(VALUES)
-    return _RATING_ASKED.format(notice=shown.notice, **shown.blocks, count=count, values=values)
-
-
-def _texts(source: Source, asked: Collection[int]) -> dict[int, dict[str, str]]:
-    return {number: case_texts(record, case) for number, (record, case) in cases(source, asked).items()}
 
 
 def case_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
@@ -392,20 +302,6 @@ def case_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
     return {name: text.replace(FRAME, " ") for name, text in texts.items()}
 
 
-def _closed(properties: Mapping[str, object]) -> dict[str, object]:
-    """Return the schema of an object with all of these properties and no other."""
-    shape = {"type": "object", "properties": properties, "required": list(properties)}
-    return {**shape, "additionalProperties": False}
-
-
-def _list(count: int, entry: Mapping[str, object]) -> dict[str, object]:
-    return {"type": "array", "minItems": count, "maxItems": count, "items": entry}
-
-
-def _object(**properties: object) -> str:
-    return json.dumps(_closed(properties))
-
-
 def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | None:
     """Parse a reply into one verdict per step; None if it does not match the schema."""
     try:
@@ -416,35 +312,8 @@ def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | No
     return tuple(one.verdict for one in read) if whole else None
 
 
-def read_rating(reply: str | None, discussion: Discussion) -> Rating | None:
-    """Parse a reply; None if it does not match the schema."""
-    try:
-        read = _Rated.model_validate(parse_json(reply or ""))
-    except ValueError:
-        return None
-    if len(read.sentences) != len(discussion.sentences) or read.values.keys() != set(VALUES):
-        return None
-    return Rating(tuple(read.sentences), {name: read.values[name] for name in VALUES})
-
-
 def judged_line(reasoning: Reasoning, verdicts: tuple[StepVerdict, ...] | None) -> str:
     """Return a line of the verdicts file; `judge` is null if the model's reply was invalid."""
     judge = None if verdicts is None else [asdict(verdict) for verdict in verdicts]
-    return _line(reasoning, judge)
-
-
-def rated_line(discussion: Discussion, rating: Rating | None) -> str:
-    """Return a line of the ratings file; `judge` is null if there is no legal reply."""
-    judge: dict[str, Any] | None = None
-    if rating is not None:
-        sentences = [
-            {"section": section, "sentence": sentence, "is_correct": correct}
-            for (section, sentence), correct in zip(discussion.sentences, rating.correct, strict=True)
-        ]
-        judge = {"sentences": sentences, "values": dict(rating.values)}
-    return _line(discussion, judge)
-
-
-def _line(judged: Reasoning | Discussion, judge: object) -> str:
-    line = {"line": judged.line, "case": judged.case, "judge": judge}
+    line = {"line": reasoning.line, "case": reasoning.case, "judge": judge}
     return json.dumps(line, ensure_ascii=False) + "\n"

@@ -14,7 +14,7 @@ from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain_tables import read_chains
-from cardiolens.protocol.prompts.case_prompts import SECTIONS, sections_of, sentences_of
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, sections_of
 from cardiolens.storage import schemas, tables
 from jobs import medthinkvqa
 
@@ -37,18 +37,6 @@ def test_headings_are_known_in_each_of_their_dresses(heading: str) -> None:
 )
 def test_a_text_without_the_six_sections_is_not_split(names: tuple[str, ...]) -> None:
     assert sections_of("\n".join(f"{name}: x." for name in names)) is None
-
-
-def test_sentences_are_split_at_their_ends_and_at_items() -> None:
-    text = "It measures 3.5 cm. It grew!  Why?\n1. First point\n- second, e.g. this.\n\n\u2022 (Third)"
-    assert sentences_of(text) == [
-        "It measures 3.5 cm.",
-        "It grew!",
-        "Why?",
-        "First point",
-        "second, e.g. this.",
-        "(Third)",
-    ]
 
 
 class Teaches(Reader):

@@ -1,4 +1,4 @@
-"""A model as judge of steps and discussions: what a file may hold, what it is shown, what is believed."""
+"""A model as judge of steps: what a file may hold, what it is shown, what is believed."""
 
 import asyncio
 import json
@@ -14,22 +14,15 @@ from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.judges import (
     ERRORS,
-    MOST_SENTENCES,
-    Discussion,
-    Rating,
     Reasoning,
     StepVerdict,
     judged_line,
-    rating_requests,
-    read_discussions,
-    read_rating,
     read_reasoning,
     read_verdicts,
     requests,
 )
 from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.asking.ask_texts import asking_spec, plan_texts, replies_of
-from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
@@ -37,7 +30,6 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
-from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
 from tests.support.cases.example_cases import make_cases
@@ -54,9 +46,6 @@ MISSING = {**UNNAMED, "explanation": "Missing verdict; treated as unsupported."}
 STEPS = ["There is a disc.", "So it is dyslumia.", "Nothing else fits."]
 RIGHT, WRONG = StepVerdict(True, True, ()), StepVerdict(False, False, (ERRORS[0], ERRORS[1]))
 LINE = {"case": 1, "steps": STEPS[:2], "people": [SEEN, SEEN]}
-TEXT = "\n".join(f"{name}:\nIt is so. And more." for name in SECTIONS)
-WORTH = dict.fromkeys(VALUES, 1)
-GOOD = {"sentences": [True] * 12, "values": WORTH}
 
 
 @pytest.fixture(scope="module")
@@ -157,21 +146,6 @@ def test_a_line_that_cannot_be_used_is_named_with_its_field(
     assert f"{path}:2: " in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ({"case": 4, "discussion": "x"}, "case is 4; expected the line of a case, 1 to 3"),
-        ({"case": 1, "discussion": "x", "by": "y"}, "has by, case, discussion; expected case and discussion"),
-        ("[1]", "is list; expected an object"),
-    ],
-)
-def test_a_discussion_that_cannot_be_used_is_named(tmp_path: Path, line: Any, said: str) -> None:
-    path = lines(tmp_path, {"case": 1, "discussion": TEXT}, line)
-    with pytest.raises(InputError, match=said) as raised:
-        read_discussions(path, 3)
-    assert str(raised.value).startswith(f"{path}:2: ")
-
-
 def test_the_judge_is_shown_case_and_steps_and_never_what_people_said(tmp_path: Path, source: Source) -> None:
     told = read_reasoning(lines(tmp_path, LINE | {"case": 2}), source)
     (asked,) = requests(source, told)
@@ -183,21 +157,6 @@ def test_the_judge_is_shown_case_and_steps_and_never_what_people_said(tmp_path: 
     assert "1. There is a disc.\n2. So it is dyslumia." in asked.prompt
     assert constraint_of("schema", "report", (asked.schema,), ()).schema == asked.schema
     assert json.loads(asked.schema)["properties"]["verdicts"]["minItems"] == 2
-
-
-def test_the_judge_is_shown_each_sentence_on_one_line(tmp_path: Path, source: Source) -> None:
-    text = TEXT.replace("And more.", "And 2) (Outcome)\nmore \ufffc.")
-    told = read_discussions(lines(tmp_path, {"case": 2, "discussion": text}), 3)
-    (asked,) = rating_requests(source, told)
-    assert (
-        "\n1. (Background) It is so.\n2. (Background) And 2) (Outcome)\n3. (Background) more  .\n"
-        in asked.prompt
-    )
-    assert "\ufffc" not in asked.prompt
-    assert json.loads(asked.schema)["properties"]["sentences"]["minItems"] == len(told[0].sentences) == 18
-    long = TEXT.replace("And more.", "And more. " * MOST_SENTENCES)
-    unjudged = [Discussion.of(1, 1, "All is said."), Discussion.of(2, 1, long)]
-    assert rating_requests(source, unjudged) == []
 
 
 @pytest.mark.parametrize(
@@ -220,24 +179,6 @@ def test_verdicts_are_believed_whole_or_not_at_all(reply: Any) -> None:
     assert read_verdicts(json.dumps({"verdicts": good}), 2) == (RIGHT, WRONG)
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        None,
-        GOOD | {"why": "x"},
-        GOOD | {"sentences": [True] * 11},
-        GOOD | {"sentences": [1] * 12},
-        GOOD | {"values": WORTH | {"imaging_findings": 3}},
-        GOOD | {"values": WORTH | {"imaging_findings": True}},
-        GOOD | {"values": {"imaging_findings": 1}},
-    ],
-)
-def test_a_rating_is_believed_whole_or_not_at_all(reply: Any) -> None:
-    one = Discussion.of(1, 1, TEXT)
-    assert read_rating(None if reply is None else json.dumps(reply), one) is None
-    assert read_rating(json.dumps(GOOD), one) == Rating((True,) * 12, WORTH)
-
-
 def test_agreement_is_that_of_the_steps_that_both_judged() -> None:
     wrong = StepVerdict(False, True, (ERRORS[1],))
     people = [[RIGHT, wrong, RIGHT], [wrong], [RIGHT, RIGHT, wrong, wrong], [RIGHT, None]]
@@ -253,22 +194,7 @@ def test_agreement_is_that_of_the_steps_that_both_judged() -> None:
     assert (labels["is_factual"].n_steps, labels[f"error: {ERRORS[1]}"].n_steps) == (1, 0)
 
 
-def test_scores_are_shares_of_sentences_and_means_of_values() -> None:
-    one, two = Discussion.of(1, 1, TEXT), Discussion.of(2, 2, TEXT.replace("It is so. And more.", "So.", 1))
-    ratings = [
-        (one, Rating((True, False, *[True] * 10), WORTH)),
-        (two, Rating((True, *[False] * 10), WORTH | {"imaging_findings": 2})),
-    ]
-    scores = {score.label: score for score in discussion_scores(ratings)}
-    assert list(scores) == [*SECTIONS, "all sections", *VALUES]
-    assert (scores["Background"].n, scores["Background"].n_cases) == (3, 2)
-    assert scores["all sections"].score.value == pytest.approx(12 / 23)
-    assert scores["imaging_findings"].score.value == pytest.approx(1.5)
-    (single, *_) = discussion_scores(ratings[:1])
-    assert single.score.low != single.score.low, "one case has no interval"
-
-
-def test_the_commands_name_the_judge_and_count_what_it_left_out(
+def test_the_command_names_the_judge_and_counts_what_it_left_out(
     tmp_path: Path, source: Source, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     about = [f"root={source.root}", f"out={tmp_path / 'out'}", "model=uniform"]
@@ -279,13 +205,6 @@ def test_the_commands_name_the_judge_and_count_what_it_left_out(
     said = capsys.readouterr().out
     assert "no verdict: 1 of 3 steps, which their judge left out" in said
     assert "\tby their judge\tby judge\t" in said
-    discussions = [{"case": case, "discussion": text} for case, text in ((1, TEXT), (2, "All."), (3, TEXT))]
-    monkeypatch.setattr(medthinkvqa, "ask", lambda sweep, asked: [json.dumps(GOOD), "no"])
-    assert medthinkvqa.main(["rate", f"discussions={lines(tmp_path, *discussions)}", *about]) == 0
-    said = capsys.readouterr().out
-    assert "judged: 1 of 3 discussions; 1 without the six sections or over 120 sentences, 1 without" in said
-    kept = map(json.loads, (tmp_path / "out" / "discussions-uniform.jsonl").read_text().splitlines())
-    assert [one["judge"] is None for one in kept] == [False, True, True]
 
 
 class Judge(Reader):
