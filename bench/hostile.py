@@ -271,8 +271,8 @@ def cases() -> Iterator[Case]:
 
 
 def of_runs_and_drafts() -> Iterator[Case]:
-    """Files that audits, second readings, probes and releases start from."""
-    for verb, words in (("audit", ()), ("audit", ("report",)), ("reread", ("model=oracle",))):
+    """Files that audits, probes and releases start from."""
+    for verb, words in (("audit", ()), ("audit", ("report",))):
         yield Case(
             f"{verb} {''.join(words)} run deep", text_in("run.json", DEEP), (verb, *words, "run=in"), "in"
         )

@@ -7,8 +7,9 @@ of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submis
 
 import json
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,9 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.judges import (
+    ERRORS,
     Reasoning,
+    StepVerdict,
     judged_line,
     read_reasoning,
     read_verdicts,
@@ -31,13 +34,14 @@ from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
-from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
 from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.score.run_results.case_rationales import responses_by_case
 from cardiolens.score.run_results.case_scores import case_scores, rouge_l, step_overlap
-from cardiolens.score.statistics.bootstrap import Interval
+from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.metrics import ratio, weighted_agreement
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest
 from cardiolens.storage.places import Run, Store
@@ -45,6 +49,82 @@ from cardiolens.storage.run_place import RunWord
 from cardiolens.study.cohort import read_cohort
 
 _MOST_SHOWN = 20  # mistakes of a submission that are printed
+
+
+JudgedSteps = tuple[StepVerdict, ...] | None
+
+_DIFFERENT = 1.0 - np.eye(2)
+
+
+def _has(error: str, step: StepVerdict) -> bool | None:
+    return None if step.error_types is None else error in step.error_types
+
+
+_LABELS: dict[str, Callable[[StepVerdict], bool | None]] = {
+    "is_factual": lambda step: step.is_factual,
+    "is_critical": lambda step: step.is_critical,
+    **{f"error: {name}": partial(_has, name) for name in ERRORS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAgreement:
+    """Agreement on one label, with 95 % intervals over cases; NaN if undefined."""
+
+    label: str
+    n_steps: int
+    n_cases: int
+    n_given: int  # steps of which the others say it
+    n_judge: int
+    accuracy: Interval  # share of steps on which both say the same
+    mcc: Interval
+    kappa: Interval
+
+
+def agreement(reasonings: Sequence[Reasoning], judgements: Sequence[JudgedSteps]) -> Iterator[LabelAgreement]:
+    """Yield the agreement on every label, over the steps with verdicts of both the others and the judge.
+
+    A step is left out of a kind of error where one of both did not say what is wrong with it.
+    """
+    pairs = [
+        (judgement.case, given, judge)
+        for judgement, verdicts in zip(reasonings, judgements, strict=True)
+        if judgement.given is not None and verdicts is not None
+        for given, judge in zip(judgement.given, verdicts, strict=True)
+        if given is not None
+    ]
+    for label, of in _LABELS.items():
+        said = [(case, of(given), of(judge)) for case, given, judge in pairs]
+        yield _agreement(label, [(case, one, two) for case, one, two in said if None not in (one, two)])
+
+
+def _agreement(label: str, said: Sequence[tuple[int, bool | None, bool | None]]) -> LabelAgreement:
+    places = {case: place for place, case in enumerate(sorted({case for case, _, _ in said}))}
+    weights = cluster_weights(len(places))
+    table = np.zeros((len(places), 2, 2))  # case, others, judge
+    for case, given, judge in said:
+        table[places[case], int(bool(given)), int(bool(judge))] += 1
+    counts: Floats = np.einsum("rp,pij->rij", weights, table)
+    total = counts[0]
+    shares = ratio(np.trace(counts, axis1=-2, axis2=-1), counts.sum(axis=(-2, -1)))
+    return LabelAgreement(
+        label=label,
+        n_steps=len(said),
+        n_cases=len(places),
+        n_given=int(total[1].sum()),
+        n_judge=int(total[:, 1].sum()),
+        accuracy=cluster_interval(shares, len(places)),
+        mcc=cluster_interval(_mcc(counts), len(places)),
+        kappa=cluster_interval(weighted_agreement(counts, _DIFFERENT), len(places)),
+    )
+
+
+def _mcc(counts: Floats) -> Floats:
+    """Return Matthews' correlation of tables (..., 2, 2); NaN if one side has a single class."""
+    (no_no, no_yes), (yes_no, yes_yes) = np.moveaxis(counts, (-2, -1), (0, 1))
+    rows, columns = counts.sum(axis=-1), counts.sum(axis=-2)
+    spread = np.sqrt(rows[..., 0] * rows[..., 1] * columns[..., 0] * columns[..., 1])
+    return ratio(no_no * yes_yes - no_yes * yes_no, spread)
 
 
 class Submit(RunWord):

@@ -4,10 +4,8 @@ No engine is asked. It replaces verdicts, scores and analyses. `runs=[outputs/..
 runs as one. `reading=all` also scores the stored replies by three rules of other evaluations, for a table of
 scores and ranks on the page and in the export.
 
-With `of=` and `model=` a language model reads as well, beside the rules, whose verdicts do not change:
-`of=reports` the text of reports, into `second_reading-<model>.json`; `of=replies` the replies to choice
-questions that the rules left unread or inconsistent, into `reply_readings-<model>.json`; `of=errors` each
-report and its reference, for errors by type and weight, into `report_errors-<model>.json`.
+With `of=errors` and `model=` a language model compares each report with its reference, for errors by type and
+weight, into `report_errors-<model>.json`; verdicts do not change. `people=` names errors that people found.
 """
 
 import json
@@ -43,21 +41,15 @@ class Words(RunWords):
 
 
 class ReadingWords(RunWord):
-    """Options of a second reading; those of `model` are a sweep's."""
+    """Options of a model as judge of reports; those of `model` are a sweep's."""
 
-    of: Literal["reports", "replies", "errors"]  # what the model reads
-    people: GivenPath | None = None  # of=errors: the errors that people found, to compare with
-
-    @model_validator(mode="after")
-    def _of_people(self) -> Self:
-        if self.people is not None and self.of != "errors":
-            raise ValueError(f"people= is compared with errors, and of is {self.of}; add of=errors")
-        return self
+    of: Literal["errors"]  # what the model looks for
+    people: GivenPath | None = None  # the errors that people found, to compare with
 
 
 def main() -> int:
     """Judge the runs that the command line names, or have a model read one."""
-    return door(__doc__, {"": Words, "a second reading": ReadingWords}, _judge)
+    return door(__doc__, {"": Words, "a judge of reports": ReadingWords}, _judge)
 
 
 def _judge(given: list[str]) -> int:
@@ -71,51 +63,7 @@ def _judge(given: list[str]) -> int:
         raise InputError(
             "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
-    run = reading.open()
-    if reading.of == "replies":
-        from cardiolens.curation.review.reread_replies import second_reading
-        from cardiolens.show.notebook.run import read_run
-
-        return second_reading(read_run(run.root, run.given_store), about_model)
-    if reading.of == "errors":
-        return judge_errors(run, about_model, reading.people)
-    return reread(run, about_model)
-
-
-def reread(run: Run, about_model: Sequence[str]) -> int:
-    """Read the texts, write and print both scores; return 0 if the model read at least one text, else 1."""
-    from cardiolens.config.arms import arms
-    from cardiolens.curation.asking.ask_texts import asking_spec
-    from cardiolens.curation.questions.model_reader import read_with_model
-    from cardiolens.curation.report_judge.second_reading import readings, texts_of
-    from cardiolens.protocol.tasks.catalogue import load_catalogue
-    from cardiolens.score.run_results.stored_replies import check_stored
-    from cardiolens.show.terminal.second_readings import show_readings
-    from cardiolens.storage import documents
-
-    spec = documents.read_configuration(run)
-    check_stored(run)
-    catalogue = load_catalogue(spec.dataset.protocol)
-    report_texts = texts_of(run, spec, catalogue)
-    if not report_texts.records:
-        raise InputError(f"{run.root}: {_NO_REPORT}")
-    sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
-    (model,) = sweep.model
-    numbers = list(report_texts.records)
-    results = read_with_model(sweep, [report_texts.records[number] for number in numbers], catalogue)
-    second_readings = readings(report_texts, dict(zip(numbers, results, strict=True)), catalogue)
-    scores = second_readings.scores(spec.statistics)
-    document = {
-        "model": model.name,
-        "texts": len(report_texts.sections),
-        "distinct_texts": len(numbers),
-        "unread": second_readings.n_unread,
-        "reads_itself": sorted(_own_arms(model, arms(spec)) & set(scores["rules"])),
-        "scores": scores,
-    }
-    _write(run.root / f"second_reading-{model.name}.json", document)
-    show_readings(document, arms(spec))
-    return 0 if len(second_readings.model) else 1
+    return judge_errors(reading.open(), about_model, reading.people)
 
 
 def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> int:
@@ -126,7 +74,7 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     from cardiolens.curation.report_judge.report_errors import judge_reports
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
-    from cardiolens.show.terminal.second_readings import show_report_errors
+    from cardiolens.show.terminal.judged_errors import show_report_errors
     from cardiolens.storage import documents
 
     spec = documents.read_configuration(run)
@@ -135,7 +83,7 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     if not reports:
         raise InputError(f"{run.root}: {_NO_REPORT}")
     by_people = None if people is None else read_people(people, reports)
-    sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
+    sweep = asking_spec(spec.store, run.root / "judge", spec.dataset.protocol, about_model)
     (model,) = sweep.model
     judgements = judge_reports(sweep, [report.pair for report in reports])
     errors = document(model.name, reports, judgements, by_people)

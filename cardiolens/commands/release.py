@@ -17,8 +17,8 @@ def main() -> int:
     """Make or verify a release, make a task folder of one, or submit or score replies to withheld answers."""
     from cardiolens.config.command_words import ReleaseVerifyWord, read_words, verify_word
     from cardiolens.curation.release.benchmark_submission import Score, Submit, score_submission, submit
-    from cardiolens.curation.release.harness.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.make import release
+    from cardiolens.curation.release.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.release_words import Release
     from cardiolens.curation.release.verify import verify
 

@@ -31,7 +31,7 @@ from cardiolens.phantom.signal import appearance
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
-from cardiolens.protocol.tasks.truth import Details, Truth, findings
+from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.anatomy import check_heart
 from cardiolens.study.windowing import grey_scale
 
@@ -119,10 +119,8 @@ def write_volume(folder: Path, rendered: Rendered, size: Size) -> Record:
     return entry
 
 
-def _write_records(
-    folder: Path, phantom: Study, volumes: list[Record], texts: Mapping[str, Any], patient_id: str
-) -> None:
-    """Write `study.json`, `truth.json`, `params.json` and `report.json` of a study."""
+def _write_records(folder: Path, phantom: Study, volumes: list[Record], patient_id: str) -> None:
+    """Write `study.json`, and `phantom.json` with the parameters and the truth of a study."""
     manifest = {
         "schema": "study-1",
         "study_id": phantom.study_id,
@@ -132,38 +130,8 @@ def _write_records(
         "report_id": None,
         "volumes": volumes,
     }
-    made_of = {
-        "schema": "params-1",
-        **{name: getattr(phantom, name) for name in ("study_id", "seed", "archetype", "variant")},
-        "parameters": asdict(phantom.parameters),
-    }
     _write_json(folder / "study.json", manifest)
-    _write_json(folder / "truth.json", truth_record(phantom.study_id, phantom.truth))
-    _write_json(folder / "params.json", made_of)
-    _write_json(
-        folder / "report.json", {"schema": "report-1", "study_id": phantom.study_id, "reports": texts}
-    )
-
-
-def truth_record(study_id: str, truth: Truth) -> Record:
-    """Return a truth as a `truth-1` record (protocol, stage 3)."""
-    tree = asdict(truth)
-    details = {"details": tree["details"]} if truth.details != Details() else {}
-    return {
-        "schema": "truth-1",
-        "study_id": study_id,
-        "segments": {str(number): segment for number, segment in enumerate(tree["segments"], start=1)},
-        "chambers": tree["chambers"],
-        "valves": {"av": tree["av_valves"], "outflow": tree["outflow"]},
-        "pericardium": tree["pericardium"],
-        "lge": tree["lge"],
-        "perfusion": tree["perfusion"],
-        "oedema": tree["oedema"],
-        "diagnosis": {"etiology": truth.etiology, "subtype": truth.subtype, "source": "phantom"},
-        **details,
-        "indeterminate": list(truth.indeterminate),
-        "provenance": {},
-    }
+    _write_json(folder / "phantom.json", {"schema": "phantom-1", **asdict(phantom)})
 
 
 def _step(rendered: Rendered) -> tuple[Vector, float]:
@@ -296,7 +264,7 @@ def _write(
     study_findings = findings(drawn_study.truth)
     study_findings |= quantity_findings(heart, tasks, size.phases, first)
     texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
-    _write_records(folder, drawn_study, volumes, texts, patient_id or study_id)
+    _write_records(folder, drawn_study, volumes, patient_id or study_id)
     if spec.masks:
         names = {str(code): name for code, name in codes.labels().items()}
         _write_json(folder / "masks" / "labels.json", names)

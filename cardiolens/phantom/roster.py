@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
@@ -23,8 +23,7 @@ from cardiolens.phantom.parameters import (
 )
 from cardiolens.phantom.truth_labels import GuardBandError, truth
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
-from cardiolens.protocol.tasks.truth import Truth, findings
+from cardiolens.protocol.tasks.truth import Truth
 from cardiolens.protocol.tasks.twins import twin_of
 
 MAX_TRIES = 400
@@ -76,11 +75,9 @@ def draw_study(
     study_id: str,
     seed: str,
     choose: Callable[[Draws], tuple[str, str]],
-    *,
-    is_wanted: Callable[[Truth], bool] = lambda _: True,
     tries: int = MAX_TRIES,
 ) -> Study:
-    """Draw studies until one has unambiguous measurements and a requested truth.
+    """Draw studies until one has unambiguous measurements.
 
     `choose` draws the class and the variant. After `tries` attempts, InputError names the guard bands that
     rejected most.
@@ -91,13 +88,10 @@ def draw_study(
         kind, variant = choose(draw)
         p = _parameters(kind, variant, draw)
         try:
-            truth = _truth(kind, p)
+            return Study(study_id, seed, kind, variant, p, _truth(kind, p))
         except GuardBandError as error:
             refused[error.name] += 1
-            continue
-        if is_wanted(truth):
-            return Study(study_id, seed, kind, variant, p, truth)
-    worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3)) or "none"
+    worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3))
     raise InputError(
         f"phantom {study_id}: no parameters passed in {tries} tries; most frequent guard bands: {worst}; "
         f"change the variants, the modifiers or the bands"
@@ -135,13 +129,7 @@ assert set(_SCALED) <= {parameter.name for parameter in fields(Parameters)}
 
 PROTOCOL = "openprotocol-1"
 SEQUENCES = ("cine", "lge", "perfusion", "t2")
-COVERED_FROM = 200  # studies: a cohort of at least this size covers every option ...
-COVERAGE = 3  # ... in at least this many studies
-NOT_GENERATED = frozenset({("C13", "B")})  # a thinned RV wall is below resolution
-
 _NUMBERED = re.compile(r"PH-(\d{4,})")
-_WANTED = re.compile(r"PH-(\w\d\d)([A-Z])-(\d+)")
-Choice = tuple[str, str]  # subtask, option key
 PUBLIC_SHARE = 135 / 670  # sizes of the public and the full cohort in the paper
 _GROWTH = 128
 
@@ -154,97 +142,27 @@ def catalogue() -> Catalogue:
 
 @lru_cache(maxsize=1024)
 def study(seed: int, study_id: str) -> Study:
-    """Return the study of an id: canonical name, `PH-0042` (drawn), `PH-C17D-1` (drawn until C17 is D)."""
+    """Return the study of an id: a canonical name, or `PH-0042`, which is drawn."""
     if match := _NUMBERED.fullmatch(study_id):
         return _numbered(seed, study_id, int(match[1]))
-    if match := _WANTED.fullmatch(study_id):
-        return _wanted(seed, study_id, (match[1], match[2]))
     return canonical_study(seed, study_id)
 
 
 def roster(spec: PhantomSpec) -> list[str]:
-    """Return the ids of a cohort: canonical, then sampled studies; a large cohort covers every option."""
+    """Return the ids of a cohort: canonical, then sampled studies."""
     if not spec.canonical and not spec.n_sampled:
         raise InputError("a phantom cohort of 0 studies: set n_sampled above 0 or name canonical studies")
     unknown = [name for name in spec.canonical if name not in canonical_values()]
     if unknown or len(set(spec.canonical)) != len(spec.canonical):
         legal = ", ".join(canonical_values())
         raise InputError(f"canonical studies {list(spec.canonical)}: name each once, of {legal}")
-    ids = [*spec.canonical, *(f"PH-{number:04d}" for number in range(1, spec.n_sampled + 1))]
-    return covered(spec.seed, ids) if len(ids) >= COVERED_FROM else ids
-
-
-def covered(seed: int, ids: list[str]) -> list[str]:
-    """Replace as few ids as needed for every option to be the answer of COVERAGE studies."""
-    choices = {study_id: frozenset(answers(study(seed, study_id).truth)) for study_id in ids}
-    counts = Counter(choice for choice_set in choices.values() for choice in choice_set)
-    covering_ids = list(ids)
-    for choice in all_choices():
-        for number in range(1, COVERAGE + 1):
-            if counts[choice] >= COVERAGE:
-                break
-            new_id = f"PH-{choice[0]}{choice[1]}-{number}"
-            new = frozenset(answers(study(seed, new_id).truth))
-            old_id = _spare(seed, covering_ids, choices, counts, new)
-            covering_ids[covering_ids.index(old_id)] = new_id
-            choices[new_id] = new
-            counts.update(new)
-            counts.subtract(choices[old_id])
-    return covering_ids
-
-
-def answers(truth: Truth) -> Iterator[Choice]:
-    """Yield every tier-1 option that is an answer of a study."""
-    study_findings = findings(truth)
-    for subtask in answerable_subtasks(catalogue(), study_findings, SEQUENCES):
-        if subtask.tier == 1:
-            yield from ((subtask.id, key) for key in answer(subtask, study_findings))
-
-
-def all_choices() -> list[Choice]:
-    """Return every tier-1 option that phantoms can have as an answer."""
-    tier_1 = [subtask for subtask in catalogue().subtasks.values() if subtask.tier == 1]
-    every = ((subtask.id, key) for subtask in tier_1 for key in subtask.keys)
-    return [choice for choice in every if choice not in NOT_GENERATED]
-
-
-def _spare(
-    seed: int,
-    ids: list[str],
-    choices: dict[str, frozenset[Choice]],
-    counts: Counter[Choice],
-    new: frozenset[Choice],
-) -> str:
-    """Return the last numbered, non-public study that no option needs; InputError if there is none."""
-    for study_id in reversed(ids):
-        choices_lost = choices[study_id] - new
-        numbered = _NUMBERED.fullmatch(study_id)
-        if not numbered or is_public(seed, int(numbered[1])):
-            continue
-        if all(counts[choice] > COVERAGE for choice in choices_lost):
-            return study_id
-    raise InputError(f"{len(ids)} phantom studies are too few to cover every option; raise n_sampled")
+    return [*spec.canonical, *(f"PH-{number:04d}" for number in range(1, spec.n_sampled + 1))]
 
 
 def _numbered(seed: int, study_id: str, number: int) -> Study:
     kind, variant = class_of(seed, number)
     study_drawn = draw_study(study_id, draws.study_seed(seed, study_id), lambda _: (kind, variant))
     return replace(study_drawn, public=is_public(seed, number))
-
-
-def _wanted(seed: int, study_id: str, choice: Choice) -> Study:
-    if choice not in set(all_choices()):
-        raise InputError(
-            f"phantom {study_id}: no phantom can have option {choice[1]} of {choice[0]} as its answer"
-        )
-    every = [(kind, variant) for kind, archetype in archetypes().items() for variant in archetype.variants]
-    return draw_study(
-        study_id,
-        draws.study_seed(seed, study_id),
-        lambda draw: draw.one_of(every),
-        is_wanted=lambda truth: choice in set(answers(truth)),
-        tries=4000,
-    )
 
 
 def class_of(seed: int, number: int) -> tuple[str, str]:

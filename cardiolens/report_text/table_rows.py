@@ -2,8 +2,7 @@
 
 import re
 
-from cardiolens.report_text.column_kinds import kind_of
-from cardiolens.report_text.remarked_rows import RemarkedHead, remarked_head, remarked_row
+from cardiolens.report_text.remarked_rows import RemarkedHead, kind_of, remarked_head, remarked_row
 
 _CELL = re.compile(r"[ \t]*\|[ \t]*|\t+| {3,}")
 _NUMBER = re.compile(r"(?P<number>\d{1,4}(?:[.,]\d+)?)\s*(?P<unit>%|m[lL]\s*/\s*m(?:2|²|\^2)|mm|cm|ml|mL)?")

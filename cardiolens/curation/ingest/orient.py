@@ -22,7 +22,7 @@ from cardiolens.curation.ingest.pixels import (
 from cardiolens.curation.ingest.reasons import Flag
 from cardiolens.curation.masks.labels import CAVITY, WALL, Tissue, Tissues, label_map
 from cardiolens.curation.masks.mask_stack import Stack as MaskStack
-from cardiolens.curation.masks.ring import impossible_in
+from cardiolens.curation.masks.mask_stack import impossible_in
 from cardiolens.study.anatomy import SHORT_AXIS, heart
 from cardiolens.study.blood_pool import BloodAreas, Cine, has_heart_size, moving_pixel, slice_areas
 from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame, best_display

@@ -274,7 +274,9 @@ class _Lesion:
         present, scarred = bool(self.inside.any()), bool(self.masked.ed.of([Tissue.SCAR]).any())
         names = ("levels", "regions", "distribution")
         hidden = Answer(reason=Reason.HIDDEN_BY_SCAR, words=self.words)
-        signal = Answer(("increased" if present else "normal",), words=self.words)
+        low = Tissue.OBSTRUCTION in self.masked.ed.tissues  # of low signal, which no option names
+        without = () if low else ("normal",)
+        signal = Answer(("increased",) if present else without, words=self.words)
         if scarred:
             answers = {"t2.signal": signal if present else hidden}
             return answers | {f"t2.{name}": hidden for name in names}

@@ -13,8 +13,7 @@ from cardiolens.curation.masks.grades import Sex
 from cardiolens.curation.masks.labels import WALL, LabelMap, label_map
 from cardiolens.curation.masks.mask_answers import Answer, Measures, cine, lesions
 from cardiolens.curation.masks.mask_reasons import Reason
-from cardiolens.curation.masks.mask_stack import Masked, read_masked
-from cardiolens.curation.masks.ring import check_ring
+from cardiolens.curation.masks.mask_stack import Masked, check_ring, read_masked
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer as keys_of
 from cardiolens.study.anatomy import SHORT_AXIS

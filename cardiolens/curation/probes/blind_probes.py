@@ -9,12 +9,16 @@ from typing import Any
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
-from cardiolens.curation.probes.probe_prompts import SETTINGS, probes_of
-from cardiolens.curation.probes.probe_scores import Replies, SubtaskProbe, answered_blind, probe_scores
-from cardiolens.curation.questions.counts import with_probes
+from cardiolens.curation.probes.probe_scores import (
+    SETTINGS,
+    Replies,
+    SubtaskProbe,
+    answered_blind,
+    probe_scores,
+    probes_of,
+)
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.report_files import reject
 from cardiolens.curation.questions.stage_files import Record, read_lines, write_lines
@@ -87,7 +91,7 @@ def _write(
     replies: Replies,
     questions: Sequence[Question],
 ) -> None:
-    """Write the probes into the stage files, the questions, the rejects and the page of counts."""
+    """Write the probes into the stage files, the questions and the rejects."""
     right = {
         (question.study_id, question.subtask): {
             model: [settings[name][at] == frozenset(question.answer) for name in SETTINGS]
@@ -128,9 +132,6 @@ def _write(
         "out": len(out),
     }
     disk.write_text(folder / PROBES, json.dumps(record, indent=1) + "\n")
-    page = folder / "counts.html"
-    if page.is_file():
-        disk.write_text(page, with_probes(read_text(page), record))
 
 
 def _id(line: Record) -> tuple[str, str]:
@@ -155,7 +156,7 @@ def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> 
 def _say(scores: Mapping[str, SubtaskProbe], n_out: int) -> None:
     leaking = {name: score for name, score in scores.items() if score.leaks}
     for name, score in leaking.items():
-        why = "; ".join(score.given_away_by) or "no single word or length tells why"
+        why = "; ".join(score.given_away_by) or "no length of an option tells why"
         say(
             f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
         )

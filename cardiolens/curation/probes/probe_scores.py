@@ -1,24 +1,115 @@
-"""Scores of blind probes: what is answered without images beyond the best constant, and by which words."""
+"""Blind probes of drafts (protocol 9, stage 6d): prompts, the options that replies choose, and scores."""
 
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from cardiolens.curation.probes.probe_prompts import (
-    OPTIONS_ALONE,
-    ORDERS,
-    QUESTION_ALONE,
-    SETTINGS,
-    Answer,
-)
+from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.questions import Question
 
+ORDERS = 3
+QUESTION_ALONE, OPTIONS_ALONE = "question alone", "options alone"
+SETTINGS = (*(f"order {number}" for number in range(1, ORDERS + 1)), QUESTION_ALONE, OPTIONS_ALONE)
+Answer = frozenset[str]  # option keys
+_SYSTEM = "You answer questions about cardiac MRI. Reply with JSON alone."
+_HEADS = {
+    QUESTION_ALONE: "No image is shown, and no options. Give the most likely answer in a few words.",
+    OPTIONS_ALONE: "These are the options of a question that is not shown. Choose the most likely answer.",
+}
+_BLIND = "No image is shown. Choose the most likely answer."
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One question in one setting, with its options in one order."""
+
+    item: str  # an id of the draft
+    setting: str
+    question: Question
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The options' own keys in the order shown: as they are, reversed, and moved on by one."""
+        keys = tuple(option.key for option in self.question.options)
+        return {"order 2": keys[::-1], "order 3": keys[1:] + keys[:1]}.get(self.setting, keys)
+
+    def request(self) -> TextRequest:
+        """Return what a model is asked."""
+        texts = {option.key: option.text for option in self.question.options}
+        listed = "\n".join(f"{shown}. {texts[key]}" for shown, key in self._shown())
+        parts = [_HEADS.get(self.setting, _BLIND)]
+        parts += [self.question.question] if self.setting != OPTIONS_ALONE else []
+        parts += [listed] if self.setting != QUESTION_ALONE else []
+        parts += [self._form()]
+        return TextRequest(self.item, self.setting, _SYSTEM, "\n\n".join(parts), json.dumps(self._schema()))
+
+    def answer(self, reply: str | None) -> Answer | None:
+        """Return the options that a reply chooses; None if it chooses none of them."""
+        value = _value(reply)
+        if self.setting == QUESTION_ALONE:
+            return self._named(value)
+        of_shown = dict(self._shown())
+        letters = value if isinstance(value, list) else [value]
+        if not letters or not all(isinstance(letter, str) and letter in of_shown for letter in letters):
+            return None
+        return frozenset(of_shown[str(letter)] for letter in letters)
+
+    def _named(self, value: object) -> Answer | None:
+        """Return the options whose text a free answer holds, word for word, and no shorter one within it."""
+        reply = f" {_folded(value)} " if isinstance(value, str) else ""
+        texts = {option.key: _folded(option.text) for option in self.question.options}
+        keys = {key for key, text in texts.items() if f" {text} " in reply}
+        longest = {
+            key for key in keys if not any(texts[key] in texts[longer] for longer in keys if longer != key)
+        }
+        return frozenset(longest) or None
+
+    def _shown(self) -> list[tuple[str, str]]:
+        letters = [option.key for option in self.question.options]
+        return list(zip(letters, self.keys, strict=True))
+
+    def _form(self) -> str:
+        if self.setting == QUESTION_ALONE:
+            return 'Reply: {"answer": "<words>"}'
+        if self.question.answer_type == "multi":
+            return 'Reply with all letters that apply: {"answer": ["<letter>", ...]}'
+        return 'Reply: {"answer": "<letter>"}'
+
+    def _schema(self) -> Mapping[str, object]:
+        letters = {"type": "string", "enum": [option.key for option in self.question.options]}
+        kind: Mapping[str, object] = letters
+        if self.setting == QUESTION_ALONE:
+            kind = {"type": "string", "maxLength": 200}
+        elif self.question.answer_type == "multi":
+            kind = {"type": "array", "items": letters, "minItems": 1, "maxItems": len(self.question.options)}
+        return {"type": "object", "properties": {"answer": kind}, "required": ["answer"]}
+
+
+def probes_of(item: str, question: Question) -> list[Probe]:
+    """Return the probes of a draft, in the order of the settings."""
+    return [Probe(item, setting, question) for setting in SETTINGS]
+
+
+def _value(reply: str | None) -> object:
+    """Return the answer in a reply's JSON object; None if there is none."""
+    match = re.search(r"\{.*\}", reply or "", re.DOTALL)
+    try:
+        record = parse_json(match[0]) if match else None
+    except ValueError:
+        return None
+    return record.get("answer") if isinstance(record, dict) else None
+
+
+def _folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
 MOST_EXCESS = 0.05  # of blind accuracy over the best constant answer (protocol 9, stage 6d)
-_FEWEST_WORDS = 5  # questions that hold a word which may give answers away
-_LEAST_SHARE = 0.8  # of them in which it leads to the answer
-_MOST_WORDS = 5
+_LEAST_SHARE = 0.8  # of questions in which the length of an option leads to the answer
 Replies = Mapping[str, Mapping[str, Sequence[Answer | None]]]  # by model, then by setting, a reply an item
 
 
@@ -110,47 +201,16 @@ def _words(question: Question) -> str:
 
 
 def _give_aways(questions: Sequence[Question], constant: float) -> Iterator[str]:
-    """Yield what leads to the answer without an image: lengths, texts of options, words of the question."""
-    n = len(questions)
+    """Yield which lengths of options lead to the answer without an image."""
     for name, choose in (("longest", max), ("shortest", min)):
-        share = sum(_by_length(question, choose) in question.answer for question in questions) / n
+        share = sum(_by_length(question, choose) in question.answer for question in questions) / len(
+            questions
+        )
         if share > constant + MOST_EXCESS and share >= _LEAST_SHARE:
             yield f"the {name} option is the answer in {share:.0%}"
-    texts: dict[str, list[bool]] = defaultdict(list)
-    for question in questions:
-        for option in question.options:
-            for word in _tokens(option.text):
-                texts[word].append(option.key in question.answer)
-    yield from _telling(texts, "options with", n)
-    by_word: dict[str, Counter[Answer]] = defaultdict(Counter)
-    for question in questions:
-        for word in _tokens(question.question):
-            by_word[word][frozenset(question.answer)] += 1
-    shares = {
-        word: (counts.most_common(1)[0], counts.total())
-        for word, counts in by_word.items()
-        if _FEWEST_WORDS <= counts.total() < n
-    }
-    for word, ((answer, count), total) in sorted(shares.items(), key=lambda pair: -pair[1][0][1])[
-        :_MOST_WORDS
-    ]:
-        if count / total >= _LEAST_SHARE and count / total > constant + MOST_EXCESS:
-            yield f"questions with {word!r} have the answer {'+'.join(sorted(answer))} in {count / total:.0%}"
-
-
-def _telling(texts: Mapping[str, Sequence[bool]], what: str, n_questions: int) -> Iterator[str]:
-    """Yield the words whose options are nearly always right, and which do not stand in every question."""
-    shares = {word: sum(hits) / len(hits) for word, hits in texts.items() if len(hits) >= _FEWEST_WORDS}
-    for word, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_WORDS]:
-        if share >= _LEAST_SHARE and len(texts[word]) < 2 * n_questions:
-            yield f"{what} {word!r} are the answer in {share:.0%}"
 
 
 def _by_length(question: Question, choose: Any) -> str:
     lengths = [len(option.text) for option in question.options]
     chosen = choose(lengths)
     return question.options[lengths.index(chosen)].key if lengths.count(chosen) == 1 else ""
-
-
-def _tokens(text: str) -> set[str]:
-    return set(re.findall(r"\w{2,}", text.casefold()))

@@ -13,7 +13,7 @@ _STYLE = (
     "background:#fff}table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ccc;"
     "padding:.25rem .6rem;text-align:left}td.n{text-align:right}"
 )
-_PROBES, _END = "<!-- probes -->", "</body></html>\n"
+_END = "</body></html>\n"
 Rows = Sequence[Sequence[object]]
 
 
@@ -58,24 +58,6 @@ def page(stages: Mapping[str, int], n_made: Mapping[str, int], reason_rows: Rows
         _END,
     ]
     return "".join(parts)
-
-
-def with_probes(page_text: str, probes: Mapping[str, Any]) -> str:
-    """Return a page of counts with a table of the blind probes, in place of an earlier one."""
-    rows = [
-        (
-            name,
-            score["questions"],
-            f"{score['constant']:.0%}",
-            f"{score['excess']:+.0%}",
-            "review" if score["leaks"] else "",
-            "; ".join(score["given_away_by"]),
-        )
-        for name, score in probes["subtasks"].items()
-    ]
-    heads = ("subtask", "questions", "best constant", "blind beyond it", "", "given away by")
-    head, _, _ = page_text.partition(_PROBES)
-    return f"{head.removesuffix(_END)}{_PROBES}{_table('Blind probes', heads, rows)}{_END}"
 
 
 def _table(title: str, heads: Sequence[str], rows: Rows) -> str:

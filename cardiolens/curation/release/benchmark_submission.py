@@ -27,7 +27,6 @@ from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.conf_names import INDEX, read_index
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.release.withheld_cohort import Answers, Digest, ReleaseName, Strict, read_answers
-from cardiolens.protocol.dialogue.chain import SAMPLED, samples_of
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
@@ -44,7 +43,6 @@ from cardiolens.storage.run_place import open_run
 
 SCHEMA = "submission-1"
 MOST_TEXT = 1 << 17  # characters of a completion, of which several samples are one
-MOST_REPLY = 1 << 15  # characters of one reply: four for each of 8,192 tokens
 MOST_BYTES = 1 << 30  # of the file
 MOST_LINE = 1 << 20  # bytes
 MOST_ARMS = 1000
@@ -72,16 +70,7 @@ class Score(Spec):
     protocol: str | None = None  # the release's own folder of a protocol, where it has one
 
 
-class Arm(Strict):
-    """An arm as its run declared it; only the id is used."""
-
-    arm_id: Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
-    model: str
-    selector: str
-    budget: int | str
-    prompt: str
-    control: str
-    wording: int | str = 0
+_ArmId = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
 
 
 class _Head(Strict):
@@ -89,7 +78,7 @@ class _Head(Strict):
     release: ReleaseName
     catalogue_sha256: Digest
     made_by: Annotated[str, Field(max_length=200)]
-    arms: Annotated[list[Arm], Field(min_length=1, max_length=MOST_ARMS)]
+    arms: Annotated[list[_ArmId], Field(min_length=1, max_length=MOST_ARMS)]
 
 
 class Reply(Strict):
@@ -133,17 +122,17 @@ def submit(words: Submit) -> int:
         "release": release,
         "catalogue_sha256": manifest["catalogue_sha256"],
         "made_by": f"cardiolens {__version__}",
-        "arms": manifest["arms"],
+        "arms": [arm["arm_id"] for arm in manifest["arms"]],
     }
     count = 0
     with disk.atomic(words.out) as temporary, disk.open_text(temporary) as file:
         file.write(json.dumps(head, ensure_ascii=False) + "\n")
         for model, facts in manifest["models"].items():
             for row in _replies(run, model, store.completions(facts["model_key"]), qa_ids):
-                if _is_too_long(row["text"], row["finish_reason"]):
+                if len(row["text"]) > MOST_TEXT:
                     raise InputError(
                         f"submit={words.submit}: the reply of {row['arm_id']} to {row['qa_id']} has more "
-                        f"than {MOST_REPLY:,} characters, which is not scored; ask with fewer max_tokens"
+                        f"than {MOST_TEXT:,} characters, which is not scored; ask with fewer max_tokens"
                     )
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 count += 1
@@ -151,13 +140,6 @@ def submit(words: Submit) -> int:
     if missing := len(manifest["arms"]) * len(qa_ids) - count:
         say(f"{missing} questions have no reply under an arm; each counts as wrong where it is scored")
     return 0
-
-
-def _is_too_long(text: str, finish_reason: str | None) -> bool:
-    """Whether a completion, or a reply of several in it, is longer than what is read."""
-    samples = samples_of(text) if finish_reason == SAMPLED else ()
-    replies = [sample.text for sample in samples] or [text]
-    return len(text) > MOST_TEXT or any(len(reply) > MOST_REPLY for reply in replies)
 
 
 def _release(run: Path, questions: Path, questions_sha256: str) -> Record:
@@ -215,7 +197,7 @@ def read_submission(path: Path, release: ReleaseName, questions: Mapping[str, Qu
             f"{path}: is of release {one_line(theirs, _WORD)}, and the answers are of {ours}; score it "
             "with the answers of its own release"
         )
-    arms = tuple(arm.arm_id for arm in head.arms)
+    arms = tuple(head.arms)
     if len(set(arms)) < len(arms):
         raise InputError(f"{path}:1: an arm stands twice; {_MADE_BY}")
     replies: dict[tuple[str, str], Reply] = {}
@@ -238,8 +220,6 @@ def _fault(reply: Reply, arms: tuple[str, ...], questions: Mapping[str, Question
         return f"arm {one_line(reply.arm_id, _WORD)} is not in the first line; {_MADE_BY}"
     if question is None:
         return f"{one_line(reply.qa_id, _WORD)} is no question with a withheld answer; {_MADE_BY}"
-    if _is_too_long(reply.text, reply.finish_reason):
-        return f"text has a reply of more than {MOST_REPLY:,} characters; shorten it"
     keys = sorted(option.key for option in question.options)
     if reply.option_keys and sorted(reply.option_keys) != keys:
         legal = f"each of {', '.join(keys) or 'none'} once"

@@ -1,4 +1,8 @@
-"""Make a release: questions and studies under new ids, cohorts by patient, an index and a card."""
+"""Make a release: questions and studies under new ids, cohorts by patient, an index and a card.
+
+One heart under two patients, and a study of a public set (a folder of its studies, as the import makes it),
+are refused until somebody names them, by a digest of all of them, so one more asks again.
+"""
 
 import json
 import secrets
@@ -11,20 +15,18 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.base.digest import sha256_of
+from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.config.conf_names import INDEX
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card
-from cardiolens.curation.release.duplicates import check_duplicates
 from cardiolens.curation.release.facts import counted, described, read_contents
 from cardiolens.curation.release.identity_report import check_identities
 from cardiolens.curation.release.kept_record import kept_manifest, kept_question
 from cardiolens.curation.release.nifti_copy import copy_of
-from cardiolens.curation.release.question_table import write_tables
+from cardiolens.curation.release.question_table import SHOWN, write_tables
 from cardiolens.curation.release.release_words import Release
-from cardiolens.curation.release.shown_frames import SHOWN
 from cardiolens.curation.release.verify import index_of
 from cardiolens.curation.release.withheld_cohort import (
     ReleaseName,
@@ -35,6 +37,49 @@ from cardiolens.curation.release.withheld_cohort import (
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_studies
+from cardiolens.study.same_pixels import HashedFrames, hashes_of, same_studies
+
+_DIGITS = 16  # of the digest that names duplicates
+
+
+def check_duplicates(spec: Release, studies: Mapping[str, Study]) -> dict[str, Any]:
+    """Return the facts of perceptual hashes; InputError where duplicates are not named."""
+    frames = _hashed(studies.values())
+    if n_blank := len(studies) - len({study for study, _ in frames.volumes}):
+        say(f"{n_blank} studies have no frame with a picture, and are not compared with others")
+    patient = {name: study.manifest.patient_id for name, study in studies.items()}
+    within = [
+        f"{first} and {second}: {count} frames"
+        for (first, second), count in sorted(same_studies(frames, frames).items())
+        if first < second and patient[first] != patient[second]
+    ]
+    public = [
+        f"{first} and {second} of {folder}: {count} frames"
+        for folder in spec.known
+        for (first, second), count in sorted(
+            same_studies(frames, _hashed(read_studies(folder, "known").values())).items()
+        )
+    ]
+    lines = within + public
+    if lines and (digest := digest_of(lines)[:_DIGITS]) != spec.duplicates:
+        report = spec.out.with_name(f"{spec.out.name}-duplicates.txt")
+        disk.write_text(report, "".join(f"{line}\n" for line in lines))
+        raise InputError(
+            f"{len(within)} pairs of studies of several patients show the same pictures, and {len(public)} a "
+            f"study of a public set; {report} has them; leave one of each out, or, if that is as it should "
+            f"be, add duplicates={digest}"
+        )
+    return {
+        "frames": len(frames.volumes),
+        "pairs": len(within),
+        "known_sets": len(spec.known),
+        "known_pairs": len(public),
+    }
+
+
+def _hashed(studies: Iterable[Study]) -> HashedFrames:
+    return HashedFrames.of([row for study in studies for row in hashes_of(study)])
+
 
 Record = dict[str, Any]
 

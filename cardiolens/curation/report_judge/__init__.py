@@ -1,1 +1,1 @@
-"""Readings and errors of the reports that models wrote, by a language model as judge."""
+"""Errors of the reports that models wrote, by a language model as judge."""

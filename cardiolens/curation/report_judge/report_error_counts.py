@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.judges import lines_of
@@ -21,17 +22,18 @@ from cardiolens.curation.report_judge.report_errors import (
     ReportPair,
     fault_of,
 )
-from cardiolens.curation.report_judge.second_reading import texts_of
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm
 from cardiolens.score.statistics.hypothesis_tests import kendall
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
+from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report_verdict import texts
-from cardiolens.storage import schemas, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import store_of
 
 SCHEMA = "report-errors-1"
+_REPLIES = ("request_key", "text", "status", "finish_reason", "written_at")
 Place = tuple[str, str]  # arm_id, qa_id
 ErrorNames = frozenset[tuple[str, str]]  # finding and type of errors
 
@@ -46,21 +48,32 @@ class RunReport:
 
 
 def run_reports(run: Run, spec: SweepSpec, catalogue: Catalogue) -> list[RunReport]:
-    """The reports of a run that have a text, with their references."""
-    report_texts = texts_of(run, spec, catalogue)
-    questions = tables.read(store_of(run, spec).questions, schemas.QUESTIONS).to_pylist()
-    nothing = CaseReply("", False, False, ())
-    qa_ids = {row["qa_id"] for row in report_texts.verdicts.select(["qa_id"]).to_pylist()}
-    references = {
-        row["qa_id"]: texts(case_of(row, catalogue.protocol), nothing)[0]
-        for row in questions
-        if row["qa_id"] in qa_ids
-    }
+    """The judged reports of a run that have a text, with their references."""
+    store = store_of(run, spec)
+    verdicts = tables.read(run.verdicts, schemas.VERDICTS)
+    rows = verdicts.filter(
+        pc.and_(pc.equal(verdicts["channel"], "text"), pc.equal(verdicts["status"], "judged"))
+    )
+    questions = tables.read(store.questions, schemas.QUESTIONS)
+    questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(rows["qa_id"])))
+    cases = {row["qa_id"]: case_of(row, catalogue.protocol) for row in questions.to_pylist()}
+    replies: dict[str, Mapping[str, Any]] = {}
+    for facts in documents.read_manifest(run)["models"].values():
+        final = finals(tables.read(store.completions(facts["model_key"]), schemas.COMPLETIONS, _REPLIES))
+        final = final.filter(pc.is_in(final["request_key"], pc.unique(rows["request_key"])))
+        replies |= {row["request_key"]: row for row in final.to_pylist()}
     reports = []
-    for row, number in zip(report_texts.verdicts.to_pylist(), report_texts.sections, strict=True):
-        fields = tuple(ReportForm.of(catalogue, row["subtask"]).fields)
-        pair = ReportPair(references[row["qa_id"]], report_texts.records[number]["text"], fields)
-        reports.append(RunReport((row["arm_id"], row["qa_id"]), pair, _entity_f1(dict(row["counts"]))))
+    for row in rows.to_pylist():
+        reply = replies.get(row["request_key"])
+        if reply is None or row["qa_id"] not in cases:
+            continue
+        refused, is_truncated = reply["status"] == "refused", reply["finish_reason"] == "length"
+        told = CaseReply(reply["text"] or "", refused, is_truncated, ())
+        reference, text = texts(cases[row["qa_id"]], told)
+        if text:
+            fields = tuple(ReportForm.of(catalogue, row["subtask"]).fields)
+            pair = ReportPair(reference, text, fields)
+            reports.append(RunReport((row["arm_id"], row["qa_id"]), pair, _entity_f1(dict(row["counts"]))))
     return reports
 
 

@@ -103,7 +103,7 @@ def _agreement(name: str, items: Sequence[Item], outcomes: Mapping[str, Outcome]
 def _decision(
     pairs: Sequence[Pair], kappa: Interval, ac1: Interval, accepted: Interval
 ) -> tuple[Decision, tuple[str, ...]]:
-    """Return the decision on a settled batch, and the failed criteria, or what a small batch shows.
+    """Return the decision on a settled batch, and the criteria that it does not meet.
 
     If kappa is undefined, only a difference in answers fails it. In a small batch AC1 stands for kappa, which
     a single difference moves by tenths.
@@ -117,14 +117,8 @@ def _decision(
     why = tuple(words for wrong, words in rules if wrong)
     if not why:
         return "pass", ()
-    if len(pairs) >= FEWEST or ac1.value < KAPPA or accepted.value < ACCEPTED:
-        return "fail", why
-    summary: tuple[str, ...] = (
-        f"{len(pairs)} questions show only that {accepted.low:.0%} would be accepted",
-    )
-    if kappa.value < KAPPA:
-        summary += (f"AC1 stands for kappa, which is below {KAPPA:.2f}",)
-    return "small", summary
+    is_small = len(pairs) < FEWEST and ac1.value >= KAPPA and accepted.value >= ACCEPTED
+    return ("small" if is_small else "fail"), why
 
 
 def _pair(item: Item, firsts: Sequence[Line]) -> Pair | None:

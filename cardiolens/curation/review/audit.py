@@ -1,6 +1,6 @@
 """Audit of replies: a person reads a sample of them on the page of review, without model, reading or answer.
 
-Misreading rates of the models follow, and what they could do to differences and to the order of models.
+The rates of misread and missed replies follow by model, and how far the share of right answers would move.
 """
 
 import json
@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
-from itertools import pairwise
 from typing import Any
 
 from pydantic import Field
@@ -47,6 +46,7 @@ LEDGER = "audit.jsonl"
 AUDITOR = "auditor"
 PORT = 8433
 REPLIES = 200  # of each model
+_ASKED = ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
 Readings = dict[Place, tuple[str, ...]]  # option keys; none: no answer
 
 
@@ -85,23 +85,17 @@ def audit_desk(
     for arm_id, qa_id in (sampled.place for sampled in sample.replies):
         view = views[arm_id, qa_id]
         subtask = replace(catalogue[rows[qa_id]["subtask"]], parent=None, exclusive=())
-        items.append(
-            Item(_as_displayed(rows[qa_id], view), {}, subtask, "", "", arm_id, view.reply, view.cut)
-        )
+        question = _as_displayed(rows[qa_id], view)
+        items.append(Item(question, {}, subtask, "", "", arm_id, view.reply, view.cut))
     return Desk(Items(()), Queue.of(items, ledger, "audit"), Pictures({}), Blinding(key))
 
 
 def _as_displayed(row: Row, view: ReplyView) -> Question:
     """Return a question without its answer, its options under the letters that the model saw."""
-    fields = {
-        name: row[name]
-        for name in ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
-    }
-    options = [
-        {"key": letter, "text": text} for letter, (_, text) in zip(view.key_of, view.options, strict=True)
-    ]
+    letters = zip(view.key_of, view.options, strict=True)
+    options = [{"key": letter, "text": text} for letter, (_, text) in letters]
     rest = {"schema": "qa-1", "patient_id": "-", "origin": "reader", "protocol": "-", "options": options}
-    return Question.model_validate(fields | rest)
+    return Question.model_validate({name: row[name] for name in _ASKED} | rest)
 
 
 def readings_of(reviews: Reviews, views: Mapping[Place, ReplyView]) -> Readings:
@@ -135,8 +129,12 @@ def _report(run: FinishedRun, sample: Sample, readings: Readings) -> int:
     tree = audit_report(sample, readings, judged_choices(run))
     path = Run(run.folder).audit
     disk.write_text(path, json.dumps(tree, indent=1) + "\n")
-    for line in lines(tree):
-        say(line)
+    for entry in tree["models"]:
+        say(
+            f"{entry['model']}: {100 * entry['right']:.1f} % right; {_percent(entry['misread'])} % misread, "
+            f"{_percent(entry['missed'])} % missed ({entry['audited']} of {entry['replies']} replies read by "
+            f"a person); read by the person, the share right moves by {_percent(entry['shift'], '+')} points"
+        )
     say(f"audit: {path}; python -m cardiolens.judge {shown_word('run', run.folder)} puts it on the page")
     return 0
 
@@ -152,8 +150,7 @@ def audit_report(sample: Sample, readings: Readings, verdicts: Sequence[Row]) ->
     for entry in models:
         right = [bool(row["correct"]) for row in verdicts if row["model"] == entry["model"]]
         entry["right"] = sum(right) / len(right)
-    ordered = sorted(models, key=lambda entry: -entry["right"])
-    return {"schema": "audit-1", "models": ordered, "neighbours": [_pair(*two) for two in pairwise(ordered)]}
+    return {"schema": "audit-1", "models": sorted(models, key=lambda entry: -entry["right"])}
 
 
 def _of_model(
@@ -183,44 +180,6 @@ def _of_model(
     }
 
 
-def _pair(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
-    """Two models that follow each other: their difference, and whether misreading could turn it."""
-    difference = first["right"] - second["right"]
-    least = first["shift"]["low"] - second["shift"]["high"]
-    return {
-        "models": [first["model"], second["model"]],
-        "difference": difference,
-        # if every misread or missed reply changed sides
-        "most_by_reading": sum(
-            entry[kind]["high"] for entry in (first, second) for kind in ("misread", "missed")
-        ),
-        "could_turn": difference + least < 0,  # within the intervals of the shifts
-    }
-
-
-def lines(report: Mapping[str, Any]) -> list[str]:
-    """The report in words."""
-    sentences = [
-        f"{entry['model']}: {100 * entry['right']:.1f} % right; {_percent(entry['misread'])} misread, "
-        f"{_percent(entry['missed'])} missed ({entry['audited']} of {entry['replies']} replies read by a "
-        f"person); read by the person, the share right moves by {_points(entry['shift'])}"
-        for entry in report["models"]
-    ]
-    for pair in report["neighbours"]:
-        first, second = pair["models"]
-        turns = "could turn" if pair["could_turn"] else "does not turn"
-        sentences.append(
-            f"{first} before {second} by {100 * pair['difference']:.1f} points: misreading moves this by at "
-            f"most {100 * pair['most_by_reading']:.1f}, and {turns} the order"
-        )
-    return sentences
-
-
-def _percent(estimate: Mapping[str, float]) -> str:
-    value, low, high = (100 * estimate[name] for name in ("value", "low", "high"))
-    return f"{value:.1f} % [{low:.1f}, {high:.1f}]"
-
-
-def _points(estimate: Mapping[str, float]) -> str:
-    value, low, high = (100 * estimate[name] for name in ("value", "low", "high"))
-    return f"{value:+.1f} points [{low:+.1f}, {high:+.1f}]"
+def _percent(estimate: Mapping[str, float], sign: str = "") -> str:
+    value, low, high = (f"{100 * estimate[name]:{sign}.1f}" for name in ("value", "low", "high"))
+    return f"{value} [{low}, {high}]"

@@ -15,18 +15,17 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.command_words import Listed, read_words
 from cardiolens.curation.questions.stage_files import write_lines
-from cardiolens.curation.review.agreement import FEWEST, Agreement, in_words
+from cardiolens.curation.review.agreement import Agreement, in_words
 from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of
 from cardiolens.curation.review.desk import Blinding, Desk
 from cardiolens.curation.review.ledger import NAME, Key, Ledger, Reviews, read_ledger
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import Queue
 from cardiolens.curation.review.review_export import exported, keep_quotes, readings, write
-from cardiolens.curation.review.review_items import Item, Items, read_items
+from cardiolens.curation.review.review_items import Item, read_items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.curation.review.review_server import serve_desk
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.score.statistics.hypothesis_tests import wilson
 
 CEILING = "ceiling.jsonl"
 SOURCES = "review-{}.json"  # by mode
@@ -73,23 +72,13 @@ def serve(words: Sequence[str]) -> int:
     ordered = items.items if blinding is None else blinding.in_order(items.items)
     with closing(Ledger(options.out / NAME)) as ledger:
         queue = Queue.of(ordered, ledger, options.mode)
-        _report(items, options)
+        n_batches = len({item.batch for item in ordered})
+        say(f"mode={options.mode}: {len(ordered)} questions, {n_batches} batches")
+        for reason, count in items.left_out.items():
+            say(f"left out: {count} ({reason})")
+        say(f"decisions: {options.out / NAME}")
         serve_desk(Desk(items, queue, Pictures(items.studies), blinding), people, options.port)
     return 0
-
-
-def _report(items: Items, options: Serve) -> None:
-    n_items, n_batches = len(items.items), len({item.batch for item in items.items})
-    say(f"mode={options.mode}: {n_items} questions, {n_batches} batches")
-    for reason, count in items.left_out.items():
-        say(f"left out: {count} ({reason})")
-    if options.mode == "verify" and n_items < FEWEST:
-        most = wilson(n_items, n_items).low
-        say(
-            f"fewer than {FEWEST} questions are a small batch: if all are accepted, they show that "
-            f"{most:.0%} or more would be"
-        )
-    say(f"decisions: {options.out / NAME}")
 
 
 def _keep_sources(options: Serve) -> None:

@@ -72,17 +72,11 @@ class Pictures:
     def loops(self, study_id: str) -> Mapping[str, Loop] | str:
         """Return a study's loops by volume, or a message if the images cannot be read."""
         with self.lock:
-            cached = self.kept.pop(study_id, None)
-            if cached is None:
-                try:
-                    cached = _loops(self.studies[study_id])
-                except InputError as error:
-                    log.warning("%s: the images cannot be read: %s", study_id, error)
-                    cached = f"the images cannot be read: {error}"
-            self.kept[study_id] = cached
-            while len(self.kept) > _KEPT:
-                del self.kept[next(iter(self.kept))]
-            return cached
+            if study_id not in self.kept:
+                self.kept[study_id] = _loops(self.studies[study_id])
+                while len(self.kept) > _KEPT:
+                    del self.kept[next(iter(self.kept))]
+            return self.kept[study_id]
 
     def routed(self, item: Item) -> tuple[Sequence[Loop], str]:
         """Return the loops for a question, and a remark if its views are missing or substituted."""
@@ -97,14 +91,18 @@ class Pictures:
         return [loops[volume.volume_id] for volume in routed.volumes], remark
 
 
-def _loops(study: Study) -> Mapping[str, Loop]:
-    volumes = {str(volume.row["volume_id"]): volume for volume in displayed_volumes(study, Windows())}
-    rows = pa.Table.from_pylist([volume.row for volume in volumes.values()])
-    manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
-    loops = {}
-    for name, structure in structures(rows, study.anatomy)[study.study_id].volumes.items():
-        row, pixels = volumes[name].row, volumes[name].frames["pixels"].to_pylist()
-        size = int(row["height"]), int(row["width"])  # type: ignore[call-overload]
-        frames = np.stack([np.frombuffer(content, np.uint8).reshape(size) for content in pixels])
-        loops[name] = Loop(structure, frames, read_overlay(study, manifests[name], row))
+def _loops(study: Study) -> Mapping[str, Loop] | str:
+    try:
+        volumes = {str(volume.row["volume_id"]): volume for volume in displayed_volumes(study, Windows())}
+        rows = pa.Table.from_pylist([volume.row for volume in volumes.values()])
+        manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
+        loops = {}
+        for name, structure in structures(rows, study.anatomy)[study.study_id].volumes.items():
+            row, pixels = volumes[name].row, volumes[name].frames["pixels"].to_pylist()
+            size = int(row["height"]), int(row["width"])  # type: ignore[call-overload]
+            frames = np.stack([np.frombuffer(content, np.uint8).reshape(size) for content in pixels])
+            loops[name] = Loop(structure, frames, read_overlay(study, manifests[name], row))
+    except InputError as error:
+        log.warning("%s: the images cannot be read: %s", study.study_id, error)
+        return f"the images cannot be read: {error}"
     return loops

@@ -23,7 +23,6 @@ from cardiolens.benchmarks.judges import (
 )
 from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.asking.ask_texts import asking_spec, plan_texts, replies_of
-from cardiolens.curation.report_judge.reasoning_agreement import agreement
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.models.token_counts import Rendering
@@ -32,6 +31,7 @@ from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.protocol.tasks.legal import constraint_of
 from jobs import medthinkvqa
+from jobs.medthinkvqa import agreement
 from tests.support.cases.example_cases import make_cases
 
 SEEN = {"is_factual": True, "is_critical": True, "explanation": "Seen.", "error_types": None}

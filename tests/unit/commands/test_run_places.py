@@ -51,7 +51,7 @@ VERBS: dict[str, tuple[Main, tuple[str, ...], str]] = {
     "audit report": (review.main, ("report", "run={run}"), ""),
     "compare": (compare.main, ("a={run}", "b={run}"), ""),
     "submission": (release.main, ("submit={run}", "out={run}/submission.jsonl"), "submission.jsonl"),
-    "judge of": (judge.main, ("run={run}", "of=reports", "model=none_of_these"), ""),
+    "judge of": (judge.main, ("run={run}", "of=errors", "model=none_of_these"), ""),
 }
 WITHOUT_STORE = {"compare"}
 

@@ -37,7 +37,7 @@ COMMANDS: Mapping[str, Command] = {
     "ingest init": Command("cardiolens.commands.ingest", ("out=x",), ("init",)),
     "judge": Command("cardiolens.commands.judge", ("run=x",), listed=("runs",)),
     "judge of": Command(
-        "cardiolens.commands.judge", ("run=x", "of=reports", "model=tiny"), listed=("cluster",)
+        "cardiolens.commands.judge", ("run=x", "of=errors", "model=tiny"), listed=("cluster",)
     ),
     "prepare": Command("cardiolens.commands.prepare", **SWEEP),
     "questions": Command("cardiolens.commands.questions", ("out=x", "masks=y", "labels=acdc"), hydra=True),

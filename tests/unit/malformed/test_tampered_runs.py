@@ -19,7 +19,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.compare import compare
 from cardiolens.commands.view import served_of
-from cardiolens.curation.report_judge.second_reading import texts_of
+from cardiolens.curation.report_judge.report_error_counts import run_reports
 from cardiolens.phantom.roster import catalogue
 from cardiolens.show.export.table_export import export
 from cardiolens.show.page.write import write_page
@@ -36,7 +36,7 @@ VERBS: dict[str, Callable[[Run, Run], object]] = {
     "status": lambda run, _: status(run),
     "view": lambda run, _: [served_of([run]).script(path, "") for path in ("endings/0.js", "cases/1/0.js")],
     "judge": lambda run, _: judge(run),
-    "reread": lambda run, _: texts_of(run, documents.read_configuration(run), catalogue()),
+    "judge of": lambda run, _: run_reports(run, documents.read_configuration(run), catalogue()),
     "judge together": lambda run, other: judge_together([run, other]),
 }
 OTHERS = [None, True, -1, 10**30, 1.5, "", "x", "../../x", "\x1b[2J", [], [[]], {}, {"x": {}}, [None], ["x"]]

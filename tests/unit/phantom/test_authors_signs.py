@@ -40,19 +40,14 @@ def mean(found, tissue):
         ("AU-ANEURYSM", "lge_sax", (BRIGHT, DARK), 3),  # dark cores of scar: transmural,
         ("AU-INFARCT", "lge_sax", (BRIGHT, DARK), 3),  # subendocardial,
         ("AU-INFARCT", "lge_sax", ((121,), (171,)), 1.8),  # of the papillary muscles,
-        ("AU-SPADE", "lge_sax", (BRIGHT, DARK), 3),  # as islands,
         ("AU-SPADE", "lge_4ch", ((117,), (167,)), 2.5),  # at the apex,
-        ("AU-STENOSIS", "lge_sax", (BRIGHT, DARK), 3),  # all around,
         ("AU-RIGHT", "lge_sax", (BRIGHT, DARK), 2),  # as specks
         ("AU-INFARCT", "lge_sax", ((121,), MUSCLE), 4),  # papillary enhancement
-        ("AU-LATE", "lge_sax", (BRIGHT, MUSCLE), 3),
         ("AU-OBSTRUCTIVE", "lge_4ch", (BRIGHT, MUSCLE), 4),  # septal insertion in the view that is asked
         ("AU-RIGHT", "lge_4ch", ((123,), (23,)), 3),
         ("AU-PERICARDITIS", "lge_sax", ((127,), (27,)), 2.5),
-        ("AU-PERICARDITIS", "lge_4ch", ((127,), (27,)), 2.5),
         ("AU-ANEURYSM", "t2_sax", (BRIGHT, DARK), 3),  # mixed
         ("AU-INFARCT", "t2_sax", (MUSCLE, DARK), 1.8),  # low
-        ("AU-STENOSIS", "t2_sax", (BRIGHT, MUSCLE), 1.5),
         ("AU-STENOSIS", "t2_sax", ((121,), MUSCLE), 1.5),
         ("AU-PERICARDITIS", "t2_sax", (BRIGHT, MUSCLE), 1.7),
     ],

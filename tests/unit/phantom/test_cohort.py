@@ -16,7 +16,6 @@ PINNED = {
     "lge_sax.nii.gz": "3b18102ca2cff69b",
     "perf_sax.nii.gz": "04a585fa842feb68",
     "masks/cine_3ch.nii.gz": "d6ab01b3cfc6d504",
-    "report.json": "27fe10bb9ba2f327",
 }
 SPEC = PhantomSpec(canonical=("PH-NORMAL",), n_sampled=1, masks=True)
 

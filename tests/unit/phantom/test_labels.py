@@ -1,13 +1,13 @@
-import re
 from dataclasses import replace
 
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.phantom import roster
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, archetypes
 from cardiolens.phantom.roster import SEQUENCES, catalogue, draw_study, study
-from cardiolens.phantom.truth_labels import GuardBandError, bands, truth
+from cardiolens.phantom.truth_labels import GuardBandError, truth
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 
@@ -47,20 +47,12 @@ def test_labels_of_the_canonical_table(name):
     ("changes", "band"),
     [
         ({"wall_of": {3: 12}}, "thickness"),
-        ({"bulge_of": {13: 1.5}}, "bulging"),
-        ({"motion_of": {4: 0.7}}, "motion"),
         ({"fluid": 4}, "pericardium"),
-        ({"early_filling": 0.5}, "lv_diastolic"),
-        ({"rv_contraction": 0.27}, "rv_motion"),
         ({"defect": DefectShape((4, 10), 0.7)}, "perfusion_depth"),
         ({"lge": (LesionShape((4,), (0.1, 0.5)),)}, "lesion_layer"),
         ({"wall": 5, "lge": (LesionShape((4,), (0.0, 0.55)),)}, "lesion_layer"),
         ({"lge": (LesionShape((4,), (0.0, 0.5)), LesionShape((4, 10), (0.6, 1.0)))}, "lesion_layer"),
         ({"wall_of": {3: 10.9}, "wall": 7.5}, "unevenness"),
-        ({"delay_of": {5: 0.1}}, "delay"),
-        ({"aortic_opening": 0.6}, "aortic_opening"),
-        ({"pleural_fluid": 6}, "pleural_fluid"),
-        ({"defect": DefectShape((4, 10), uptake=0.45)}, "uptake"),
         ({"lge_low": (LesionShape((4,), (0.0, 1.0)),)}, "lge_low"),
         ({"pericardial_enhancement": True}, "pericardial_enhancement"),
     ],
@@ -71,16 +63,15 @@ def test_every_guard_band_refuses(changes, band):
     assert error.value.name == band
 
 
-def test_impossible_parameters_end_with_the_bands_that_refuse_them():
-    """Another class cannot answer: tries are bounded, and the error counts what each band refused."""
-    with pytest.raises(InputError) as error:
-        draw_study("X", "seed", lambda _: ("acm", "biventricular"), is_wanted=lambda _: False, tries=30)
-    message = str(error.value)
-    assert message.startswith("phantom X: no parameters passed in 30 tries; most frequent guard bands: ")
-    refused = re.findall(r"(\w+) \((\d+) times\)", message)
-    assert refused
-    assert {name for name, _ in refused} <= {*bands(), "lesion_layer", "oedema_seen"}
-    assert 0 < sum(int(count) for _, count in refused) <= 30
+def test_impossible_parameters_end_with_the_bands_that_refuse_them(monkeypatch):
+    """Tries are bounded, and the error counts what each band refused."""
+
+    def refuse(*_):
+        raise GuardBandError("thickness", "is in a guard band")
+
+    monkeypatch.setattr(roster, "truth", refuse)
+    with pytest.raises(InputError, match=r"no parameters passed in 30 tries; .* thickness \(30 times\)"):
+        draw_study("X", "seed", lambda _: ("acm", "biventricular"), tries=30)
 
 
 def test_every_variant_is_free_of_guard_bands_and_belongs_to_its_class():

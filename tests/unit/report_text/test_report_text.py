@@ -148,7 +148,7 @@ def test_phrases_of_data_files():
 @pytest.mark.full
 @pytest.mark.parametrize(
     "unit",
-    ["no scar, ", "septum and lateral wall ", "x", "the ", "((", "LVEF 30 % and ", "no ", "\n", "a: ", "12-"],
+    ["septum and lateral wall ", "((", "LVEF 30 % and ", "\n"],
 )
 def test_a_reply_that_repeats_itself_is_read(unit):
     """Models fall into loops: neither depth nor time may grow with the square of the length."""

@@ -11,7 +11,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
 from cardiolens.curation.probes.blind_probes import probe, probe_drafts
-from cardiolens.curation.probes.probe_prompts import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
+from cardiolens.curation.probes.probe_scores import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.questions import given_questions
@@ -57,7 +57,6 @@ def write_drafts(folder: Path, *, planted: bool) -> Path:
         checked.append({"study_id": f"S{number:02d}", "checked": {"L01": dict(state), "C10": dict(state)}})
     for name, rows in (("questions", records), ("6-automatic", checked), ("rejects", [])):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "counts.html").write_text("<h1>Draft questions</h1></body></html>\n")
     return folder
 
 
@@ -89,7 +88,6 @@ def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) 
     assert probes["subtasks"]["L01"]["leaks"]
     assert probes["subtasks"]["L01"]["excess"] == pytest.approx(0.5)
     assert "the longest option is the answer in 100%" in probes["subtasks"]["L01"]["given_away_by"]
-    assert any("'shown'" in word for word in probes["subtasks"]["L01"]["given_away_by"])
     assert not probes["subtasks"]["C10"]["leaks"]
     assert {line["subtask"] for line in lines(folder / "questions.jsonl")} == {"C10"}
     assert {(line["reason"], line["subtask"]) for line in lines(folder / "rejects.jsonl")} == {
@@ -99,7 +97,6 @@ def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) 
         state["verdict"] for one in lines(folder / "6-automatic.jsonl") for state in [one["checked"]["L01"]]
     }
     assert verdicts == {"fail"}
-    assert "Blind probes" in (folder / "counts.html").read_text()
 
 
 def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path) -> None:
@@ -131,19 +128,11 @@ def test_models_that_do_not_answer_find_no_leak_and_are_no_probe(tmp_path: Path)
 
 
 def test_probing_twice_writes_the_same(tmp_path: Path) -> None:
-    folder = write_drafts(tmp_path, planted=False)
-    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
-    before = {path.name: path.read_text() for path in folder.iterdir()}
-    probe_drafts(folder, CATALOGUE, {"one": first, "two": longest})
-    assert {path.name: path.read_text() for path in folder.iterdir()} == before
-
-
-def test_what_an_earlier_probe_left_out_stays_out_with_its_reason(tmp_path: Path) -> None:
     folder = write_drafts(tmp_path, planted=True)
-    for _ in range(2):
-        probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
-    assert len(lines(folder / "rejects.jsonl")) == N
-    assert len(lines(folder / "questions.jsonl")) == N
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
+    before = {path.name: path.read_text() for path in folder.glob("*.jsonl")}
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
+    assert {path.name: path.read_text() for path in folder.glob("*.jsonl")} == before
 
 
 def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: Path) -> None:

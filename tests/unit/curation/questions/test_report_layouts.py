@@ -7,8 +7,7 @@ from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.phantom.roster import catalogue
 from cardiolens.report_text.filled_fields import of_filled_fields
 from cardiolens.report_text.forms import of_forms
-from cardiolens.report_text.own_marks import of_own_marks
-from cardiolens.report_text.report_layout import plain
+from cardiolens.report_text.report_layout import of_own_marks, plain
 from cardiolens.report_text.table_rows import of_rows
 
 CATALOGUE = catalogue()

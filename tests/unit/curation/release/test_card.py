@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cardiolens.curation.release.card import known_limits, licence_tags, split_of
+from cardiolens.curation.release.card import known_limits, licence_tags
 from cardiolens.curation.release.make import release
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from tests.unit.study_folders import study, volume, voxels
@@ -61,6 +61,8 @@ def test_it_says_how_well_readers_agreed_where_that_is_known(
     assert line in card
     assert ("Agreement of two readers is not known for 3 of 3 questions" in card) == ("not measured" in line)
     assert "Muster" not in card
+    assert licence_tags("CC-BY-4.0") == {"license": "cc-by-4.0"}
+    assert licence_tags("CC BY 4.0 of two") == {"license": "other", "license_name": "CC BY 4.0 of two"}
 
 
 def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some() -> None:
@@ -79,16 +81,3 @@ def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some
     assert "answer of no question" not in told
     assert "conditional" not in " ".join(known_limits(facts | {"withheld": ["dev"]}, catalogue))
     assert "answer of no question: C02 B, C, D" in " ".join(known_limits(facts, catalogue))
-
-
-@pytest.mark.parametrize(
-    ("licence", "tags"),
-    [
-        ("CC-BY-4.0", {"license": "cc-by-4.0"}),
-        ("ODbL-1.0", {"license": "odbl"}),
-        ("CC BY 4.0 of all but two", {"license": "other", "license_name": "CC BY 4.0 of all but two"}),
-    ],
-)
-def test_a_licence_that_the_hub_knows_has_its_id_and_no_other_does(licence, tags) -> None:
-    assert licence_tags(licence) == tags
-    assert split_of("test-b") == "test_b"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench.replies import SETS, reading_of, shared_replies, written_replies
-from cardiolens.curation.release.harness.make_tasks import HANDED_OUT, with_reader
+from cardiolens.curation.release.make_tasks import HANDED_OUT, with_reader
 
 
 @pytest.fixture(scope="module")

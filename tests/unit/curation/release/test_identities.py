@@ -95,7 +95,7 @@ def test_six_digits_are_found_in_any_text(number: int, before: str, after: str) 
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("unit", ["a1", "A. ", "1.1-", "Dr ", "name is ", "1 of "])
+@pytest.mark.parametrize("unit", ["A. ", "1.1-", "name is "])
 def test_a_text_made_to_be_slow_is_not(unit: str) -> None:
     began = time.monotonic()
     identities(fold(unit * (60_000 // len(unit))))

