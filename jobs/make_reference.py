@@ -27,8 +27,8 @@ from cardiolens.config.base import Spec
 from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.ingest.reasons import FLAG_MEANINGS, MEANINGS
-from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.data_files import FROM, TO, counterparts
 from cardiolens.storage import schemas
 from jobs.show_catalogue import catalogue, catalogue_table
 

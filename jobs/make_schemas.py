@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 
 from cardiolens.commands.command import begin_job, begin_without_words
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, UNSHOWN
-from cardiolens.protocol.tasks.questions import FRAME_PLACE, CompactQuestion, Question
+from cardiolens.protocol.tasks.questions import CompactQuestion, Question
+from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import heart, sequences
 from cardiolens.study.manifest import MAX_ID_LENGTH, StudyManifest
 
@@ -37,7 +38,7 @@ def question_schema() -> dict[str, Any]:
     """Return the shipped schema; the reader of the file checks the rules that depend on the catalogue."""
     tree = TypeAdapter(Question | CompactQuestion).json_schema(by_alias=True)
     schema = tree["$defs"]["Question"]
-    schema["properties"]["question"]["pattern"] = f"^[^{FRAME_PLACE}]*$"
+    schema["properties"]["question"]["pattern"] = f"^[^{FRAME}]*$"
     tree["$defs"]["QuestionOption"]["properties"]["text"]["pattern"] = rf"^[^{UNSHOWN}]*$(?!\n)"
     schema["properties"]["answer"]["uniqueItems"] = True
     report: dict[str, Any] = {"answer_type": {"const": "report"}, "reference": {"type": "object"}}

@@ -2,8 +2,7 @@
 of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm,
 `... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps,
 `... discussions run=outputs/... arm=<arm_id> out=<file>` writes the case discussions of one arm, and
-`... judge steps=<file> root=<data> out=<folder> model=<name> [split=test] [judge=own]` has a model judge
-reasoning, `... rate discussions=<file> root=<data> out=<folder> model=<name> [split=test]` case discussions.
+`... judge steps=<file> root=<data> out=<folder> model=<name> [split=test]` has a model judge reasoning.
 """
 
 import json
@@ -20,25 +19,22 @@ import pyarrow.compute as pc
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.benchmarks.benchmark import Source
-from cardiolens.benchmarks.case_submission import submission_problems, write_submission
-from cardiolens.benchmarks.judges.discussion_judge import (
-    MOST_SENTENCES,
-    Discussion,
-    Rating,
-    rated_line,
-    rating_requests,
-    read_discussions,
-    read_rating,
+from cardiolens.benchmarks.judges import (
+    ERRORS,
+    Reasoning,
+    StepVerdict,
+    judged_line,
+    read_reasoning,
+    read_verdicts,
+    requests,
 )
-from cardiolens.benchmarks.judges.reasoning import ERRORS, Reasoning, StepVerdict, read_reasoning
-from cardiolens.benchmarks.judges.reasoning_judge import judged_line, read_verdicts, requests
-from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of
+from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of, submission_problems, write_submission
 from cardiolens.commands.command import begin_job, tell
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
-from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES, sections_of
+from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.score.run_results.case_discussions import discussions_by_case
 from cardiolens.score.run_results.case_rationales import responses_by_case
@@ -53,44 +49,6 @@ from cardiolens.storage.run_place import RunWord
 from cardiolens.study.cohort import read_cohort
 
 _MOST_SHOWN = 20  # mistakes of a submission that are printed
-
-
-@dataclass(frozen=True, slots=True)
-class DiscussionScore:
-    """One score with a 95 % interval over cases: the share of correct sentences, or the mean of a value."""
-
-    label: str
-    n_cases: int
-    n: int  # sentences, or discussions
-    score: Interval
-
-
-def discussion_scores(judged: Sequence[tuple[Discussion, Rating]]) -> Iterator[DiscussionScore]:
-    """Yield the share of correct sentences (0..1) of each section and of all, then each mean value (0..2)."""
-    for section in (*SECTIONS, "all sections"):
-        flags = [
-            [
-                correct
-                for (name, _), correct in zip(discussion.sentences, rating.correct, strict=True)
-                if section in (name, "all sections")
-            ]
-            for discussion, rating in judged
-        ]
-        yield _score(section, judged, [sum(own) for own in flags], [len(own) for own in flags])
-    for value in VALUES:
-        yield _score(value, judged, [rating.values[value] for _, rating in judged], [1] * len(judged))
-
-
-def _score(
-    label: str, judged: Sequence[tuple[Discussion, Rating]], sums: Sequence[int], counts: Sequence[int]
-) -> DiscussionScore:
-    """Return the ratio of both sums; the bootstrap resamples cases with all of their discussions."""
-    numbers, places = np.unique([discussion.case for discussion, _ in judged], return_inverse=True)
-    totals: Floats = np.zeros((len(numbers), 2))
-    np.add.at(totals, places, np.column_stack([sums, counts]).reshape(-1, 2))
-    resampled = cluster_weights(len(numbers)) @ totals
-    interval = cluster_interval(ratio(resampled[:, 0], resampled[:, 1]), len(numbers))
-    return DiscussionScore(label, len(numbers), sum(counts), interval)
 
 
 JudgedSteps = tuple[StepVerdict, ...] | None
@@ -207,15 +165,8 @@ class Judge(FromData):
     out: GivenPath  # the folder of the verdicts
 
 
-class Rate(FromData):
-    """Words of `rate`, beside those of a model."""
-
-    discussions: GivenPath  # a file of case discussions
-    out: GivenPath  # the folder of the verdicts
-
-
 def main(argv: list[str]) -> int:
-    """Do one of the six; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
+    """Do one of the five; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
     begin_job(argv, __doc__)
     name, *words = argv or [""]
     try:
@@ -358,26 +309,6 @@ def _judge(words: Judge, about_model: list[str]) -> int:
     return 0 if len(judged) > judged.count(None) else 1
 
 
-def _rate(words: Rate, about_model: list[str]) -> int:
-    source = words.source
-    written = read_discussions(words.discussions, sum(1 for _ in records(source)))
-    whole = [one for one in written if one.sentences]
-    name, replies = _replies(words.out, rating_requests(source, whole), about_model)
-    rated = {one.line: read_rating(reply, one) for one, reply in zip(whole, replies, strict=True)}
-    path = words.out / f"discussions-{name}.jsonl"
-    disk.write_text(path, "".join(rated_line(one, rated.get(one.line)) for one in written))
-    legal = [(one, rating) for one in whole if (rating := rated[one.line]) is not None]
-    print(
-        f"judged: {len(legal)} of {len(written)} discussions; {len(written) - len(whole)} without the six "
-        f"sections or over {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
-    )
-    print("label\tcases\tsentences or discussions\tscore" if legal else "scores: none")
-    for score in discussion_scores(legal) if legal else ():
-        print(score.label, score.n_cases, score.n, _interval(score.score), sep="\t")
-    print(f"verdicts: {path}")
-    return 0 if legal else 1
-
-
 def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tuple[str, list[str | None]]:
     """Have a model answer requests about texts; return its name and its replies."""
     sweep = asking_spec(out / "store", out / "judge", "openprotocol-1", about_model)
@@ -415,7 +346,6 @@ _ACTIONS: Mapping[str, tuple[type[Spec], Callable[[Any], int]]] = {
 }
 _BY_MODEL: Mapping[str, tuple[type[Spec], Callable[[Any, list[str]], int]]] = {
     "judge": (Judge, _judge),
-    "rate": (Rate, _rate),
 }
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
     python jobs/show_selection.py study=path/to/folder subtask=[C06,L02] selector=[clinical] budget=[8,16]
 
-`study` is a study folder, or the name of a folder in the dataset's `studies`. A picture needs the volumes; a
-record needs only study.json, unless the selector looks at frames. Pictures go to the folder `out`.
+`study` is a study folder, or the name of a folder in the dataset's `studies`. Pictures go to the folder
+`out`.
 """
 
 import json
@@ -24,11 +24,9 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.feature_store import Features
-from cardiolens.protocol.select.features import check_encoders, sights_of
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Frame, Selection, record
-from cardiolens.protocol.select.study_folder import LookedAt, Pixels, declared_structure, look_at
+from cardiolens.protocol.select.selection import Frame, Selection
+from cardiolens.protocol.select.study_folder import LookedAt, Pixels, look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.anatomy import anatomy_of
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
@@ -45,6 +43,7 @@ class Words(Spec):
 
 _WIDTH = 1200
 _MARGIN = 12
+_INSTEAD = "substituted:"
 _CELL = 8
 _THUMB = 60
 _LINE = 16
@@ -180,15 +179,26 @@ class ShownSelection:
         return f"{self.selector.name}{seed}, {self.budget}"
 
     def record(self) -> dict[str, object]:
-        """The `selection-1` record."""
-        return record(
-            self.selection,
-            study_id=self.study_id,
-            subtask=self.subtask,
-            selector=self.selector.name,
-            budget=self.budget,
-            seed=self.seed,
-        )
+        """The `selection-1` record, with the reason if skipped."""
+        flags, skipped = self.selection.flags, self.selection.skipped
+        fields = {
+            "schema": "selection-1",
+            "study_id": self.study_id,
+            "subtask": self.subtask,
+            "selector": self.selector.name,
+            "K": self.budget,
+            "seed": self.seed,
+            "frames": [
+                {"volume": f.volume_id, "idx": f.idx, "slice": f.slice, "phase": f.phase, "step": f.step}
+                for f in self.selection.frames
+            ],
+            "short": "short" in flags,
+            "degraded": "degraded" in flags,
+            "substituted": [flag.removeprefix(_INSTEAD) for flag in flags if flag.startswith(_INSTEAD)],
+            "no_temporal_evidence": "no_temporal_evidence" in flags,
+            "sha256": self.selection.sha256,
+        }
+        return fields if skipped is None else {**fields, "skipped": skipped}
 
 
 def find_study(name: str, spec: SweepSpec) -> Study:
@@ -202,20 +212,16 @@ def find_study(name: str, spec: SweepSpec) -> Study:
 
 
 def records(study: Study, spec: SweepSpec) -> Iterator[dict[str, object]]:
-    """Return one record per subtask, selector and budget; read pixels only if a selector needs them."""
-    windows = study.anatomy.windows(spec.dataset.display)
-    if sights_of(spec):
-        study_view = look_at(study, windows)
-        return (panel.record() for panel in _shown(study_view.structure, spec, _features(study_view, spec)))
-    structure = declared_structure(study, windows)
-    return (panel.record() for panel in _shown(structure, spec, {}))
+    """Return one record per subtask, selector and budget."""
+    seen = look_at(study, study.anatomy.windows(spec.dataset.display))
+    return (panel.record() for panel in _shown(seen, spec))
 
 
 def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
     """Write one picture per subtask, `<study>-<subtask>.png`."""
     study_view = look_at(study, study.anatomy.windows(spec.dataset.display))
     panels: dict[str, list[Panel]] = {}
-    for panel in _shown(study_view.structure, spec, _features(study_view, spec)):
+    for panel in _shown(study_view, spec):
         panels.setdefault(panel.subtask, []).append(Panel(panel.title, panel.selection))
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{study.study_id}-{subtask}.png" for subtask in panels]
@@ -224,28 +230,25 @@ def draw(study: Study, spec: SweepSpec, folder: Path) -> list[Path]:
     return paths
 
 
-def _features(study_view: LookedAt, spec: SweepSpec) -> Features:
-    check_encoders(spec)
-    return {sight.encoder: study_view.features(sight) for sight in sights_of(spec)}
-
-
-def _shown(structure: StudyStructure, spec: SweepSpec, features: Features) -> Iterator[ShownSelection]:
+def _shown(seen: LookedAt, spec: SweepSpec) -> Iterator[ShownSelection]:
     catalogue = load_catalogue(spec.dataset.protocol)
+    features = seen.features() if any(selector.looks_at_pixels for selector in spec.selector) else None
     subtasks: Sequence[str] = spec.subtask or tuple(catalogue.subtasks)
     seeded = [(selector, seed) for selector in spec.selector for seed in selector.seeds or (None,)]
     for subtask, (selector, seed), budget in product(subtasks, seeded, spec.budget):
         if not isinstance(budget, int):
             raise InputError(f"budget {budget}: tokens depend on a model; give a number of frames here")
+        asked = catalogue[subtask]
         selection = choose(
             selector,
             seed,
-            structure,
-            Route.of(catalogue[subtask]),
+            seen.structure,
+            Route.of(asked),
             budget,
-            features=features.get(selector.encoder),
-            question=catalogue[subtask].question,
+            features=features,
+            question=asked.question,
         )
-        yield ShownSelection(structure.study_id, subtask, selector, seed, budget, selection)
+        yield ShownSelection(seen.structure.study_id, subtask, selector, seed, budget, selection)
 
 
 def main(argv: list[str]) -> int:

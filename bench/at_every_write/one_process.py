@@ -16,7 +16,6 @@ from cardiolens.inference.stream import execution, pipeline
 from cardiolens.inference.stream.messages import counters_of
 from cardiolens.inference.stream.progress import Tell
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
-from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime import processes
 from cardiolens.study.shards import read_volumes
 from cardiolens.workflow import sweep
@@ -44,10 +43,10 @@ def _outcomes_of(groups: Sequence[Any], prepare: Callable[[Any], list[Any]]) -> 
         yield from prepare(group)
 
 
-def _prepare_features(store: Any, sight: Sight, *_: object) -> int:
-    parts = missing_parts(store, read_volumes(store), sight)
+def _prepare_features(store: Any, *_: object) -> int:
+    parts = missing_parts(store, read_volumes(store))
     for part in parts:
-        write_features(store, part, sight)
+        write_features(store, part)
     return len(parts)
 
 

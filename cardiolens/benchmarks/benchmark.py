@@ -12,13 +12,7 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.benchmarks.case import Case, LeftOut, Question, RecordReader, wrong
-from cardiolens.benchmarks.case_map import (
-    CaseMap,
-    Column,
-    LetteredText,
-    expanded,
-    read_map,
-)
+from cardiolens.benchmarks.case_map import CaseMap, Column, expanded, read_map
 from cardiolens.benchmarks.record_files import Place, Row, columns_of, quoted, rows_of, value_of
 from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
@@ -41,7 +35,8 @@ class Source:
     def of(root: Path, split: Split, name: str) -> "Source":
         """Find the files of a split below a folder, or take the file that is given; `name` is of its map."""
         columns = read_map(name)
-        if split != "test" and not columns.has_splits:
+        has_splits = columns.splits or any("{split}" in pattern for pattern in columns.files)
+        if split != "test" and not has_splits:
             raise InputError(f"dataset.split={split}: {columns.name} has no splits; leave dataset.split out")
         if root.is_file():
             return Source(root.parent, (root,), split, columns)
@@ -60,24 +55,33 @@ class Source:
 
     def rows(self, *, counted: bool = True) -> Iterator[Row]:
         """Yield the rows of the split in the order of the files."""
+        images = self.columns.images
         for path in self.files:
-            _check_columns(path, self.columns)
-            for row in rows_of(
-                path, self.columns.embedded, counted=counted and not self.columns.images.count
-            ):
+            self._check_columns(path)
+            for row in rows_of(path, self.columns.embedded, counted=counted and not images.count):
                 if self.split_column is None or row.error:
                     yield row
-                elif (splits := self._splits(row)) is None:
-                    value = value_of(row.record, self.split_column)
+                    continue
+                value = value_of(row.record, self.split_column)
+                named = [split for split, values in self.columns.splits.items() if value in values]
+                if not named:
                     legal = [text for texts in self.columns.splits.values() for text in texts]
                     error = wrong(self.split_column, value, f"one of {', '.join(legal)}")
                     yield Row(row.place, row.record, str(error))
-                elif self.split == splits:
+                elif self.split in named:
                     yield row
 
-    def _splits(self, row: Row) -> str | None:
-        value = value_of(row.record, self.split_column or "")
-        return next((split for split, values in self.columns.splits.items() if value in values), None)
+    def _check_columns(self, path: Path) -> None:
+        """Raise InputError for a column that the map names and a file with declared columns does not have."""
+        present = columns_of(path)
+        if present is None:
+            return
+        for column in self.columns.needed:
+            if column not in present and column.split(".")[0] not in present:
+                raise InputError(
+                    f"{path}: has no column {column!r}, which the map names; expected of {', '.join(present)}"
+                    "; correct the map, or write the name with ? at its end where it may be absent"
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,19 +122,20 @@ def read_benchmark(source: Source, protocol: str) -> Benchmark:
     A record that is wrong is named with file, row, column and value; so is one that `protocol` has no subtask
     for.
     """
-    catalogue = load_catalogue(protocol)
+    catalogue, columns = load_catalogue(protocol), source.columns
     read: list[tuple[int, Case]] = []
     places: dict[tuple[str, str], Place] = {}
-    by_id: dict[str, Place] = {}
+    by_id: dict[str, Place] = {}  # rows whose images later rows may name
     failed: dict[str, str] = {}
     left_out: Counter[str] = Counter()
     readers = {path: _reader(source, path, by_id) for path in source.files}
     for at, row in enumerate(source.rows(), start=1):
         try:
-            _note_image(source.columns, row, by_id)
+            if columns.images.base64 is not None and columns.id is not None:
+                by_id.setdefault(str(value_of(row.record, columns.id)), row.place)
             case = readers[row.place.path].read(row)
             (question,) = case.questions
-            _check_names(source.columns, question, subtask_of(catalogue, question))
+            _check_number(columns, question, subtask_of(catalogue, question))
             key = (case.patient, question.key)
             if question.key and key in places:
                 raise InputError(
@@ -142,40 +147,33 @@ def read_benchmark(source: Source, protocol: str) -> Benchmark:
             left_out[str(reason)] += 1
         except InputError as error:
             failed[f"{source.split}-record-{at:05d}"] = f"{row.place}: {error}"
-    return Benchmark(source, _cases(source.columns, read, source), failed, left_out)
+    return Benchmark(source, _cases(read, source), failed, left_out)
 
 
 def _reader(source: Source, path: Path, by_id: Mapping[str, Place]) -> RecordReader:
-    embedded = set(source.columns.embedded) & set(
-        (columns_of(path) or []) if path.suffix == ".parquet" else []
-    )
+    present = (columns_of(path) or []) if path.suffix == ".parquet" else []
     folder = path.parent.relative_to(source.root)
     return RecordReader(
         source.columns,
-        PurePosixPath(folder.as_posix()) if folder.parts else PurePosixPath(),
-        embedded,
+        PurePosixPath(folder.as_posix()),
+        set(source.columns.embedded) & set(present),
         lambda below: (source.root / below).is_file(),
         by_id,
     )
 
 
-def _note_image(columns: CaseMap, row: Row, by_id: dict[str, Place]) -> None:
-    """Note the row of an id, whose image later rows may name."""
-    if columns.images.base64 is not None and columns.id is not None:
-        by_id.setdefault(str(value_of(row.record, columns.id)), row.place)
-
-
-def _cases(columns: CaseMap, read: Iterable[tuple[int, Case]], source: Source) -> list[Case]:
+def _cases(read: Iterable[tuple[int, Case]], source: Source) -> list[Case]:
     """Gather the questions on the same images and texts; without ids each record is a case."""
+    has_ids = source.columns.id is not None
     grouped: dict[object, list[tuple[int, Case]]] = {}
     for at, case in read:
         shared = (case.patient, _sources(case), case.history, case.findings, tuple(case.groups.items()))
-        grouped.setdefault(at if columns.id is None else shared, []).append((at, case))
+        grouped.setdefault(shared if has_ids else at, []).append((at, case))
     cases: list[Case] = []
     patients: dict[object, str] = {}
     for order, records in enumerate(grouped.values(), start=1):
         at, first = records[0]
-        number = at if columns.id is None else order
+        number = order if has_ids else at
         patient = first.patient or patients.setdefault(_sources(first), source.name_of(number))
         questions = tuple(question for _, case in records for question in case.questions)
         cases.append(replace(first, number=number, patient=patient, questions=questions))
@@ -186,7 +184,7 @@ def _sources(case: Case) -> tuple[object, ...]:
     return tuple(image.source for image in case.images)
 
 
-def _check_names(columns: CaseMap, question: Question, subtask: Subtask) -> None:
+def _check_number(columns: CaseMap, question: Question, subtask: Subtask) -> None:
     """Raise InputError for a true answer that is no legal number of its subtask."""
     if subtask.quantity is None:
         return
@@ -214,15 +212,14 @@ def subtask_of(catalogue: Catalogue, question: Question) -> Subtask:
         for subtask in catalogue.subtasks.values()
         if subtask.answer_type == kind and len(subtask.options) == len(question.options)
     ]
-    texts = list(question.options)
-    exact = [subtask for subtask in fitting if [option.text for option in subtask.options] == texts]
     if not fitting:
         raise InputError(
             f"has {len(question.options)} options, of which {'several' if question.multi else 'one'} may be "
             f"right, for which protocol {catalogue.protocol} has no subtask; expected one of "
             f"{', '.join(catalogue.subtasks)}"
         )
-    return exact[0] if exact else fitting[-1]
+    exact = (one for one in fitting if tuple(option.text for option in one.options) == question.options)
+    return next(exact, fitting[-1])
 
 
 def _record(study: str, case: Case, question: Question, catalogue: Catalogue) -> dict[str, Any]:
@@ -243,27 +240,3 @@ def _record(study: str, case: Case, question: Question, catalogue: Catalogue) ->
         "origin": "reader",
         "protocol": catalogue.protocol,
     }
-
-
-def _check_columns(path: Path, columns: CaseMap) -> None:
-    """Raise InputError for a column that a map names and a file with declared columns does not have."""
-    present = columns_of(path)
-    if present is None:
-        return
-    for column in _needed(columns):
-        if column not in present and column.split(".")[0] not in present:
-            raise InputError(
-                f"{path}: has no column {column!r}, which the map names; expected of {', '.join(present)}; "
-                "correct the map, or write the name with ? at its end where it may be absent"
-            )
-
-
-def _needed(columns: CaseMap) -> list[Column]:
-    """Return the columns that every record must have."""
-    images = columns.images
-    parts: list[object] = [columns.question, columns.options, columns.answer, columns.multi, columns.id]
-    parts += [columns.patient, columns.history, columns.findings, images.count, images.base64]
-    parts += [*columns.groups.values(), *columns.only, *([] if images.bytes else [images.path])]
-    parts = [part.lettered_in if isinstance(part, LetteredText) else part for part in parts]
-    names = [name for part in parts if isinstance(part, str | tuple) for name in expanded(part, 1)]
-    return [name for name in names if not name.endswith("?") and "{n" not in name]

@@ -1,13 +1,12 @@
-"""One record of a benchmark as a question on images: every mapped column checked (protocol 16.15)."""
+"""One record of a benchmark as a question on images: every mapped column checked."""
 
-import ast
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from string import ascii_uppercase
-from typing import Any
+from typing import Any, NoReturn
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
@@ -19,18 +18,21 @@ from cardiolens.protocol.tasks.legal import fold, option_problems
 UNKNOWN = "unknown"
 _BANDS = {1: "1", 3: "2-3", 6: "4-6", 10: "7-10", 20: "11-20"}  # of numbers of images, by the largest
 _LONGEST_ID = 64  # characters; a longer text in a column of base64 is an image
+_FLAGS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _MARK = re.compile(r"(?:^|(?<=\s))\(?([A-Z])(?:[.:)]|\.\))\s+")  # of an option in a text
 _LETTER = re.compile(r"\s*\(?([A-Z])(?![A-Za-z])\)?\s*[.:)]?\s*")
 _PLACEHOLDER = re.compile(r"<image>|<ImageHere>", re.IGNORECASE)
 _HEADING = re.compile(r"(?:options|choices)\s*:?\s*$", re.IGNORECASE)
+
+Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class CaseImage:
     """One image: its file below the folder of the data, or the column and item of a row that holds it."""
 
-    number: int  # from 1
     path: str
+    number: int = 0  # from 1
     caption: str = ""  # withheld: it bears the answer
     modality: str = UNKNOWN
     place: Place | None = None  # row that holds the image
@@ -57,9 +59,9 @@ class Question:
 
     key: str
     text: str
-    options: tuple[str, ...]
-    answer: tuple[int, ...]  # places of the right options
-    multi: bool
+    options: tuple[str, ...] = ()
+    answer: tuple[int, ...] = ()  # places of the right options
+    multi: bool = False
     names: tuple[str, ...] = ()
     subtask: str | None = None  # without options
 
@@ -98,70 +100,61 @@ class RecordReader:
             raise InputError(row.error)
         record, columns = row.record, self.columns
         for column, choice in columns.only.items():
-            value = text_of(record, column)
+            value = line_of(record, column)
             reasons = {fold(key): reason for key, reason in choice.leave_out.items()}
             if fold(value) in reasons:
                 raise LeftOut(reasons[fold(value)])
             if fold(value) not in map(fold, choice.ask):
                 raise wrong(column, value, " or ".join([*choice.ask, *choice.leave_out]))
         question = self._question(record)
-        patient = "" if columns.patient is None else text_of(record, columns.patient)
+        patient = line_of(record, columns.patient)
         images = self._images(row, patient)
-        return Case(
-            row.place,
-            patient,
-            images,
-            _prose(record, columns.history),
-            _prose(record, columns.findings),
-            self._groups(record, images),
-            (question,),
-        )
+        groups = {name: _group(record, of_group) for name, of_group in columns.groups.items()}
+        if columns.images.most > 1:
+            modalities = {image.modality for image in images if columns.images.modality}
+            groups = {"images": _band(len(images)), **groups}
+            groups |= {f"modality:{name}": "shown" for name in sorted(modalities)}
+        history, findings = (text_of(record, column) for column in (columns.history, columns.findings))
+        return Case(row.place, patient, images, history, findings, groups, (question,))
 
-    def _question(self, record: Mapping[str, Any]) -> Question:
+    def _question(self, record: Record) -> Question:
         columns = self.columns
-        if isinstance(columns.question, SameText):
-            text = str(columns.question.text)
-        else:
-            text = text_of(record, columns.question)
-        key = "" if columns.id is None else text_of(record, columns.id)
+        given = columns.question
+        text = str(given.text) if isinstance(given, SameText) else line_of(record, given)
+        key, text = line_of(record, columns.id), _PLACEHOLDER.sub(" ", text)
         if columns.subtask is not None:
-            words, names = " ".join(_PLACEHOLDER.sub(" ", text).split()), _names(record, columns.answer)
-            return Question(key, words, (), (), multi=False, names=names, subtask=columns.subtask)
-        text, letters, options = self._options(record, _PLACEHOLDER.sub(" ", text))
+            names = _names(record, columns.answer)
+            return Question(key, " ".join(text.split()), names=names, subtask=columns.subtask)
+        text, pairs = self._options(record, text)
+        letters, options = [letter for letter, _ in pairs], tuple(option for _, option in pairs)
         multi = columns.multi if isinstance(columns.multi, bool) else _flag(record, columns.multi)
         if len(options) < 2:
             self._fault("few", "options", list(options), "two or more")
         if len({fold(option) for option in options}) < len(options):
             self._fault("twins", "options", list(options), "texts that differ")
-        for problem in option_problems(list(zip(letters, options, strict=True))):
+        for problem in option_problems(pairs):
             raise InputError(f"options: {problem}")
         answer = self._answer(record, letters, options, multi=multi)
         return Question(key, " ".join(text.split()), options, answer, multi)
 
-    def _fault(self, fault: Fault, name: str, value: object, expected: str) -> None:
+    def _fault(self, fault: Fault, name: str, value: object, expected: str) -> NoReturn:
         if fault in self.columns.faults:
             raise LeftOut(self.columns.faults[fault])
         raise wrong(name, value, expected)
 
-    def _options(
-        self, record: Mapping[str, Any], question: str
-    ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    def _options(self, record: Record, question: str) -> tuple[str, list[tuple[str, str]]]:
         """Return the question without options, and letters and texts of these."""
         options = self.columns.options
         if isinstance(options, LetteredText):
             text = _checked(options.lettered_in, value_of(record, options.lettered_in))
-            question, pairs = _lettered(_PLACEHOLDER.sub(" ", text), question)
-        elif isinstance(options, SameText):
-            pairs = list(zip(ascii_uppercase, options.text, strict=False))
-        elif isinstance(options, tuple):
-            texts = tuple(text for name in options if (text := text_of(record, name)))
-            pairs = list(zip(ascii_uppercase, texts, strict=False))
-        else:
-            pairs = _pairs(value_of(record, options), options)
-        return question, tuple(letter for letter, _ in pairs), tuple(text for _, text in pairs)
+            return _lettered(_PLACEHOLDER.sub(" ", text), question)
+        if isinstance(options, str):
+            return question, _pairs(value_of(record, options), options)
+        texts = options.text if isinstance(options, SameText) else (line_of(record, name) for name in options)
+        return question, list(zip(ascii_uppercase, filter(None, texts), strict=False))
 
     def _answer(
-        self, record: Mapping[str, Any], letters: Sequence[str], options: Sequence[str], *, multi: bool
+        self, record: Record, letters: Sequence[str], options: Sequence[str], *, multi: bool
     ) -> tuple[int, ...]:
         name = str(self.columns.answer)
         value = value_of(record, name)
@@ -173,21 +166,9 @@ class RecordReader:
         if chosen is None:
             legal = [f"{letter}. {option}"[:40] for letter, option in zip(letters, options, strict=True)]
             self._fault("truth", name, value, f"of {'; '.join(legal)}")
-        assert chosen is not None, "a fault raises"
         if len(chosen) > 1 and not multi:
             raise wrong(name, value, "one option, as the map has no `multi`")
         return chosen
-
-    def _groups(self, record: Mapping[str, Any], images: Sequence[CaseImage]) -> dict[str, str]:
-        groups = {name: _group(record, columns) for name, columns in self.columns.groups.items()}
-        if self.columns.images.most == 1:
-            return groups
-        modalities = {image.modality for image in images if self.columns.images.modality}
-        return {
-            "images": _band(len(images)),
-            **groups,
-            **{f"modality:{name}": "shown" for name in sorted(modalities)},
-        }
 
     def _images(self, row: Row, patient: str) -> tuple[CaseImage, ...]:
         columns = self.columns.images
@@ -207,48 +188,47 @@ class RecordReader:
             replace(
                 image,
                 number=number,
-                caption=_of_slot(row.record, columns.caption, number),
-                modality=_of_slot(row.record, columns.modality, number) or UNKNOWN,
+                caption=text_of(row.record, _numbered(columns.caption, number)),
+                modality=text_of(row.record, _numbered(columns.modality, number)) or UNKNOWN,
             )
             for number, image in enumerate(images, start=1)
         )
 
     def _slots(self, row: Row, patient: str) -> list[CaseImage]:
         """Return images that stand in numbered columns, as many as the record counts or fills."""
-        columns = self.columns.images
-        names = [(_name(columns.path, n), _name(columns.bytes, n)) for n in range(1, columns.most + 1)]
-        paths = [value_of(row.record, path) for path, _ in names]
-        embedded = [name in (self.embedded if columns.count else row.record) for _, name in names]
-        filled = [n for n, path in enumerate(paths, start=1) if not _is_blank(path) or embedded[n - 1]]
-        count = _count(row.record, columns.count, columns.most) if columns.count else max(filled, default=0)
-        of_slot = (columns.path, columns.caption, columns.modality)
-        later = [_name(name, n) for n in range(count + 1, columns.most + 1) for name in of_slot if name]
-        if beyond := [name for name in later if not _is_blank(value_of(row.record, name))]:
+        columns, record, images = self.columns.images, row.record, list[CaseImage]()
+        names = [
+            tuple((_numbered(name, number) or "").removesuffix("?") for name in (columns.path, columns.bytes))
+            for number in range(1, columns.most + 1)
+        ]
+        given = [(path, held, value_of(record, path)) for path, held in names]
+        held_in = self.embedded if columns.count else record
+        filled = [n for n, (_, held, value) in enumerate(given, 1) if held in held_in or not _is_blank(value)]
+        count = _count(record, columns.count, columns.most) if columns.count else max(filled, default=0)
+        for path, held, value in given[:count]:
+            is_held = held in held_in
+            file = "" if is_held and _is_blank(value) else self._path(path or held, value, patient)
+            held_by = row.place if is_held else None
+            images.append(CaseImage(file, place=held_by, column=held if is_held else ""))
+        if beyond := [path for path, _, value in given[count:] if not _is_blank(value)]:
             raise InputError(
-                f"{beyond[0]} is given, but {columns.count or 'the number of images'} is {count}; expected "
-                "null or no column beyond it; correct one of them"
+                f"{beyond[0]} is given, but {columns.count} is {count}; expected null or no column beyond "
+                "it; correct one of them"
             )
-        slots = zip(names[:count], paths, embedded, strict=False)
-        return [self._slot(row, patient, name, path, is_held=is_held) for name, path, is_held in slots]
-
-    def _slot(
-        self, row: Row, patient: str, names: tuple[str, str], path: object, *, is_held: bool
-    ) -> CaseImage:
-        file = "" if is_held and _is_blank(path) else self._path(names[0] or names[1], path, patient)
-        return CaseImage(0, file, place=row.place if is_held else None, column=names[1] if is_held else "")
+        return images
 
     def _listed(self, row: Row, patient: str) -> list[CaseImage]:
         """Return images that stand in columns or lists, in their order."""
         columns = self.columns.images
         if columns.path is not None:
             return [
-                CaseImage(0, self._path(column, value, patient))
+                CaseImage(self._path(column, value, patient))
                 for column in expanded(columns.path, columns.most)
                 for value in listed(value_of(row.record, column.removesuffix("?")), column)
             ]
         if columns.bytes is not None:
             return [
-                CaseImage(0, "", place=row.place, column=column, item=item)
+                CaseImage("", place=row.place, column=column, item=item)
                 for column in expanded(columns.bytes, columns.most)
                 for item in _items(value_of(row.record, column))
             ]
@@ -257,18 +237,14 @@ class RecordReader:
         ]
 
     def _path(self, column: str, value: object, patient: str) -> str:
-        if not isinstance(value, str) or not value.strip():
-            raise wrong(column, value, "a path below the folder of the data")
-        parts = PurePosixPath(value).parts
-        if value.startswith("/") or ".." in parts or "\\" in value:
+        is_path = isinstance(value, str) and value.strip() and not value.startswith("/") and "\\" not in value
+        if not is_path or ".." in PurePosixPath(str(value)).parts:
             raise wrong(column, value, "a path below the folder of the data")
         folders = [folder.format(patient=patient) for folder in self.columns.images.folders]
-        candidates = [f"{folder}/{value}" if folder else value for folder in folders]
+        candidates = [f"{folder}/{value}" if folder else str(value) for folder in folders]
         if self.folder.parts:
             candidates += [str(self.folder / candidate) for candidate in candidates]
-        if len(candidates) == 1:
-            return candidates[0]
-        return next((path for path in candidates if self.finds(path)), candidates[0])
+        return next((path for path in candidates[1:] and candidates if self.finds(path)), candidates[0])
 
     def _encoded(self, row: Row, column: str) -> list[CaseImage]:
         name = column.removesuffix("?")
@@ -276,13 +252,10 @@ class RecordReader:
         if isinstance(value, str) and 0 < len(value.strip()) <= _LONGEST_ID:
             if value.strip() not in self.by_id:
                 raise wrong(name, value, "an image as base64, or the id of an earlier record")
-            return [CaseImage(0, "", place=self.by_id[value.strip()], column=name)]
+            return [CaseImage("", place=self.by_id[value.strip()], column=name)]
         values = listed(value, name)
-        is_list = values != [value]
-        return [
-            CaseImage(0, "", place=row.place, column=name, item=item if is_list else None)
-            for item in range(len(values))
-        ]
+        items = range(len(values)) if values != [value] else [None]
+        return [CaseImage("", place=row.place, column=name, item=item) for item in items]
 
 
 def wrong(name: str, value: object, expected: str) -> InputError:
@@ -292,13 +265,21 @@ def wrong(name: str, value: object, expected: str) -> InputError:
     )
 
 
-def text_of(record: Mapping[str, Any], column: Column) -> str:
-    """Return a text on one line, of a number its digits; InputError if it is blank or of another type."""
+def text_of(record: Record, column: Column | None) -> str:
+    """Return a text with its lines, of a number its digits; empty without a column, or if it may be blank.
+
+    InputError if it is blank or of another type.
+    """
+    if column is None:
+        return ""
     name = column.removesuffix("?")
     value = value_of(record, name)
-    if column.endswith("?") and _is_blank(value):
-        return ""
-    return " ".join(_checked(name, value).split())
+    return "" if column.endswith("?") and _is_blank(value) else _checked(name, value).strip()
+
+
+def line_of(record: Record, column: Column | None) -> str:
+    """Return a text on one line."""
+    return " ".join(text_of(record, column).split())
 
 
 def _checked(name: str, value: object) -> str:
@@ -311,39 +292,24 @@ def _checked(name: str, value: object) -> str:
     return value
 
 
-def _prose(record: Mapping[str, Any], column: Column | None) -> str:
-    """Return a text with its lines; empty without a column, and where an optional one is blank."""
-    if column is None:
-        return ""
-    name = column.removesuffix("?")
-    value = value_of(record, name)
-    if column.endswith("?") and _is_blank(value):
-        return ""
-    if not isinstance(value, str):
-        raise wrong(name, value, "text" if not column.endswith("?") else "text or null")
-    return _checked(name, value).strip()
-
-
 def _is_blank(value: object) -> bool:
     if isinstance(value, float):
         return math.isnan(value)
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _group(record: Mapping[str, Any], columns: Columns) -> str:
+def _group(record: Record, columns: Columns) -> str:
     for column in (columns,) if isinstance(columns, str) else columns:
         name = column.removesuffix("?")
         value = value_of(record, name)
         if isinstance(value, bool):
             return "yes" if value else "no"
-        if not _is_blank(value):
+        if not _is_blank(value) or not column.endswith("?"):
             return " ".join(_checked(name, value).split())
-        if not column.endswith("?"):
-            raise wrong(name, value, "text, a number, true or false")
     return UNKNOWN
 
 
-def _names(record: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
+def _names(record: Record, columns: Columns) -> tuple[str, ...]:
     """Return the answers in columns, each a text or a list of texts, without doubles; at least one."""
     found: dict[str, str] = {}
     for column in expanded(columns, 1):
@@ -356,12 +322,11 @@ def _names(record: Mapping[str, Any], columns: Columns) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _flag(record: Mapping[str, Any], column: Column) -> bool:
+def _flag(record: Record, column: Column) -> bool:
     value = value_of(record, column)
-    flags = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
-    if str(value).strip().lower() not in flags:
+    if (word := str(value).strip().lower()) not in _FLAGS:
         raise wrong(column, value, "true or false")
-    return flags[str(value).strip().lower()]
+    return _FLAGS[word]
 
 
 def _pairs(value: object, name: str) -> list[tuple[str, str]]:
@@ -371,13 +336,12 @@ def _pairs(value: object, name: str) -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         letters = sorted(key for key in value if value[key] is not None)
         if letters != list(ascii_uppercase[: len(value)]):
-            raise wrong(
-                name, value, f"an object with the keys A to {ascii_uppercase[max(len(value) - 1, 1)]}"
-            )
-        return [(letter, text_of(value, letter)) for letter in letters]
+            last = ascii_uppercase[max(len(value) - 1, 1)]
+            raise wrong(name, value, f"an object with the keys A to {last}")
+        return [(letter, line_of(value, letter)) for letter in letters]
     if not isinstance(value, list) or len(value) > len(ascii_uppercase):
         raise wrong(name, value, "a list of texts, or an object of texts by letter")
-    texts = [text_of({name: text}, name) for text in value]
+    texts = [line_of({name: text}, name) for text in value]
     bare = [_MARK.sub("", text, count=1) for text in texts]
     lettered = [text.lstrip("(")[:1] for text in texts] == list(ascii_uppercase[: len(texts)])
     return list(zip(ascii_uppercase, bare if lettered and bare != texts else texts, strict=False))
@@ -387,10 +351,6 @@ def _parsed(text: str, name: str) -> object:
     try:
         return parse_json(text)
     except ValueError:
-        pass
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
         raise wrong(name, text, "a list or an object, or JSON of one") from None
 
 
@@ -446,7 +406,7 @@ def _after(rest: str, option: str) -> str | None:
 
 
 def listed(value: object, name: str) -> list[Any]:
-    """Return the values of a list, also of one written as text; of another value that alone."""
+    """Return the values of a list, also of one written as JSON; of another value that alone."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = _parsed(value, name)
     if isinstance(value, list):
@@ -460,15 +420,11 @@ def _items(value: object) -> list[int | None]:
     return list(range(value.count)) if value.is_list else [None]
 
 
-def _name(column: Columns | None, n: int) -> str:
-    return column.format(n=n).removesuffix("?") if isinstance(column, str) else ""
+def _numbered(column: Columns | None, number: int) -> Column | None:
+    return column.format(n=number) if isinstance(column, str) else None
 
 
-def _of_slot(record: Mapping[str, Any], column: Column | None, n: int) -> str:
-    return "" if column is None else _prose(record, column.format(n=n))
-
-
-def _count(record: Mapping[str, Any], column: str, most: int) -> int:
+def _count(record: Record, column: str, most: int) -> int:
     count = value_of(record, column)
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= most:
         raise wrong(column, count, f"a whole number from 1 to {most}")

@@ -9,22 +9,26 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from PIL import Image, ImageOps
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
+from cardiolens.base.untrusted.image_file import opened
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case import Case, CaseImage, listed
-from cardiolens.benchmarks.picture import pixels_of
 from cardiolens.benchmarks.record_files import value_at
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import CASE_IMAGES
-from cardiolens.study.cohort import FileRecord, Stamp, StudyRecord, stamp
+from cardiolens.study.cohort import FileRecord, StudyRecord, stamp
 from cardiolens.study.group import Outcome
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
 
 _RULES = 1  # version of decoding; increment when it gives other pixels for the same file
-_FULL = 255.0
+_GREY = ("1", "L")
+_DEEP = ("I", "F", "I;16", "I;16L", "I;16B", "I;16N")
+_CLEAR = ("LA", "PA", "RGBA", "La", "RGBa")
+_WHITE = 255
 _MOST_BYTES = 256 << 20  # of an image file
 
 
@@ -44,15 +48,9 @@ def prepare_cases(
 def digest_of_case(source: Source, case: Case) -> str:
     """Return the digest of the inputs of a case's frames and subgroups, except its image files."""
     images = [[image.number, image.path, image.column, image.item] for image in case.images]
-    files = {image.place.path for image in case.images if image.place is not None}
-    stamps = [[str(path.relative_to(source.root)), *_stamp_of(path)] for path in sorted(files)]
+    files = sorted({image.place.path for image in case.images if image.place is not None})
+    stamps = [[str(path.relative_to(source.root)), repr(stamp(path))] for path in files]
     return digest_of([_RULES, source.name_of(case.number), case.patient, images, dict(case.groups), stamps])
-
-
-def _stamp_of(path: Path) -> list[int]:
-    """Return the stamp of a file that holds images, to detect changes of these."""
-    now = stamp(path)
-    return [] if now is None else [now.size, now.mtime_ns, now.ctime_ns, now.inode]
 
 
 def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
@@ -73,7 +71,9 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
             stored, pixels = _decoded(source, case, image)
             n_bytes += len(stored)
             frames.append(pixels)
-            _note(files, image, stamps.get(image.path), stored)
+            if (file_stamp := stamps.get(image.path)) is not None:
+                sha256 = hashlib.sha256(stored).hexdigest()
+                files[image.path] = FileRecord(stamp=file_stamp, sha256=sha256)
         if source.columns.images.doubles == "refuse":
             _check_doubles(case, frames)
         writer.add(_volume_row(name, case, frames), _frame_rows(name, frames))
@@ -135,21 +135,54 @@ def _embedded(image: CaseImage) -> bytes | None:
         value = value[image.item or 0]
     value = value.get("bytes") if isinstance(value, Mapping) else value
     if isinstance(value, str):
-        return _from_base64(value)
+        encoded = value.partition(",")[2] if value.startswith("data:") else value
+        try:
+            return base64.b64decode("".join(encoded.split()), validate=True)
+        except (binascii.Error, ValueError):
+            raise InputError("is no base64; expected an image as base64; save the file anew") from None
     return value if isinstance(value, bytes) else None
 
 
-def _from_base64(text: str) -> bytes:
-    encoded = text.partition(",")[2] if text.startswith("data:") else text
+def pixels_of(stored: bytes) -> NDArray[np.uint8]:
+    """Decode an image: (height, width) if it is grey, else (height, width, 3); InputError if it cannot.
+
+    The EXIF orientation is applied. By mode: bilevel becomes black and white; 8-bit grey stays; more than 8
+    bits are scaled from the lowest value as black to the highest as white; palettes, CMYK, YCbCr, Lab and HSV
+    become RGB; transparent pixels get a white background. RGB with equal channels in every pixel is stored as
+    grey.
+    """
     try:
-        return base64.b64decode("".join(encoded.split()), validate=True)
-    except (binascii.Error, ValueError):
-        raise InputError("is no base64; expected an image as base64; save the file anew") from None
+        with opened(stored) as image:
+            number = getattr(image, "n_frames", 1)
+            if number != 1 and image.format != "MPO":  # a camera's JPEG, whose further images are previews
+                raise InputError(f"holds {number} images; expected one; save each as a file of its own")
+            image.load()
+            return _pixels(ImageOps.exif_transpose(image))
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
-def _note(files: dict[str, FileRecord], image: CaseImage, file_stamp: Stamp | None, stored: bytes) -> None:
-    if file_stamp is not None:
-        files[image.path] = FileRecord(stamp=file_stamp, sha256=hashlib.sha256(stored).hexdigest())
+def _pixels(image: Image.Image) -> NDArray[np.uint8]:
+    if image.mode in _GREY:
+        return np.asarray(image.convert("L"))
+    if image.mode in _DEEP:
+        return _stretched(np.asarray(image))
+    if image.mode in _CLEAR or "transparency" in image.info:
+        clear = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", clear.size, (_WHITE,) * 4), clear)
+    rgb = np.asarray(image.convert("RGB"))
+    is_grey = (rgb == rgb[..., :1]).all()
+    return np.ascontiguousarray(rgb[..., 0]) if is_grey else rgb
+
+
+def _stretched(deep: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """Scale values of more than 8 bits from lowest to highest; a constant image becomes black."""
+    values = deep.astype(np.float64)
+    if not np.isfinite(values).all():
+        raise InputError("holds values that are no numbers; save it with 8 bits")
+    low, high = values.min(), values.max()
+    scaled = (values - low) * (_WHITE / (high - low)) if high > low else np.zeros_like(values)
+    return np.rint(scaled).astype(np.uint8)
 
 
 def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> dict[str, object]:
@@ -174,7 +207,7 @@ def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> d
         "es_phase": 0,
         "layout_source": "declared",
         "window_low": 0.0,
-        "window_high": _FULL,
+        "window_high": float(_WHITE),
         "source_sha256": digest_of([image.path for image in case.images]),
     }
 

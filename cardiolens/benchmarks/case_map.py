@@ -92,22 +92,26 @@ class CaseMap(Spec):
         return self
 
     @property
-    def has_splits(self) -> bool:
-        """Return whether there is more than the test split."""
-        return bool(self.splits) or any("{split}" in name for name in self.files)
-
-    @property
     def embedded(self) -> tuple[Column, ...]:
         """Return the columns of embedded images in Parquet."""
         return expanded(self.images.bytes, self.images.most)
 
+    @property
+    def needed(self) -> list[Column]:
+        """Return the columns that every record must have."""
+        images = self.images
+        parts: list[object] = [self.question, self.options, self.answer, self.multi, self.id, self.patient]
+        parts += [self.history, self.findings, images.count, images.base64, *self.groups.values(), *self.only]
+        parts += [] if images.bytes else [images.path]
+        parts = [part.lettered_in if isinstance(part, LetteredText) else part for part in parts]
+        names = [name for part in parts if isinstance(part, str | tuple) for name in expanded(part, 1)]
+        return [name for name in names if not name.endswith("?") and "{n" not in name]
+
 
 def expanded(columns: Columns | None, most: int) -> tuple[Column, ...]:
     """Return columns one by one; a name with `{n}` stands for as many as a record may have images."""
-    if columns is None:
-        return ()
-    if isinstance(columns, tuple):
-        return columns
+    if not isinstance(columns, str):
+        return columns or ()
     return tuple(columns.format(n=n) for n in range(1, most + 1)) if "{n" in columns else (columns,)
 
 
@@ -120,17 +124,13 @@ def read_map(name: str) -> CaseMap:
     """Read a map: a shipped one by name, or a file; InputError names the key that is wrong."""
     path = MAPS / f"{name}.yaml" if name in shipped_maps() else Path(name)
     try:
-        tree = read_yaml(path, _MOST_BYTES)
-    except FileNotFoundError:
-        raise InputError(
-            f"dataset.map={name}: is no file and no shipped map; expected a YAML file, or one of "
-            f"{', '.join(shipped_maps())}"
-        ) from None
+        return CaseMap.model_validate(read_yaml(path, _MOST_BYTES))
     except OSError as error:
-        raise InputError(f"dataset.map={name}: cannot be read ({error.strerror}); check it") from None
-    except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
-    try:
-        return CaseMap.model_validate(tree)
+        raise InputError(
+            f"dataset.map={name}: cannot be read ({error.strerror}); expected a YAML file, or one of the "
+            f"shipped maps {', '.join(shipped_maps())}"
+        ) from None
     except ValidationError as error:
         raise InputError(f"{path}: {describe(error)}") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None

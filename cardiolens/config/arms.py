@@ -49,7 +49,9 @@ class Arm:
         served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
         parts = [
             self.model.model_dump(mode="json", exclude=served),
-            self.selector.model_dump(mode="json", exclude={"seeds", *_unused(self.selector)}),
+            # encoder: an option that went; ids of stored runs hold
+            self.selector.model_dump(mode="json", exclude={"seeds", *_unused(self.selector)})
+            | {"encoder": None},
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
             self.prompt.model_dump(mode="json", exclude=_unused(self.prompt)),

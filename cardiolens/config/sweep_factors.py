@@ -6,12 +6,10 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from cardiolens.base.entry_points import is_word
-from cardiolens.config.base import GivenPath, Positive, Seed, Spec
+from cardiolens.config.base import Positive, Seed, Spec
 from cardiolens.config.plugin_words import OURS, Options, PluginControl, PluginSelector, whose
 
-OwnSelector = Literal[
-    "random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "relevance", "self"
-]
+OwnSelector = Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "self"]
 
 SelectorKind = Annotated[Annotated[OwnSelector, Tag(OURS)] | PluginSelector, Discriminator(whose)]
 
@@ -25,7 +23,6 @@ class SelectorSpec(Spec):
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
     lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical: long-axis frames at small budgets
-    encoder: GivenPath | None = None  # folder of the image encoder for kcenter, kmedoids, relevance
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
     rounds: Positive = 2  # self: most requests for frames before the answer
     options: Options = ()  # of a kind of another package, by name
@@ -43,10 +40,6 @@ class SelectorSpec(Spec):
             yield "kind stratified has clinical's quotas of the routed views; leave out pool"
         if len(set(self.seeds)) != len(self.seeds):
             yield f"seeds {list(self.seeds)} contain a seed twice; give each once"
-        if self.kind == "relevance" and self.encoder is None:
-            yield "kind relevance needs encoder, the local folder of a CLIP type model"
-        if self.encoder is not None and not self.looks_at_pixels:
-            yield f"kind {self.kind} looks at no frames; encoder goes with kcenter, kmedoids, relevance"
         if self.kind != "self" and self.rounds != type(self).model_fields["rounds"].default:
             yield f"rounds are requests for frames by readers of kind self, not {self.kind}; leave them out"
         if self.kind == "self" and self.order != "presented":
@@ -65,7 +58,7 @@ class SelectorSpec(Spec):
     @property
     def looks_at_pixels(self) -> bool:
         """True if the selector uses features of the frames, which must be computed first."""
-        return self.kind in ("kcenter", "kmedoids", "relevance")
+        return self.kind in ("kcenter", "kmedoids")
 
 
 class PromptSpec(Spec):

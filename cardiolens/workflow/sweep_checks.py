@@ -12,7 +12,6 @@ from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.identity import unseparated
 from cardiolens.inference.plan.control import check_plugins
-from cardiolens.protocol.select.features import check_encoders
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.tracker.wandb_runs import check_tracker
 
@@ -52,7 +51,6 @@ CHECKS: dict[str, Callable[[SweepSpec], object]] = {
     "other packages": check_plugins,
     "servers": check_access,
     "vLLM options": check_engine_options,
-    "encoders": check_encoders,
     "report metrics": lambda spec: open_text_metrics(spec.statistics),
 }
 """What is checked of a configuration, by subject; InputError or RunError says what to correct."""

@@ -7,23 +7,18 @@ import pytest
 from small_cohort import SEED, make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.phantom import phantom_cohort
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, study
 from cardiolens.protocol.replies import read_reply
-from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.legal import constraint_of
-from cardiolens.protocol.tasks.questions import given_questions, write_questions
+from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.storage import schemas, tables
-from cardiolens.study.shards import read_volumes
-from cardiolens.study.structure import structures
 
 BOTH = "openprotocol-1+authors-1"
 PATIENTS = 4
@@ -118,44 +113,6 @@ REPLIES = [
 @pytest.mark.parametrize(("reply", "letters"), REPLIES)
 def test_capitals_of_the_reason_are_no_letters(reply: str, letters: tuple[str, ...]) -> None:
     assert read_reply(reply, WALLS, several=True).answers == letters
-
-
-def test_no_other_view_stands_in_for_the_view_of_a_field(root: Path) -> None:
-    structure = structures(read_volumes(root / "store"))["PH-0001"]
-    selector = sweep_spec(root, reader("uniform")).selector[0]
-    route = Route.of(load_catalogue("authors-1")["AC06"])
-    frames = choose(selector, None, structure, route, 64).frames
-    assert {frame.volume_id for frame in frames} == {"cine_4ch"}
-    lacking = {name: volume for name, volume in structure.volumes.items() if name != "cine_4ch"}
-    assert choose(selector, None, type(structure)("PH-0001", lacking), route, 8).skipped == "view_missing"
-
-
-WRONG = [
-    ({"answer": ["G"]}, r"answer \['G'\] is outside its options"),
-    ({"answer": ["A", "Z"]}, r"answer \['A', 'Z'\] combines \['Z'\], which stands alone"),
-    (
-        {"options": [{"key": "A", "text": "Anterior wall"}, {"key": "G", "text": "Apex"}], "answer": ["G"]},
-        r"option keys \['A', 'G'\] are not among those of AL04, \['A', 'B', 'C', 'D', 'E', 'F', 'Z'\]",
-    ),
-    ({"protocol": "authors-1-gated"}, "protocol is 'authors-1-gated', but 'authors-1' is configured"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), WRONG)
-def test_what_a_field_lacks_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    catalogue = load_catalogue("authors-1")
-    rows = records("p", catalogue, findings(study(SEED, "PH-0001").truth), sequences=["lge"], reports={})
-    row = next(row for row in rows if row["subtask"] == "AL04")
-    write_questions(tmp_path / "q.jsonl", [row | change])
-    with pytest.raises(InputError, match=message):
-        list(given_questions(tmp_path / "q.jsonl", catalogue))
-
-
-def test_a_word_names_one_protocol_or_several() -> None:
-    assert read_spec([]).dataset.questions.name == "questions.jsonl"
-    one = read_spec(["protocol=authors-1"]).dataset
-    assert (one.protocol, one.questions.name) == ("authors-1", "questions.authors-1.jsonl")
-    assert read_spec(["protocol=[openprotocol-1,authors-1]"]).dataset.protocol == BOTH
 
 
 def test_questions_of_another_protocol_are_added_to_the_same_studies_alone(tmp_path: Path) -> None:

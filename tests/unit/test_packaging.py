@@ -55,7 +55,6 @@ GIVEN = {  # what a user gives where a file says ???
         if name in ("cases", "medthinkvqa", "vqa_rad", "slake", "omnimedvqa")
         else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
     ),
-    "selector": lambda name: [f"selector.{name}.encoder=folder"],
 }
 
 

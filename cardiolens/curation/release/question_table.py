@@ -26,8 +26,9 @@ from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.study_folder import look_at
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from cardiolens.protocol.tasks.questions import FRAME_PLACE, Question
+from cardiolens.protocol.tasks.questions import Question
 from cardiolens.show.page.case_viewer.pictures import encoded
+from cardiolens.storage.schemas import FRAME
 from cardiolens.study.manifest import Study
 
 SELECTOR, BUDGET = SelectorSpec(name="clinical", kind="clinical"), 16  # as conf/sweep.yaml has them
@@ -65,7 +66,7 @@ def shown_frames(study: Study, questions: Iterable[Question], catalogue: Catalog
             "frames": [{"bytes": pngs[place], "path": f"{place[0]}-{place[1]}.png"} for place in places],
             "captions": [captions(volumes[name], "view")[idx].strip() for name, idx in places],
             "system": message.system,
-            "prompt": message.text.replace(FRAME_PLACE, PLACE),
+            "prompt": message.text.replace(FRAME, PLACE),
             "skipped": selection.skipped,
         }
     return rows

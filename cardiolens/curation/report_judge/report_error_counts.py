@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.benchmarks.judges.reasoning import lines_of
+from cardiolens.benchmarks.judges import lines_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.report_judge.report_errors import (
     OTHER_FINDING,

@@ -6,14 +6,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from cardiolens.base import disk, entry_points
 from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
+from cardiolens.config.base import describe
 from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugin_words import engine_plugin
@@ -316,15 +317,20 @@ def _key(name: str, facts: dict[str, object]) -> str:
     return f"{name}-{digest_of(facts)[:16]}"
 
 
-_FIELDS = ("qa_id", "answer", "seconds")
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One answered question; no option keys if the person chose "cannot tell"."""
 
     answer: tuple[str, ...]  # original option keys
     seconds: float
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    qa_id: str
+    answer: list[str]
+    seconds: Annotated[float, Field(ge=0, lt=1e6)]
 
 
 def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
@@ -336,36 +342,20 @@ def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
             "`cardiolens.review export` writes: <out>/readings/<pseudonym>.jsonl"
         )
     readings: dict[str, Reading] = {}
+    where = str(path)
     try:
-        lines = read_text(path).splitlines()
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"model {model.name}: {path} cannot be read ({error}); export it again") from error
-    for number, line in enumerate(lines, start=1):
-        where = f"model {model.name}: {path} line {number}"
-        qa_id, reading = _reading(line, where)
-        if qa_id in readings:
-            raise InputError(f"{where}: question {qa_id} stands twice; export the readings again")
-        readings[qa_id] = reading
+        for number, line in enumerate(read_text(path).splitlines(), start=1):
+            where = f"{path} line {number}"
+            read = _Line.model_validate(parse_json(line))
+            if read.qa_id in readings:
+                raise InputError(f"question {read.qa_id} stands twice")
+            readings[read.qa_id] = Reading(tuple(read.answer), read.seconds)
+    except (OSError, ValueError) as error:
+        reason = describe(error) if isinstance(error, ValidationError) else error
+        raise InputError(f"model {model.name}: {where}: {reason}; export the readings again") from error
     if not readings:
         raise InputError(f"model {model.name}: {path} holds no reading; leave the model out")
     return readings
-
-
-def _reading(line: str, where: str) -> tuple[str, Reading]:
-    try:
-        record: Any = parse_json(line)
-    except ValueError as error:
-        raise InputError(f"{where}: no JSON ({error}); export the readings again") from None
-    if not isinstance(record, dict) or any(name not in record for name in _FIELDS):
-        raise InputError(f"{where}: needs {', '.join(_FIELDS)}; export the readings again")
-    qa_id, answer, seconds = (record[name] for name in _FIELDS)
-    keys = isinstance(answer, list) and all(isinstance(key, str) for key in answer)
-    timed = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < 1e6
-    if not isinstance(qa_id, str) or not keys or not timed:
-        raise InputError(
-            f"{where}: qa_id is a text, answer a list of option keys, seconds a number; export again"
-        )
-    return qa_id, Reading(tuple(answer), float(seconds))
 
 
 def unseparated(spec: SweepSpec) -> list[str]:

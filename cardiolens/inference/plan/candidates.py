@@ -1,7 +1,6 @@
 """Candidates for placement: the remaining work of each model of a plan, its weight and its needs."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
@@ -17,6 +16,7 @@ from cardiolens.inference.plan.totals import Totals, totals_of
 from cardiolens.storage.model_files import INDEX, WEIGHTS, missing_weights, read_object
 
 _GIB = 2**30
+_CONSOLIDATED = "consolidated*.safetensors"  # a second copy of the weights, in Mistral's own format
 
 
 def at_hand(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
@@ -49,7 +49,9 @@ def place_sweep(
     for model in plan.spec.model:
         work = missing.get(model.name)  # None if the job is for another model
         if work is not None and work.left:
-            counted = totals[model.name] if totals else _totals(plan, model, nodes)
+            counted = totals[model.name] if totals else None
+            if counted is None and nodes:  # tokens matter only for dividing GPUs
+                counted = totals_of(plan.run.requests(model.name))
             folder = plan.identities[model.name].folder
             candidates.append(candidate(model, needs(model, nodes, cluster), folder, work, counted))
     placement = place(nodes, candidates)
@@ -87,6 +89,12 @@ def candidate(
             f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
         )
     share = work.left / work.unique
+
+    def scaled(name: str) -> int | None:
+        """The tokens of what is left; None if they are unknown."""
+        tokens = None if totals is None else getattr(totals, name)
+        return None if tokens is None else int(share * tokens)
+
     return Candidate(
         name=model.name,
         needs=needs,
@@ -98,17 +106,13 @@ def candidate(
         utilization=model.gpu_memory_utilization,
         studies=max(1, work.work.num_rows),
         requests=work.left,
-        prompt_tokens=int(share * (totals.prompt_tokens or 0)) if totals else 0,
-        output_tokens=int(share * totals.output_tokens) if totals else 0,
-        computed_tokens=_scaled(totals.computed_tokens if totals else None, share),
-        encoder_tokens=int(share * totals.encoder_tokens) if totals else 0,
-        reply_tokens=_scaled(totals.reply_tokens if totals else None, share),
+        prompt_tokens=scaled("prompt_tokens") or 0,
+        output_tokens=scaled("output_tokens") or 0,
+        computed_tokens=scaled("computed_tokens"),
+        encoder_tokens=scaled("encoder_tokens") or 0,
+        reply_tokens=scaled("reply_tokens"),
         lacks=lacks,
     )
-
-
-def _scaled(tokens: int | None, share: float) -> int | None:
-    return None if tokens is None else int(share * tokens)
 
 
 def weights_lacking(model: ModelSpec, folder: Path | None) -> str:
@@ -122,57 +126,17 @@ def weights_lacking(model: ModelSpec, folder: Path | None) -> str:
     return f"{model.name}: {lacking}" if lacking else ""
 
 
-def _totals(plan: Plan, model: ModelSpec, nodes: Sequence[Node]) -> Totals | None:
-    """Return the totals of a model; None without GPUs, because tokens matter only for dividing GPUs."""
-    return totals_of(plan.run.requests(model.name)) if nodes else None
-
-
-_GIB = 2**30
-_LENGTH = 8  # bytes at the start of a safetensors file that hold the length of its header
-_CONSOLIDATED = "consolidated*.safetensors"  # a second copy of the weights, in Mistral's own format
-_HALVED = ("bfloat16", "float16")  # dtypes for which the engine converts 32-bit weights to 16 bits
-# Share of the size that remains if vLLM quantizes while loading: more than the ratio of the bits, because
-# embeddings, image encoders and norms keep their precision. For methods not listed, the share is 1.
-_ONLINE = {
-    "fp8_per_tensor": 0.6,
-    "fp8_per_block": 0.6,
-    "fp8_per_channel": 0.6,
-    "mxfp8": 0.6,
-    "mxfp4": 0.4,
-    "bitsandbytes": 0.4,
-}
-
-
 def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
-    """Return the declared size, else the size measured in the files, else 2 bytes per declared parameter.
+    """Return the declared size, else that of the files, else 2 bytes per declared parameter; None if unknown.
 
-    None if none of these is known. A declared size may describe the published weights: if the files are
-    quantized, or vLLM quantizes them while loading, the smaller of declared and measured size counts.
+    Weights that vLLM quantizes while it loads them are smaller than their files: declare their size.
     """
-    quantized = folder is not None and _on_disk_quantized(folder)
-    part = 1.0 if quantized else _ONLINE.get(model.quantization or "", 1.0)
-    measured = None if folder is None else _measured(model, folder, quantized=quantized)
-    if measured is not None:
-        measured *= part
     if model.weight_gib is not None:
-        shrunk = measured is not None and (quantized or part < 1)
-        return min(model.weight_gib, measured) if shrunk and measured is not None else model.weight_gib
-    if measured is not None:
-        return measured
-    return None if model.parameters is None else part * 2e9 * model.parameters / _GIB
-
-
-def _measured(model: ModelSpec, folder: Path, *, quantized: bool) -> float | None:
-    sizes = [_bytes(path, halved=not quantized and model.dtype in _HALVED) for path in _files(model, folder)]
-    return sum(sizes) / _GIB if sizes else None
-
-
-def _on_disk_quantized(folder: Path) -> bool:
-    """Return whether config.json declares quantization, for the model or for its language part."""
-    path = folder / "config.json"
-    config = read_object(path) if path.exists() else {}
-    parts = (config, config.get("text_config"))
-    return any(isinstance(part, dict) and part.get("quantization_config") for part in parts)
+        return model.weight_gib
+    sizes = [] if folder is None else [path.stat().st_size for path in _files(model, folder)]
+    if sizes:
+        return sum(sizes) / _GIB
+    return None if model.parameters is None else 2e9 * model.parameters / _GIB
 
 
 def _files(model: ModelSpec, folder: Path) -> list[Path]:
@@ -181,32 +145,8 @@ def _files(model: ModelSpec, folder: Path) -> list[Path]:
         return sorted(folder.glob(_CONSOLIDATED))
     weight_map = read_object(folder / INDEX).get("weight_map") if (folder / INDEX).exists() else None
     if isinstance(weight_map, dict):
-        indexed = (folder / str(name) for name in sorted(set(weight_map.values())))
-        return [path for path in indexed if path.exists()]
+        return [path for name in set(weight_map.values()) if (path := folder / str(name)).exists()]
     for pattern in WEIGHTS:
-        if weight_files := sorted(folder.glob(pattern)):
-            copies = set(folder.glob(_CONSOLIDATED))
-            return [path for path in weight_files if path not in copies] or weight_files
+        if found := set(folder.glob(pattern)):
+            return sorted(found - set(folder.glob(_CONSOLIDATED)) or found)
     return []
-
-
-def _bytes(path: Path, *, halved: bool) -> int:
-    """Return the size of a file; with `halved`, 32-bit weights of a safetensors file count half."""
-    size = path.stat().st_size
-    return size - sum(_wide(path)) // 2 if halved and path.suffix == ".safetensors" else size
-
-
-def _wide(path: Path) -> Iterator[int]:
-    """Yield the sizes of the 32-bit tensors of a safetensors file; none if its header is unreadable."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(_LENGTH), "little")
-        if length + _LENGTH > path.stat().st_size:
-            return
-        try:
-            tensors = json.loads(file.read(length))
-        except ValueError:
-            return
-    for name, tensor in tensors.items():
-        if name != "__metadata__" and tensor["dtype"] == "F32":
-            begin, end = tensor["data_offsets"]
-            yield end - begin

@@ -120,7 +120,7 @@ def _shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
 
 
 def reversed_options(question: AskedQuestion) -> AskedQuestion:
-    """Order ordinal options from most to least severe; other questions stay unchanged (protocol 16.8)."""
+    """Order ordinal options from most to least severe; other questions stay unchanged."""
     if question.answer_type != "ordinal":
         return question
     return replace(question, options=question.options[::-1], reversed=True)

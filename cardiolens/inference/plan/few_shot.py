@@ -5,6 +5,7 @@ Otherwise a question is lent to every patient but its own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby, islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +18,11 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.control import SHOWN, with_options
-from cardiolens.inference.plan.frame_views import FrameSelector, Picture, View
-from cardiolens.inference.plan.prompt_parts import FrameText, ReplyForm, arm_frames
+from cardiolens.inference.plan.frame_views import FrameSelector, Picture, View, arm_frames
 from cardiolens.inference.plan.request import PlannedQuestion, ShownExample, SolvedExample
+from cardiolens.inference.plan.turns import ReplyForm
 from cardiolens.protocol.dialogue.chain import FrameRef
+from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.prompts.question import after_examples, example_block, solution
 from cardiolens.protocol.prompts.template import question_block, template_for
 from cardiolens.protocol.tasks.catalogue import OPEN
@@ -176,11 +178,11 @@ class FewShot:
     def __init__(
         self,
         frames: FrameSelector,
-        text: FrameText,
+        level: CaptionLevel,
         form: ReplyForm,
         templates: Callable[[str], tuple[Path, ...]],  # by protocol
     ) -> None:
-        self._frames, self._text, self._form, self._templates = frames, text, form, templates
+        self._frames, self._level, self._form, self._templates = frames, level, form, templates
         self._solutions: dict[tuple[str, tuple[str, ...]], Examples] = {}  # by arm and qa_ids on offer
 
     def before(self, question: PlannedQuestion, arm: Arm, arm_id: str) -> Examples:
@@ -204,11 +206,9 @@ class FewShot:
             if len(examples) == arm.prompt.shots:
                 break
             question = example.question
-            view = self._frames.own_view(
-                question.study_id, question, arm_frames(arm), as_video=arm.prompt.cine == "video"
-            )
-            if arm.control != "other_patient":  # under that control, an example shows its own frames
-                view = self._frames.view(question, arm.control, view, arm_frames(arm))
+            own_view = self._frames.own_view(question.study_id, question, arm_frames(arm))
+            shown_as = replace(arm, control="none") if arm.control == "other_patient" else arm
+            view = self._frames.view(question, shown_as, own_view)
             if view.selection.skipped is None:
                 texts.append(self._example(example, arm, view, len(examples) + 1))
                 pictures += self._frames.pictures(view)
@@ -225,4 +225,4 @@ class FewShot:
         template = template_for(worded, "standard", self._templates(worded.protocol), display=display)
         text = question_block(worded, len(view.frames), template, self._form.closing)
         reply = solution(worded, example.answer, self._form.format_of(worded, arm.prompt))
-        return example_block(self._text.of(view, None, "none") + text, reply, number, arm.prompt.shots)
+        return example_block(view.text(self._level) + text, reply, number, arm.prompt.shots)

@@ -5,12 +5,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from cardiolens.base.entry_points import is_word
+from cardiolens.config.arms import Arm
 from cardiolens.config.sweep_factors import Budget, SelectorSpec
 from cardiolens.inference.models.token_counts import Rendering, TokenCounter, frame_key
 from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, changed_selection
 from cardiolens.inference.plan.request import PlannedQuestion
+from cardiolens.protocol.prompts.case_prompts import CaseText, Gold, case_block
+from cardiolens.protocol.prompts.frames import CaptionLevel, caption_block, frame_block, video_block
 from cardiolens.protocol.select.choose import choose, fitting
-from cardiolens.protocol.select.feature_store import Features
+from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.shards import FrameDigest
 from cardiolens.study.structure import StudyStructure
@@ -18,17 +21,20 @@ from cardiolens.study.structure import StudyStructure
 Picture = tuple[str, tuple[int, int]]
 """Frame key; height and width as rendered."""
 
+ArmFrames = tuple[SelectorSpec, int | None, Budget]
+"""What decides which frames an arm shows: selector, its seed, budget."""
+
 _OPEN = 2  # studies kept open, of some megabytes each
 _LENDERS = 256  # studies kept open that show for many others: control other_patient, examples
 
 
 @dataclass(frozen=True, slots=True)
 class StudyFrames:
-    """The frames of a study: structure, digests, and features by encoder if a selector needs them."""
+    """The frames of a study: structure, digests, and features if a selector needs them."""
 
     structure: StudyStructure
     digests: Mapping[tuple[str, int], FrameDigest]  # by volume_id, idx
-    features: Features
+    features: StudyFeatures | None = None
     shown: dict[object, object] = field(default_factory=dict)  # what requests with equal frames share
 
 
@@ -51,6 +57,20 @@ class View:
         """Return the view of a request that is not sent."""
         return replace(self, selection=Selection((), self.selection.flags, why))
 
+    def text(self, level: CaptionLevel, case: CaseText | None = None, gold: Gold = "none") -> str:
+        """Render the frames, with placeholders, or a case with its images."""
+        structure = self.study.structure
+        if case is not None:
+            return case_block(case, self.frames, gold, level, pictures=not self.captioned)
+        if self.captioned:
+            return caption_block(self.captioned, structure, level)
+        return (video_block if self.as_video else frame_block)(self.selection.frames, structure, level)
+
+
+def arm_frames(arm: Arm) -> ArmFrames:
+    """Return what decides which frames an arm shows."""
+    return arm.selector, arm.seed, arm.budget
+
 
 class FrameSelector:
     """Selects frames for the requests of one model; `lends` if studies show for many others."""
@@ -63,43 +83,22 @@ class FrameSelector:
         *,
         lends: bool,
     ) -> None:
-        self._rendering = rendering
-        self._digest = rendering.digest
-        self._counter = counter
-        self.study = lru_cache(maxsize=_LENDERS if lends else _OPEN)(open_study)
+        self._rendering, self._digest, self._counter = rendering, rendering.digest, counter
+        self._study = lru_cache(maxsize=_LENDERS if lends else _OPEN)(open_study)
 
-    def view(self, question: PlannedQuestion, control: str, own_view: View, arm_frames: "ArmFrames") -> View:
-        """Return the frames to show under a control; by default those of the question's own study."""
-        selection = own_view.selection
-        if is_word(control):
-            changed = changed_selection(control, selection, own_view.study.structure)
-            return replace(own_view, selection=changed)
-        if control in SHOWN:
-            nothing = replace(selection, frames=(), flags=())
-            captioned = selection.frames if control == "captions" else ()
-            return replace(own_view, study_id=None, selection=nothing, captioned=captioned)
-        if control == "blank":
-            return replace(own_view, selection=replace(selection, flags=(*selection.flags, BLANK)))
-        if control != "other_patient":
-            return own_view
-        if question.donor is None:
-            return own_view.skipped(selection.skipped or "no other patient with the same views")
-        return self.own_view(question.donor, question, arm_frames, as_video=own_view.as_video)
-
-    def own_view(
-        self, study_id: str, question: PlannedQuestion, arm_frames: "ArmFrames", *, as_video: bool
-    ) -> View:
-        """Return what an arm shows of a study for a question, without controls."""
-        return View(study_id, self.study(study_id), self.select(study_id, question, arm_frames), as_video)
-
-    def select(self, study_id: str, question: PlannedQuestion, arm_frames: "ArmFrames") -> Selection:
-        """Select the frames of a study for a question, by number or by tokens."""
-        study, (selector, seed, budget) = self.study(study_id), arm_frames
-        features, words = study.features.get(selector.encoder), question.asked.question
+    def own_view(self, study_id: str, question: PlannedQuestion, shown_by: ArmFrames) -> View:
+        """Return what an arm shows of a study for a question, without controls: by number or by tokens."""
+        study, (selector, seed, budget) = self._study(study_id), shown_by
 
         def at(n_frames: int) -> Selection:
             return choose(
-                selector, seed, study.structure, question.route, n_frames, features=features, question=words
+                selector,
+                seed,
+                study.structure,
+                question.route,
+                n_frames,
+                features=study.features,
+                question=question.asked.question,
             )
 
         def tokens_of(frame: Frame) -> int:
@@ -107,8 +106,26 @@ class FrameSelector:
             return self._counter.image_tokens(self.size(study, frame))
 
         if isinstance(budget, int):
-            return at(budget)
-        return fitting(at, tokens_of, budget.tokens, available=len(study.digests))
+            return View(study_id, study, at(budget))
+        return View(study_id, study, fitting(at, tokens_of, budget.tokens, available=len(study.digests)))
+
+    def view(self, question: PlannedQuestion, arm: Arm, own_view: View) -> View:
+        """Return the frames that an arm shows under its control; by default those of the own study."""
+        control, view = arm.control, replace(own_view, as_video=arm.prompt.cine == "video")
+        selection = view.selection
+        if is_word(control):
+            return replace(view, selection=changed_selection(control, selection, view.study.structure))
+        if control in SHOWN:
+            captioned = selection.frames if control == "captions" else ()
+            nothing = replace(selection, frames=(), flags=())
+            return replace(view, study_id=None, selection=nothing, captioned=captioned)
+        if control == "blank":
+            return replace(view, selection=replace(selection, flags=(*selection.flags, BLANK)))
+        if control != "other_patient":
+            return view
+        if question.donor is None:
+            return view.skipped(selection.skipped or "no other patient with the same views")
+        return replace(self.own_view(question.donor, question, arm_frames(arm)), as_video=view.as_video)
 
     def pictures(self, view: View) -> list[Picture]:
         """Return the frames of a view in the order shown; black ones under control blank."""
@@ -127,7 +144,3 @@ class FrameSelector:
         """Return the key of a frame, or of the black one in its place."""
         digest = study.digests[frame.volume_id, frame.idx].digest
         return frame_key(blank_digest(digest) if blank else digest, self._digest)
-
-
-ArmFrames = tuple[SelectorSpec, int | None, Budget]
-"""What decides which frames an arm shows: selector, its seed, budget."""

@@ -2,9 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +16,13 @@ from cardiolens.base.phrasing import nearest_first
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
-from cardiolens.inference.plan.cache import Fingerprint
 from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, lending, training_patients
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
 from cardiolens.protocol.prompts.template import check_folder, template_folders
-from cardiolens.protocol.select.features import Sight, sights_of
+from cardiolens.protocol.select.feature_store import KEY
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.quantity import PHASE
@@ -39,6 +37,120 @@ from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Inputs of a plan, shared by all models."""
+
+    store: Store
+    catalogue: Catalogue
+    study_ids: tuple[str, ...]
+    volumes: pa.Table  # of these studies, and of those that lend examples
+    question_table: pa.Table  # with every column, for the judge
+    questions_sha256: str  # of the questions file
+    evidence: pa.Table  # for people; planning never uses it
+    questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
+    fingerprint: str  # digest of everything that decides the requests, but for the model
+    examples_kept: int  # patients who lend examples and are not asked
+
+
+def read_inputs(spec: SweepSpec) -> Inputs:
+    """Read the inputs of a sweep; InputError if questions, templates or subtasks cannot be used."""
+    store, path = Store(spec.store), spec.dataset.questions
+    catalogue = load_catalogue(spec.dataset.protocol)
+    for folder in template_folders(spec.templates, spec.dataset.protocol):
+        check_folder(folder)
+    prepared = _with_twins_for(spec, read_volumes(store.root))
+    _check_organ(store, catalogue, spec)
+    training = training_patients(spec, prepared)
+    volumes, study_ids = _limited(prepared, spec.limit, training)
+    rows = [
+        row
+        for row in given_questions(path, catalogue)
+        if LESION in spec.control or not is_twin(row.question.study_id)
+    ]
+    table = questions_table(path, rows, catalogue, allow_unverified=spec.dataset.allow_unverified)
+    table = _with_patients(path, table, prepared)
+    _check_withheld(path, table, spec)
+    check_evidence_slices(path, rows, prepared)
+    lent = lending(spec, table, prepared, training, lambda row: _question(row, catalogue))
+    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent)
+    every = [question for group in questions.values() for question in group]
+    _check_form(spec, every, catalogue)
+    check_examples(spec, every, training)
+    questions_sha256 = sha256_of(path)
+    return Inputs(
+        store=store,
+        catalogue=catalogue,
+        study_ids=study_ids,
+        volumes=_with_lenders(prepared, volumes, every),
+        question_table=table,
+        questions_sha256=questions_sha256,
+        evidence=evidence_of([row.question for row in rows], path.parent),
+        questions=questions,
+        fingerprint=digest_of(
+            [
+                stage_versions.PLAN,
+                deciding(spec),
+                sha256_of(store.root / COHORT_NAME),
+                questions_sha256,
+                catalogue.sha256,
+                _beside_tasks(spec.dataset.protocol, catalogue),
+                None if spec.templates is None else digest_of_tree(spec.templates),
+                KEY,
+                None if spec.dataset.source is None else sha256_of(told_path(path)),
+                [entry_points.code_of(group, word) for group, word in selecting(spec)],
+            ]
+        ),
+        examples_kept=len(training),
+    )
+
+
+def _with_twins_for(spec: SweepSpec, volumes: pa.Table) -> pa.Table:
+    """Return the volumes without those of twins, unless control lesion asks about them."""
+    is_of_twin = pc.match_substring_regex(volumes["study_id"], TWIN)
+    if LESION not in spec.control:
+        return volumes.filter(pc.invert(is_of_twin))
+    if not pc.any(is_of_twin).as_py():
+        log.warning(
+            "control lesion: no study has a twin without its lesion, so it asks nothing; phantoms have twins "
+            "with dataset.phantom.twins=true"
+        )
+    return volumes
+
+
+def _check_organ(store: Store, catalogue: Catalogue, spec: SweepSpec) -> None:
+    """Raise InputError if studies and questions are not about the same anatomy."""
+    cohort = read_cohort(store.root)
+    if cohort is not None and cohort.organ != catalogue.anatomy:
+        raise InputError(
+            f"{store.root}: its studies were prepared as {cohort.organ.words}, and dataset.protocol="
+            f"{spec.dataset.protocol} is about {catalogue.anatomy.words}, or its anatomy changed since; "
+            "expected one anatomy; prepare again, or correct dataset.protocol"
+        )
+    for model in spec.model:
+        if model.source.startswith(PACKAGED):  # trained on phantoms of the heart
+            check_heart(catalogue.anatomy, f"model {model.name}")
+
+
+def _limited(
+    volumes: pa.Table, limit: int | None, training: frozenset[str]
+) -> tuple[pa.Table, tuple[str, ...]]:
+    """Keep the first studies by study_id, so that a larger limit includes the studies of a smaller one.
+
+    Patients of the cohort for `training` lend examples and are not asked.
+    """
+    if training:
+        volumes = volumes.filter(pc.invert(_is_in(volumes["patient_id"], training)))
+    studies = sorted(set(volumes["study_id"].to_pylist()))
+    counted = set([study for study in studies if not is_twin(study)][:limit])
+    study_ids = tuple(study for study in studies if original_of(study) in counted)
+    return volumes.filter(_is_in(volumes["study_id"], study_ids)), study_ids
+
+
+def _is_in(column: pa.ChunkedArray, values: Sequence[str] | frozenset[str]) -> pa.ChunkedArray:
+    return pc.is_in(column, pa.array(sorted(values), pa.string()))
 
 
 def _with_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> pa.Table:
@@ -61,121 +173,28 @@ def _with_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> pa.Tab
                 "intervals and controls go by patient; correct the one that is wrong"
             )
     if absent:
-        log.warning(
-            "%s: questions not asked: %d, as studies are not prepared: %d, e.g. %s",
-            path,
-            absent.total(),
-            len(absent),
-            next(iter(absent)),
-        )
+        counts = absent.total(), len(absent), next(iter(absent))
+        log.warning("%s: questions not asked: %d, as studies are not prepared: %d, e.g. %s", path, *counts)
     column = questions.schema.get_field_index("patient_id")
     return questions.set_column(column, questions.schema.field(column), pa.array(filled, pa.string()))
 
 
 def _check_withheld(path: Path, questions: pa.Table, spec: SweepSpec) -> None:
     """Raise InputError if an answer is withheld, and a reader knows or a control looks at the answers."""
-    if not (number := count_withheld(questions)):
+    number = count_withheld(questions)
+    knowing = [model.name for model in spec.model if model.answers_from == "truth"]
+    looking = [control for control in spec.control if control in LEADING or control == "other_patient"]
+    if not number or not (knowing or looking):
         return
-    problems = [
-        f"model {model.name} is a simulated reader that answers from them; leave it out (uniform and "
+    problem = (
+        f"model {knowing[0]} is a simulated reader that answers from them; leave it out (uniform and "
         "constant need no answers), or ask whoever has the answers"
-        for model in spec.model
-        if model.answers_from == "truth"
-    ]
-    problems += [
-        f"control {control} suggests an answer that is known to be right or wrong; leave it out"
-        for control in spec.control
-        if control in LEADING
-    ]
-    if "other_patient" in spec.control:
-        problems.append(
-            "control other_patient shows the frames of a patient with another answer; leave it out"
-        )
-    for problem in problems:
-        raise InputError(
-            f"{path}: the answers of {number} of its {questions.num_rows} questions are withheld, and "
-            f"{problem}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """Inputs of a plan, shared by all models."""
-
-    store: Store
-    catalogue: Catalogue
-    study_ids: tuple[str, ...]
-    volumes: pa.Table  # of these studies, and of those that lend examples
-    question_table: pa.Table  # with every column, for the judge
-    evidence: pa.Table  # for people; planning never uses it
-    questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
-    sights: tuple[Sight, ...]  # of the selectors that look at frames
-    fingerprint: Fingerprint  # without model_key
-    examples_kept: int  # patients who lend examples and are not asked
-
-
-def read_inputs(spec: SweepSpec) -> Inputs:
-    """Read the inputs of a sweep; InputError if questions, templates or subtasks cannot be used."""
-    store = Store(spec.store)
-    catalogue = load_catalogue(spec.dataset.protocol)
-    for folder in template_folders(spec.templates, spec.dataset.protocol):
-        check_folder(folder)
-    prepared = _with_twins_for(spec, read_volumes(store.root))
-    _check_organ(store, catalogue, spec)
-    training = training_patients(spec, prepared)
-    volumes, study_ids = _limited(prepared, spec.limit, training)
-    sights = tuple(sights_of(spec))
-    path, allowed = spec.dataset.questions, spec.dataset.allow_unverified
-    question_rows = [
-        row
-        for row in given_questions(path, catalogue)
-        if LESION in spec.control or not is_twin(row.question.study_id)
-    ]
-    table = questions_table(path, question_rows, catalogue, allow_unverified=allowed)
-    table = _with_patients(path, table, prepared)
-    _check_withheld(path, table, spec)
-    check_evidence_slices(path, question_rows, prepared)
-    lent = lending(spec, table, prepared, training, partial(_question, catalogue=catalogue, donor=None))
-    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent, case_texts=_case_texts(spec))
-    every = [question for group in questions.values() for question in group]
-    _check_form(spec, every, catalogue)
-    check_examples(spec, every, training)
-    return Inputs(
-        store=store,
-        catalogue=catalogue,
-        study_ids=study_ids,
-        volumes=_with_lenders(prepared, volumes, questions),
-        question_table=table,
-        evidence=evidence_of([row.question for row in question_rows], path.parent),
-        questions=questions,
-        sights=sights,
-        fingerprint=Fingerprint(
-            configuration=deciding(spec),
-            cohort=sha256_of(store.root / COHORT_NAME),
-            questions=sha256_of(spec.dataset.questions),
-            catalogue=catalogue.sha256,
-            protocol=_beside_tasks(spec.dataset.protocol, catalogue),
-            templates=None if spec.templates is None else digest_of_tree(spec.templates),
-            sights=tuple(sight.key for sight in sights),
-            code=stage_versions.PLAN,
-            cases=None if spec.dataset.source is None else sha256_of(told_path(spec.dataset.questions)),
-            plugins=tuple(entry_points.code_of(group, word) for group, word in selecting(spec)),
-        ),
-        examples_kept=len(training),
+        if knowing
+        else f"control {looking[0]} depends on the right answer; leave it out"
     )
-
-
-def _with_twins_for(spec: SweepSpec, volumes: pa.Table) -> pa.Table:
-    """Return the volumes without those of twins, unless control lesion asks about them."""
-    is_of_twin = pc.match_substring_regex(volumes["study_id"], TWIN)
-    if LESION not in spec.control:
-        return volumes.filter(pc.invert(is_of_twin))
-    if not pc.any(is_of_twin).as_py():
-        log.warning(
-            "control lesion: no study has a twin without its lesion, so it asks nothing; phantoms have twins "
-            "with dataset.phantom.twins=true"
-        )
-    return volumes
+    raise InputError(
+        f"{path}: the answers of {number} of its {questions.num_rows} questions are withheld, and {problem}"
+    )
 
 
 def _check_form(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogue: Catalogue) -> None:
@@ -199,20 +218,6 @@ def _check_form(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogue
             )
 
 
-def _check_organ(store: Store, catalogue: Catalogue, spec: SweepSpec) -> None:
-    """Raise InputError if studies and questions are not about the same anatomy."""
-    cohort = read_cohort(store.root)
-    if cohort is not None and cohort.organ != catalogue.anatomy:
-        raise InputError(
-            f"{store.root}: its studies were prepared as {cohort.organ.words}, and dataset.protocol="
-            f"{spec.dataset.protocol} is about {catalogue.anatomy.words}, or its anatomy changed since; "
-            "expected one anatomy; prepare again, or correct dataset.protocol"
-        )
-    for model in spec.model:
-        if model.source.startswith(PACKAGED):  # trained on phantoms of the heart
-            check_heart(catalogue.anatomy, f"model {model.name}")
-
-
 def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
     """Return the digest of what a user's own protocol holds besides its tasks; None for a shipped one."""
     if set(protocols_of(protocol)) <= set(shipped()):
@@ -222,47 +227,19 @@ def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
     return digest_of([catalogue.anatomy.digest, dict(catalogue.paper_points), templates])
 
 
-def _case_texts(spec: SweepSpec) -> Mapping[str, CaseText]:
-    """Return the case texts that prompts may include, by study; empty if the dataset has no cases."""
-    if spec.dataset.source is None:
-        return {}
-    golds = {prompt.gold for prompt in spec.prompt}
-    return read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
-
-
-def _limited(
-    volumes: pa.Table, limit: int | None, training: frozenset[str]
-) -> tuple[pa.Table, tuple[str, ...]]:
-    """Keep the first studies by study_id, so that a larger limit includes the studies of a smaller one.
-
-    Patients of the cohort for `training` lend examples and are not asked.
-    """
-    if training:
-        volumes = volumes.filter(
-            pc.invert(pc.is_in(volumes["patient_id"], pa.array(sorted(training), pa.string())))
-        )
-    studies = sorted(set(volumes["study_id"].to_pylist()))
-    counted = [study for study in studies if not is_twin(study)][:limit]
-    study_ids = tuple(study for study in studies if original_of(study) in counted)
-    is_chosen = pc.is_in(volumes["study_id"], pa.array(study_ids, pa.string()))
-    return volumes.filter(is_chosen), study_ids
-
-
-def _with_lenders(
-    prepared: pa.Table, volumes: pa.Table, questions: Mapping[str, Sequence[PlannedQuestion]]
-) -> pa.Table:
+def _with_lenders(prepared: pa.Table, volumes: pa.Table, questions: Sequence[PlannedQuestion]) -> pa.Table:
     """Add the volumes of the studies whose questions may be shown as examples."""
     lenders = {
         example.question.study_id
-        for group in questions.values()
-        for question in group
+        for question in questions
         for examples in question.examples.values()
         for example in examples
     }
     if not lenders:
         return volumes
-    study_ids = pa.array(sorted(lenders | set(volumes["study_id"].to_pylist())), pa.string())
-    return prepared.filter(pc.is_in(prepared["study_id"], study_ids))
+    return prepared.filter(
+        _is_in(prepared["study_id"], frozenset(lenders | set(volumes["study_id"].to_pylist())))
+    )
 
 
 def _chosen(
@@ -273,34 +250,30 @@ def _chosen(
     study_ids: Sequence[str],
     *,
     lent: Lending,
-    case_texts: Mapping[str, CaseText],
 ) -> dict[str, list[PlannedQuestion]]:
     """Return the chosen questions by study, without answers; InputError if there are none."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
         raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
+    table = table.filter(_is_in(table["study_id"], study_ids))
+    donor = _donors(table, volumes) if "other_patient" in spec.control else {}
+    case_texts: Mapping[str, CaseText] = {}
+    if spec.dataset.source is not None:
+        golds = {prompt.gold for prompt in spec.prompt}
+        case_texts = read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
-    table = table.filter(pc.is_in(table["study_id"], pa.array(study_ids, pa.string())))
-    _check_items(spec, table)
-    originals = table.filter(pc.invert(pc.match_substring_regex(table["study_id"], TWIN)))
-    donor = _donors(originals, volumes) if "other_patient" in spec.control else {}
-    leading = [control for control in spec.control if control in LEADING]
-    answered = table.select(["qa_id", "options", "answer"]).to_pylist() if leading else []
-    suggestions = {row["qa_id"]: _suggestions(row, leading) for row in answered}
-    for row in table.drop_columns(["answer", "reference"]).to_pylist():
-        in_subtask = not spec.subtask or row["subtask"] in spec.subtask
-        if in_subtask and (not spec.item or row["qa_id"] in spec.item):
-            _check_wordings(spec, row, catalogue[row["subtask"]])
-            question = _question(row, catalogue, donor.get(row["qa_id"]))
-            examples = lent.to(row["subtask"], row["patient_id"])
-            case_text = case_texts.get(row["study_id"])
-            planned = replace(
-                question,
-                case=case_text,
-                examples=examples,
-                suggestions=suggestions.get(row["qa_id"], {}),
-            )
-            chosen[row["study_id"]].append(planned)
-    if not any(chosen.values()):
+    asked = list(_asked_rows(spec, table))
+    for row in asked:
+        _check_wordings(spec, row, catalogue[row["subtask"]])
+        question = _question(
+            row,
+            catalogue,
+            donor=donor.get(row["qa_id"]),
+            suggestions=_suggestions(row, spec.control),
+            case=case_texts.get(row["study_id"]),
+            examples=lent.to(row["subtask"], row["patient_id"]),
+        )
+        chosen[row["study_id"]].append(question)
+    if not asked:
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
             f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}"
@@ -309,24 +282,28 @@ def _chosen(
     return chosen
 
 
-def _check_items(spec: SweepSpec, table: pa.Table) -> None:
-    """Raise InputError for an item that is no question which the sweep could ask, naming the nearest."""
-    rows = zip(table["qa_id"].to_pylist(), table["subtask"].to_pylist(), strict=True)
-    known = [qa_id for qa_id, subtask in rows if not spec.subtask or subtask in spec.subtask]
+def _asked_rows(spec: SweepSpec, table: pa.Table) -> Iterator[Row]:
+    """Yield the questions of the subtasks and items of a sweep; InputError for an item that is none."""
+    rows = table.drop_columns(["reference"]).to_pylist()
+    rows = [row for row in rows if not spec.subtask or row["subtask"] in spec.subtask]
+    known = {row["qa_id"] for row in rows}
     for name in spec.item:
         if name not in known:
             raise InputError(
                 f"item: {name!r} is none of the {len(known)} questions of this sweep; expected a qa_id, e.g. "
-                f"{', '.join(nearest_first(name, known)[:3])}; correct item, or widen subtask and limit"
+                f"{', '.join(nearest_first(name, sorted(known))[:3])}; correct item, or widen subtask "
+                "and limit"
             )
+    yield from (row for row in rows if not spec.item or row["qa_id"] in spec.item)
 
 
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     """Return each question's donor study by qa_id; planning looks at answers as little as it can."""
     by_subtask: dict[str, list[Subject]] = {}
     for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
-        answer = tuple(row.pop("answer") or ())
-        by_subtask.setdefault(row.pop("subtask"), []).append(Subject(**row, answer=answer))
+        if not is_twin(row["study_id"]):
+            subject = Subject(row["qa_id"], row["study_id"], row["patient_id"], tuple(row["answer"] or ()))
+            by_subtask.setdefault(row["subtask"], []).append(subject)
     structure_of = structures(volumes)
     return {
         qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, structure_of).items()
@@ -336,16 +313,25 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
 def _suggestions(row: Row, controls: Sequence[str]) -> dict[str, str]:
     """Return the options that leading controls suggest for a question, by control."""
     keys = [option["key"] for option in row["options"]]
-    suggestions = {control: suggested(control, row["qa_id"], keys, row["answer"]) for control in controls}
+    suggestions = {
+        control: suggested(control, row["qa_id"], keys, row["answer"])
+        for control in controls
+        if control in LEADING
+    }
     return {control: key for control, key in suggestions.items() if key}
 
 
-def _question(row: Row, catalogue: Catalogue, donor: str | None) -> PlannedQuestion:
+def _question(row: Row, catalogue: Catalogue, **further: object) -> PlannedQuestion:
+    """Return a question as the plan sees it, without its answer."""
     subtask = catalogue[row["subtask"]]
     options = tuple((option["key"], option["text"]) for option in row["options"])
-    worded = asked_of(subtask, catalogue, row["question"], options)
     return PlannedQuestion(
-        row["qa_id"], row["study_id"], worded, Route.of(subtask), donor, wordings=subtask.wordings
+        row["qa_id"],
+        row["study_id"],
+        asked_of(subtask, catalogue, row["question"], options),
+        Route.of(subtask),
+        wordings=subtask.wordings,
+        **further,  # type: ignore[arg-type]
     )
 
 

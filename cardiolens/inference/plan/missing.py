@@ -19,7 +19,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_order
-from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn, option_texts
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, option_texts
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run, Store
@@ -32,10 +32,7 @@ WORK = pa.schema(
         ("part", pa.string()),  # path of the part of `requests` that contains the rows
         ("rows", pa.list_(pa.int32())),  # row numbers in that part, in the order to ask
         ("attempts", pa.list_(pa.int32())),  # per row: number of the next try, from 1
-        (
-            "replies",
-            pa.list_(REPLY),
-        ),  # per row: the stored reply to ask back, or null
+        ("replies", pa.list_(REPLY)),  # per row: the stored reply to ask back, or null
     ]
 )
 
@@ -110,31 +107,30 @@ def missing(
     columns = ("request_key", "status", "written_at")
     final, failed = tables.from_parts(completions, COMPLETIONS, columns, _ends)
     rows = _first_rows(parts, frozenset(asking_back))
+    undone: dict[str, tuple[_Row, StoredReply | None]] = {
+        key: (row, None) for key, row in rows.items() if key not in final
+    }
     back = {key: row for key, row in rows.items() if row.asks_back and key in final}
-    turns = _second_turns(parts, completions, back, final, questions) if back and questions else {}
-
-    def attempt(key: str) -> int | None:
-        """The number of the next try; None for a request that is exhausted."""
-        is_exhausted = not failed[key] if retry_errors else failed[key] >= max_attempts
-        return None if is_exhausted else failed[key] + 1
-
-    undone = [(key, row, None) for key, row in rows.items() if key not in final]
-    second = [(turn.request_key, rows[key], reply) for key, (turn, reply) in turns.items()]
-    second = [(key, row, reply) for key, row, reply in second if key not in final]
-    going = [_Going(row, number, reply) for key, row, reply in [*undone, *second] if (number := attempt(key))]
+    if back and questions is not None:
+        turns = _second_turns(parts, completions, back, final, questions)
+        undone |= {turn: (rows[key], reply) for key, (turn, reply) in turns.items() if turn not in final}
+    going = [
+        _Going(row, failed[key] + 1, reply)
+        for key, (row, reply) in undone.items()
+        if (failed[key] if retry_errors else failed[key] < max_attempts)
+    ]
     going.sort(key=lambda each: each.row[:2])
     work = [
         study
         for number, of_part in groupby(going, key=lambda each: each.row.part)
         for study in _by_study(parts[number], list(of_part))
     ]
-    n_second = sum(each.reply is not None for each in going)
     return Missing(
         pa.Table.from_pylist(work, schema=WORK),
         unique=len(rows),
-        done=len(rows) - len(undone) - len(second),
-        exhausted=len(undone) + len(second) - len(going),
-        second_turns=n_second + sum(each.row.asks_back and each.reply is None for each in going),
+        done=len(rows) - len(undone),
+        exhausted=len(undone) - len(going),
+        second_turns=sum(each.row.asks_back for each in going),
     )
 
 
@@ -192,33 +188,27 @@ def _second_turns(
     back: Mapping[str, _Row],
     final: Mapping[str, int],
     questions: Path,
-) -> dict[str, tuple[SecondTurn, StoredReply]]:
-    """The second turns that stored replies need, by the key of the first, with these replies."""
+) -> dict[str, tuple[str, StoredReply]]:
+    """The keys of the second turns that stored replies need, with these replies, by the key of the first."""
     choices: dict[str, DisplayedChoice] = {}
     texts = option_texts(questions)
-    of_part: dict[int, list[_Row]] = {}
-    for row in back.values():
-        of_part.setdefault(row.part, []).append(row)
-    for number, rows in of_part.items():
-        columns = ("request_key", "qa_id", "answer_type", "option_keys", "exclusive")
-        table = tables.read_part(parts[number], REQUESTS, columns).take([row.row for row in rows])
-        for request in table.to_pylist():
+    columns = ("request_key", "qa_id", "answer_type", "option_keys", "exclusive")
+    for number, part in enumerate(parts):
+        rows = [row.row for row in back.values() if row.part == number]
+        for request in tables.read_part(part, REQUESTS, columns).take(rows).to_pylist() if rows else ():
             form = request["answer_type"], request["option_keys"], request["exclusive"]
             choices[request["request_key"]] = DisplayedChoice.of(*form, texts[request["qa_id"]])
 
-    def of(stored: Iterator[pa.Table]) -> dict[str, tuple[SecondTurn, StoredReply]]:
-        turns: dict[str, tuple[SecondTurn, StoredReply]] = {}
+    def of(stored: Iterator[pa.Table]) -> dict[str, tuple[str, StoredReply]]:
+        turns: dict[str, tuple[str, StoredReply]] = {}
         for part in stored:
             rows = part.filter(pc.equal(part["status"], "ok"))
             for row, at in zip(rows.to_pylist(), _instants(rows), strict=True):
-                key = row["request_key"]
-                if key in choices and final[key] == at and key not in turns:
-                    reply: StoredReply = {
-                        "text": row["text"] or "",
-                        "finish_reason": row["finish_reason"] or "",
-                    }
-                    if turn := choices[key].second_turn(key, reply["text"], reply["finish_reason"]):
-                        turns[key] = turn, reply
+                key, text, reason = row["request_key"], row["text"] or "", row["finish_reason"] or ""
+                if key not in choices or final[key] != at or key in turns:
+                    continue
+                if turn := choices[key].second_turn(key, text, reason):
+                    turns[key] = turn.request_key, {"text": text, "finish_reason": reason}
         return turns
 
     columns = ("request_key", "status", "text", "finish_reason", "written_at")

@@ -4,6 +4,7 @@ The number of questions per study alone decides which studies share a part. So e
 anywhere and in any order, and the plan is the same byte for byte.
 """
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -26,7 +27,6 @@ from cardiolens.inference.models.token_counts import (
     TokenCounter,
     fault_of,
 )
-from cardiolens.inference.plan.cache import PlanTotals
 from cardiolens.inference.plan.few_shot import write_examples
 from cardiolens.inference.plan.frame_views import StudyFrames
 from cardiolens.inference.plan.inputs import Inputs
@@ -34,7 +34,6 @@ from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import PlannedQuestion, RequestColumns
 from cardiolens.protocol.dialogue.chain_tables import write_chains
 from cardiolens.protocol.select.feature_store import read_features
-from cardiolens.protocol.select.features import Sight
 from cardiolens.runtime.processes import spread
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
@@ -44,6 +43,13 @@ from cardiolens.study.structure import structures
 
 PART_ROWS = 4_096
 _WORTH = 60_000  # requests; starting a process takes about as long as planning 20,000
+
+
+class PlanTotals(NamedTuple):
+    """Counts of the requests written for one model."""
+
+    status_counts: Counter[str]
+    most_frames: int  # the largest number of frames in one request
 
 
 class _Part(NamedTuple):
@@ -70,14 +76,21 @@ def write_parts(
         for number, study_ids in enumerate(_divided(len(own), inputs.questions))
     ]
     n_requests = sum(map(len, arms_of.values())) * sum(map(len, inputs.questions.values()))
-    maker = _Maker(spec, inputs.sights, run, arms_of, identities, inputs.catalogue.anatomy)
+    maker = _Maker(spec, run, arms_of, identities, inputs.catalogue.anatomy)
     with closing(spread(maker, _work(groups, inputs), worth=n_requests >= _WORTH)) as parts_made:
         made = zip(groups, parts_made, strict=True)
         for model, of_model in groupby(made, key=lambda pair: pair[0][0]):
             totals = [part for _, part in of_model]
-            errors = (part for part in totals if isinstance(part, ModelError))
-            counts = (part for part in totals if isinstance(part, PlanTotals))
-            yield model, next(errors, None) or sum(counts, PlanTotals())
+            counts = [part for part in totals if isinstance(part, PlanTotals)]
+            error = next((part for part in totals if isinstance(part, ModelError)), None)
+            yield (
+                model,
+                error
+                or PlanTotals(
+                    sum((part.status_counts for part in counts), Counter()),
+                    max((part.most_frames for part in counts), default=0),
+                ),
+            )
 
 
 def _divided(n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[list[str]]:
@@ -117,7 +130,6 @@ class _Maker:
     """Makes one part after another in a process, and keeps the token counters of models."""
 
     spec: SweepSpec
-    sights: Sequence[Sight]
     run: Run
     arms_of: Mapping[str, Sequence[Arm]]  # by model name
     identities: Mapping[str, Identity]
@@ -129,7 +141,7 @@ class _Maker:
         """Write one part and return its counts."""
         arms, identity = self.arms_of[part.model], self.identities[part.model]
         columns = RequestColumns()
-        opened = _StudyOpener(self.spec.store, self.sights, part.volumes, self.anatomy)
+        opened = _StudyOpener(self.spec, part.volumes, self.anatomy)
         try:
             if self.counted != part.model:
                 self.counted, self.counter = part.model, _counter(arms[0].model, identity.folder)
@@ -151,15 +163,14 @@ class _Maker:
 class _StudyOpener:
     """Opens the frames of a study of one part for a planner."""
 
-    def __init__(self, store: Path, sights: Sequence[Sight], volumes: pa.Table, anatomy: Anatomy) -> None:
-        self._store, self._sights, self._volumes, self._anatomy = store, sights, volumes, anatomy
+    def __init__(self, spec: SweepSpec, volumes: pa.Table, anatomy: Anatomy) -> None:
+        self._store, self._volumes, self._anatomy = spec.store, volumes, anatomy
+        self._looks = any(selector.looks_at_pixels for selector in spec.selector)
         self._known = structures(volumes, anatomy)
 
     def __call__(self, study_id: str) -> StudyFrames:
         rows = self._volumes.filter(pc.equal(self._volumes["study_id"], study_id))
-        features = {
-            sight.encoder: read_features(self._store, rows, sight, self._anatomy) for sight in self._sights
-        }
+        features = read_features(self._store, rows, self._anatomy) if self._looks else None
         return StudyFrames(self._known[study_id], read_digests(self._store, rows), features)
 
 

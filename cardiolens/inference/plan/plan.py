@@ -1,33 +1,37 @@
 """The plan of a sweep: its requests on disk and their counts, before any engine is touched.
 
-Three steps: read the inputs of the sweep (`inputs`), find by their fingerprints the models whose requests
-must be made (`cache`), make these requests (`planner`) and write them part by part (`parts`).
+Three steps: read the inputs of the sweep (`inputs`), find the models whose requests must be made because
+something that decides them changed, and write these part by part (`parts`).
 """
 
+import json
 import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from cardiolens.base import disk
+from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.models.token_counts import ModelError, fault_of
-from cardiolens.inference.plan.cache import PlanTotals, cached, keep
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
-from cardiolens.inference.plan.parts import write_parts
+from cardiolens.inference.plan.parts import PlanTotals, write_parts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
 log = logging.getLogger(__name__)
+
+_NOTE = "plan.json"  # of a finished plan; without it a plan is unfinished
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +79,13 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     """
     started = time.monotonic()
     inputs, run = read_inputs(spec), run_of(spec)
-    _write_questions(inputs)
+    _replace_changed(inputs.store.questions, inputs.question_table, schemas.QUESTIONS)
+    if inputs.evidence.num_rows or inputs.store.evidence.exists():
+        _replace_changed(inputs.store.evidence, inputs.evidence, schemas.EVIDENCE)
     sweep_arms = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
-    chosen = {arm.model.name: arm.model for arm in sweep_arms}
     identities: dict[str, Identity] = {}
     failed: dict[str, str] = {}
-    for name, model in chosen.items():
+    for name, model in {arm.model.name: arm.model for arm in sweep_arms}.items():
         with _left_out(spec, name, failed), fault_of(name):
             identities[name] = identify(model, inputs.store.models)
     totals_of = _requests(spec, inputs, run, sweep_arms, identities, failed=failed)
@@ -94,7 +99,7 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
         identities={name: identities[name] for name in identities if name in totals_of},
         study_ids=inputs.study_ids,
         volumes=inputs.volumes,
-        questions_sha256=inputs.fingerprint.questions,
+        questions_sha256=inputs.questions_sha256,
         protocol=inputs.catalogue.protocol,
         catalogue_sha256=inputs.catalogue.sha256,
         status_counts=sum((totals.status_counts for totals in totals_of.values()), Counter()),
@@ -117,12 +122,11 @@ def _requests(
     """Return the counts of each model's requests; make the requests that its folder does not hold yet."""
     totals_of: dict[str, PlanTotals] = {}
     new: dict[str, Identity] = {}
-    marks = {
-        name: replace(inputs.fingerprint, model_key=identity.model_key)
-        for name, identity in identities.items()
+    decided_by = {
+        name: digest_of([inputs.fingerprint, identity.model_key]) for name, identity in identities.items()
     }
     for name, identity in identities.items():
-        if known := cached(run.requests(name), marks[name]):
+        if known := _kept(run.requests(name), decided_by[name]):
             totals_of[name] = known
         else:
             new[name] = identity
@@ -134,7 +138,7 @@ def _requests(
                     if isinstance(totals, ModelError):
                         raise totals
                     totals_of[name] = totals
-                    keep(run.requests(name), marks[name], totals)
+                    _keep(run.requests(name), decided_by[name], totals)
     finally:
         for name in new.keys() - totals_of.keys():  # half a plan would be taken for a whole one
             disk.remove_tree(run.requests(name))
@@ -155,14 +159,28 @@ def _left_out(spec: SweepSpec, model: str, failed: dict[str, str]) -> Iterator[N
         failed[model] = str(error)
 
 
-def _write_questions(inputs: Inputs) -> None:
-    """Replace the store's questions and evidence if they changed; the judge and people read them."""
-    _replace_changed(inputs.store.questions, inputs.question_table, schemas.QUESTIONS)
-    if inputs.evidence.num_rows or inputs.store.evidence.exists():
-        _replace_changed(inputs.store.evidence, inputs.evidence, schemas.EVIDENCE)
+def _kept(folder: Path, fingerprint: str) -> PlanTotals | None:
+    """Return the totals of the plan in a folder; None unless it is whole and made from these inputs."""
+    try:
+        note = read_json(folder / _NOTE)
+        if (note["fingerprint"], note["parts"]) != (fingerprint, _sizes(folder)):
+            return None
+        return PlanTotals(Counter(note["status_counts"]), note["most_frames"])
+    except (OSError, ValueError, LookupError, TypeError):  # no note, or a foreign file
+        return None
+
+
+def _keep(folder: Path, fingerprint: str, totals: PlanTotals) -> None:
+    note = {"fingerprint": fingerprint, "parts": _sizes(folder), **totals._asdict()}
+    disk.write_text(folder / _NOTE, json.dumps(note, indent=1) + "\n")
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {part.name: part.stat().st_size for part in tables.parts(folder)}
 
 
 def _replace_changed(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
+    """Replace a table of the store that the judge and people read, if it changed."""
     old = tables.parts(folder)
     if len(old) != 1 or not tables.read_part(old[0], schema).equals(table):
         tables.replace(folder, table, schema)

@@ -9,30 +9,40 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, readings_of
 from cardiolens.inference.models.token_counts import Rendering, TokenCounter
-from cardiolens.inference.plan.chosen_frames import Choosing, largest_frames
 from cardiolens.inference.plan.control import BLANK, SHOWN, with_options
 from cardiolens.inference.plan.few_shot import Examples, FewShot, flag_of
-from cardiolens.inference.plan.frame_views import ArmFrames, FrameSelector, StudyFrames, View
-from cardiolens.inference.plan.prompt_parts import FrameBlock, FrameText, ReplyForm, TokenLimit, arm_frames
+from cardiolens.inference.plan.frame_views import ArmFrames, FrameSelector, StudyFrames, View, arm_frames
 from cardiolens.inference.plan.request import (
     PlannedQuestion,
     Request,
     RequestColumns,
     hash_frames,
     hash_model,
+    request_key,
 )
-from cardiolens.inference.plan.turns import Direct, Draft, InSteps, Sampled
+from cardiolens.inference.plan.turns import (
+    Draft,
+    FrameBlock,
+    ReplyForm,
+    Turns,
+    choosing,
+    direct,
+    in_steps,
+    sampled,
+)
 from cardiolens.protocol.prompts.case_prompts import lacking
 from cardiolens.protocol.prompts.frames import FLAG as VIDEO_FLAG
 from cardiolens.protocol.prompts.frames import count_videos
-from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
-from cardiolens.protocol.prompts.template import Style, Template, template_folders, template_for
+from cardiolens.protocol.prompts.question import with_points_of_paper
+from cardiolens.protocol.prompts.template import Style, template_folders, template_for
+from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.protocol.tasks.twins import LESION, is_twin
-from cardiolens.storage.schemas import PLANNED
+from cardiolens.storage.schemas import FRAME, OVERFLOW, PLANNED
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor
+_NEAR = 0.9  # of a model's limit; above, tokens are counted exactly
 
 
 class ModelPlanner:
@@ -51,25 +61,23 @@ class ModelPlanner:
         *,
         frames_of: Callable[[str], StudyFrames],
     ) -> None:
-        self._level = spec.caption
-        self._model = model
+        self._level, self._model, self._counter = spec.caption, model, counter
         self._arms: dict[ArmFrames, list[tuple[Arm, str]]] = {}  # with their ids, by the frames they show
         for arm in arms:
             self._arms.setdefault(arm_frames(arm), []).append((arm, arm.arm_id))
         self._templates = cache(partial(template_folders, spec.templates))
-        self._asked = hash_model(identity.model_key, model.sampling)
+        self._state = hash_model(identity.model_key, model.sampling)
         self._read = readings_of(model).keys() if model.answers_from == "readings" else None
         lends = any(arm.control == "other_patient" or arm.prompt.shots for arm in arms)
         self._frames = FrameSelector(Rendering(model.long_side), counter, frames_of, lends=lends)
-        self._text, self._limit = FrameText(spec.caption), TokenLimit(model, counter)
         self._form = ReplyForm(spec, model)
-        self._few_shot = FewShot(self._frames, self._text, self._form, self._templates)
+        self._few_shot = FewShot(self._frames, spec.caption, self._form, self._templates)
 
     def add_study(self, columns: RequestColumns, study_id: str, questions: Sequence[PlannedQuestion]) -> None:
         """Append the requests on one study, question by question."""
         for question in questions:
             for shown_by, arms in self._arms.items():
-                own_view = self._frames.own_view(study_id, question, shown_by, as_video=False)
+                own_view = self._frames.own_view(study_id, question, shown_by)
                 for arm, arm_id in arms:
                     if (arm.control == LESION) == is_twin(study_id):
                         self._add(columns, question, arm, arm_id, own_view)
@@ -78,34 +86,35 @@ class ModelPlanner:
         self, columns: RequestColumns, question: PlannedQuestion, arm: Arm, arm_id: str, own_view: View
     ) -> None:
         """Append the request of one question under one arm, with its chain and examples if it is sent."""
-        own_view = replace(own_view, as_video=arm.prompt.cine == "video")
-        view = self._frames.view(question, arm.control, own_view, arm_frames(arm))
+        view = self._frames.view(question, arm, own_view)
         examples = self._few_shot.before(question, arm, arm_id)
         if view.selection.skipped is None and (why := self._why_skipped(question, arm, view, examples)):
             view = view.skipped(why)
-        displayed = self._worded(question, arm)
-        selection = view.selection
-        turns = self._turns(question, arm, arm_id, displayed, view=view, examples=examples)
+        selection, chooses = view.selection, arm.selector.kind == "self" and view.selection.skipped is None
+        draft = self._draft(question, arm, arm_id, view, examples)
+        turns = self._turns(draft, view)
         status, tokens = f"skipped: {selection.skipped}", None
         if selection.skipped is None:
-            status, tokens = self._limit.status(turns.draft.block, turns.ending, turns.reply_tokens)
-        chain = turns.chain() if status == PLANNED else None
-        n_videos = count_videos(turns.draft.block.text) if view.as_video else 0
+            status, tokens = self._status(draft.block, turns.ending, turns.reply_tokens)
+        sent = status == PLANNED
+        declared = turns.declared if sent or chooses else ()
+        n_videos = count_videos(draft.block.text) if view.as_video else 0
+        displayed = draft.question
         request = Request(
             arm_id=arm_id,
             qa_id=question.qa_id,
             study_id=question.study_id,
             frames_study_id=view.study_id,
             subtask=displayed.subtask,
-            frames=() if isinstance(turns, Choosing) else selection.frames,
-            system=turns.draft.block.system,
+            frames=() if chooses else selection.frames,
+            system=draft.block.system,
             prompt=turns.prompt,
-            template=turns.draft.template.name,
+            template=draft.template.name,
             answer_format=self._form.format_of(displayed, arm.prompt),
             answer_type=displayed.answer_type,
             option_keys=displayed.keys,
             exclusive=displayed.exclusive,
-            max_tokens=turns.draft.max_tokens,
+            max_tokens=draft.max_tokens,
             stage=turns.n_before,
             replicate=int(arm.control == "repeat"),
             flags=(
@@ -116,9 +125,9 @@ class ModelPlanner:
             ),
             status=status,
             predicted_tokens=tokens,
-            request_key=turns.key(chain),
+            request_key=request_key(draft.block.state, turns.ending, *draft.decoding, *declared),
         )
-        columns.add(request, chain, examples.shown if status == PLANNED else ())
+        columns.add(request, turns.chain if sent else None, examples.shown if sent else ())
 
     def _why_skipped(self, question: PlannedQuestion, arm: Arm, view: View, examples: Examples) -> str | None:
         """Return why a request is not sent although its frames were selected; None if it is sent."""
@@ -134,64 +143,86 @@ class ModelPlanner:
             return "not read in this form"
         return None if question.qa_id in self._read else "not read"
 
-    def _worded(self, question: PlannedQuestion, arm: Arm) -> AskedQuestion:
-        """Return a question in the words, and with its options in the order, that an arm displays."""
+    def _draft(
+        self, question: PlannedQuestion, arm: Arm, arm_id: str, view: View, examples: Examples
+    ) -> Draft:
+        """Return a question in the words and form of an arm, after the frames of a view."""
+        prompt, form = arm.prompt, self._form
         displayed = with_options(
             question.worded(arm.wording), arm.control, question.qa_id, question.suggestions
         )
-        return with_points_of_paper(displayed) if arm.prompt.style == "paper" else displayed
-
-    def _turns(
-        self,
-        question: PlannedQuestion,
-        arm: Arm,
-        arm_id: str,
-        displayed: AskedQuestion,
-        *,
-        view: View,
-        examples: Examples,
-    ) -> Direct:
-        """Return what is sent after the frames: by the arm one request, or a chain of several."""
-        prompt = arm.prompt
-        display = SHOWN.get(arm.control, "frames")
+        if prompt.style == "paper":
+            displayed = with_points_of_paper(displayed)
         style: Style = "standard" if prompt.style == "standard" else "reasoning"
+        display = SHOWN.get(arm.control, "frames")
         template = template_for(displayed, style, self._templates(displayed.protocol), display=display)
-        several = prompt.samples > 1 and displayed.answer_type not in OPEN  # a report has no majority
-        chooses = arm.selector.kind == "self" and view.selection.skipped is None
-        counted, n_frames = view, len(view.frames)
-        if chooses:
-            largest = replace(view.selection, frames=largest_frames(self._frames, view, arm))
-            counted, n_frames = replace(view, selection=largest), len(view.captioned)
-        block = self._block(template, counted, question, arm, examples)
-        form, options = self._form, (displayed.answer_type, displayed.keys, displayed.exclusive)
+        n_frames = len(view.frames)
+        if arm.selector.kind == "self" and view.selection.skipped is None:
+            largest = replace(view.selection, frames=self._largest(view, arm))
+            n_frames, view = len(view.captioned), replace(view, selection=largest)
+        options = displayed.answer_type, displayed.keys, displayed.exclusive
         legal = constraint_of(form.format_of(displayed, prompt), *options).text
+        # Arms share equal requests, but for readers that look at the truth or sample without a seed.
+        shares = self._model.determined or _is_sampled(displayed.answer_type, arm)
+        own = () if shares and not self._model.told_questions else (arm_id, question.qa_id)
         replicate = str(int(arm.control == "repeat"))
-        owner = (arm_id, question.qa_id) if self._is_own(several=several) else ()
-        decoding = (legal, str(form.max_tokens(displayed, prompt)), replicate, *owner)
-        draft = Draft(displayed, arm, template, form, block, n_frames, decoding)
-        if chooses:
-            return Choosing(draft, self._frames, view, self._level, self._asked)
-        if prompt.steps != "none":
-            return InSteps(draft, len(view.selection.frames))
-        return Sampled(draft) if several else Direct(draft)
+        decoding = (legal, str(form.max_tokens(displayed, prompt)), replicate, *own)
+        block = self._block(template.system, view, question, arm, examples)
+        return Draft(displayed, arm, template, form, block, n_frames, decoding)
 
-    def _is_own(self, *, several: bool) -> bool:
-        """Return whether an arm shares no completion with other arms; samples have seeds and may share."""
-        return self._model.told_questions or not (several or self._model.determined)
+    def _largest(self, view: View, arm: Arm) -> tuple[Frame, ...]:
+        """Return the frames that a reader may choose with the most pixels: tokens are counted for them."""
+
+        def pixels(frame: Frame) -> int:
+            height, width = self._frames.size(view.study, frame)
+            return height * width
+
+        assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
+        return tuple(sorted(view.selection.frames, key=pixels, reverse=True)[: arm.budget])
+
+    def _turns(self, draft: Draft, view: View) -> Turns:
+        """Return what is sent after the frames: by the arm one request, or a chain of several."""
+        arm = draft.arm
+        if arm.selector.kind == "self" and view.selection.skipped is None:
+            return choosing(draft, self._frames, view, self._level, self._state)
+        if arm.prompt.steps != "none":
+            return in_steps(draft, len(view.selection.frames))
+        return (sampled if _is_sampled(draft.question.answer_type, arm) else direct)(draft)
 
     def _block(
-        self, template: Template, view: View, question: PlannedQuestion, arm: Arm, examples: Examples
+        self, system: str, view: View, question: PlannedQuestion, arm: Arm, examples: Examples
     ) -> FrameBlock:
         """Return the block that shows a view; requests with the same frames and text share it."""
         frames, blank, gold = view.selection.frames, BLANK in view.selection.flags, arm.prompt.gold
-        key = template.system, frames, view.as_video, view.captioned, blank, question.case, gold, examples
+        key = system, frames, view.as_video, view.captioned, blank, question.case, gold, examples
         block = view.study.shown.get(key)
         if block is None:
-            text = examples.text + self._text.of(view, question.case, gold)
+            text = examples.text + view.text(self._level, question.case, gold)
             pictures = [*examples.pictures, *self._frames.pictures(view)]
-            state = hash_frames(self._asked, template.system, text, tuple(key for key, _ in pictures))
-            sizes = tuple(size for _, size in pictures)
-            block = self._limit.counted(FrameBlock(template.system, text, state, sizes))
+            state = hash_frames(self._state, system, text, tuple(key for key, _ in pictures))
+            block = FrameBlock(system, text, state, tuple(size for _, size in pictures))
+            before, separator, _ = text.rpartition(FRAME)
+            if self._counter is not None and separator:
+                counted = self._counter.count_shown(system, before, block.sizes, exact=False)
+                block = replace(block, counted=counted)
             view.study.shown[key] = block
         assert isinstance(block, FrameBlock)
         return block
+
+    def _status(self, block: FrameBlock, ending: str, reply_tokens: int) -> tuple[str, int | None]:
+        """Return PLANNED or OVERFLOW, and the tokens of the prompt if something counts them."""
+        if self._counter is None:
+            return PLANNED, None
+        limit, tokens = self._model.max_model_len, None
+        if block.counted is not None:
+            before, tail = block.counted
+            rest = block.text.rpartition(FRAME)[2]
+            tokens = before + self._counter.count_asked(f"{rest}{ending}", tail)
+        if tokens is None or tokens + reply_tokens > _NEAR * limit:
+            tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
+        return (OVERFLOW if tokens + reply_tokens > limit else PLANNED), tokens
+
+
+def _is_sampled(answer_type: str, arm: Arm) -> bool:
+    """Return whether an arm asks several times; a report has no majority."""
+    return arm.prompt.samples > 1 and answer_type not in OPEN

@@ -1,7 +1,7 @@
 """Prompts that list the frames of a study and let a reader request them by name."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.dialogue.chain import (
@@ -22,16 +22,7 @@ from cardiolens.study.structure import StudyStructure, VolumeStructure
 _NUMBER = 7_777_777  # trial number of frames: shows where a template writes it
 
 
-@dataclass(frozen=True, slots=True)
-class Turns:
-    """Limits on frame requests."""
-
-    frames: int  # maximum shown
-    requests: int  # maximum of requests for frames
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(NamedTuple):
     """Prompts of a reader that chooses its frames, with marks for values filled in later."""
 
     first: str
@@ -71,17 +62,21 @@ def listed(frames: Sequence[Frame], structure: StudyStructure) -> str:
 
 
 def asking(
-    listing: str, question: AskedQuestion, template: Template, closing: Closing, turns: Turns
+    listing: str, question: AskedQuestion, template: Template, closing: Closing, limits: tuple[int, int]
 ) -> Asking:
-    """Build the prompts for a question; `listing` names the frames on offer."""
+    """Build the prompts for a question; `listing` names the frames on offer.
+
+    `limits` are those on the frames shown, and on the requests for them.
+    """
+    budget, rounds = limits
     options = "".join(f"{letter}. {text}\n" for letter, text in question.displayed)
     intro = (
         f"Frames of the study, by name:\n{listing}"
         f"Question, which you will answer afterwards: {question.question}\n{options}{mark(REFUSALS)}"
     )
     form = 'Reply with JSON alone, with names as in the list: {"frames": ["<name>", ...]}'
-    turn = f"This is request {mark(REQUEST_NUMBER)} of {turns.requests}"
-    most = f"{turns.frames} frame{'' if turns.frames == 1 else 's'}"
+    turn = f"This is request {mark(REQUEST_NUMBER)} of {rounds}"
+    most = f"{budget} frame{'' if budget == 1 else 's'}"
     return Asking(
         first=f"{intro}Choose the frames to look at, at most {most} in all. {turn}. {form}",
         further=(
@@ -89,7 +84,7 @@ def asking(
             f"at most {most} in all, or for none with an empty list. {turn}. {form}"
         ),
         answer_one=question_block(question, 1, template, closing),
-        answer_many=_many(question, template, closing, turns.frames),
+        answer_many=_many(question, template, closing, budget),
     )
 
 

@@ -24,7 +24,7 @@ def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: Capti
 
 
 def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """Render the captions of frames in order, one per line, without marks for frames (protocol 16.8)."""
+    """Render the captions of frames in order, one per line, without marks for frames."""
     volumes = structure.volumes
     return "".join(
         f"{caption(frame, volumes[frame.volume_id], number, level)}\n"

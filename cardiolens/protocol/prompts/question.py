@@ -111,7 +111,7 @@ class AskedQuestion:
 
     @property
     def rule(self) -> str:
-        """Instruction on how many options to pick (protocol 7.2)."""
+        """Instruction on how many options to pick."""
         letters = zip(letters_of(self.keys), self.keys, strict=True)
         alone = [letter for letter, key in letters if key in self.exclusive]
         exclusive = [words().exclusive.format(letter=letter) for letter in alone]
@@ -121,7 +121,7 @@ class AskedQuestion:
 
     @property
     def schema(self) -> str:
-        """Form of the JSON object that a report question requests (protocol 3.1, 7.4)."""
+        """Form of the JSON object that a report question."""
         lines = ",\n".join(f'  "{field.name}": {_values(field)}' for field in self.fields)
         return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
 

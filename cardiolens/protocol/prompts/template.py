@@ -24,92 +24,30 @@ from cardiolens.study.anatomy import HEART, anatomy_of
 from cardiolens.study.protocol_folder import DATA, lineage
 from cardiolens.study.structure import StudyStructure
 
-_LEGAL: tuple[type[nodes.Node], ...] = (
-    nodes.Template,
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.Name,
-    nodes.Const,
-    nodes.List,
-    nodes.Tuple,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Slice,
-    nodes.If,
-    nodes.For,
-    nodes.CondExpr,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.And,
-    nodes.Or,
-    nodes.Not,
-    nodes.Add,
-    nodes.Sub,
-    nodes.Neg,
-    nodes.Keyword,
-    nodes.Concat,
-    nodes.Filter,
-    nodes.Test,
+# A protocol's templates may be a stranger's: they are data, with these parts of Jinja alone.
+_LEGAL = frozenset(
+    (
+        *("Template", "Output", "TemplateData", "Name", "Const", "List", "Tuple", "Getattr", "Getitem"),
+        *("Slice", "If", "For", "CondExpr", "Compare", "Operand", "And", "Or", "Not", "Add", "Sub", "Neg"),
+        *("Concat", "Filter", "Test"),
+    )
 )
-_FILTERS = frozenset(
-    (
-        "capitalize", "count", "d", "default", "first", "int", "join", "last", "length", "list",
-        "lower", "reverse", "sort", "string", "title", "trim", "truncate", "unique", "upper",
-        "wordcount",
-    )
-)  # fmt: skip
-_TESTS = frozenset(
-    (
-        "defined", "divisibleby", "eq", "equalto", "even", "false", "ge", "gt", "in", "le", "lt", "ne",
-        "none", "number", "odd", "sameas", "string", "true", "undefined",
-    )
-)  # fmt: skip
+_FILTERS = frozenset(("capitalize", "count", "first", "last", "length", "lower", "title", "trim", "upper"))
 _NESTED_LOOPS = 2
-_NESTED_JOINS = 1  # each multiplies the length of a text
-_LONGEST_SEPARATOR = 16  # characters
 
 
-def check_language(template: nodes.Template, where: str) -> None:
-    """Raise InputError for a template that uses Jinja outside the subset."""
-    for refused in _refused(template, loops=0, joins=0):
-        raise InputError(
-            f"{where}: uses {refused}, which prompts do not need; use variables, if, for over the "
-            f"variables ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
-            f"{', '.join(sorted(_FILTERS))}"
-        )
-
-
-def _has_short_arguments(call: nodes.Filter) -> bool:
-    values = [*call.args, *(keyword.value for keyword in call.kwargs)]
-    short = (
-        isinstance(value, nodes.Const) and len(str(value.value)) <= _LONGEST_SEPARATOR for value in values
-    )
-    return call.dyn_args is None and call.dyn_kwargs is None and all(short)
-
-
-def _refused(node: nodes.Node, loops: int, joins: int) -> Iterator[str]:
-    """Yield what a template uses outside the subset, in Jinja's terms."""
-    match node:
-        case nodes.For(recursive=True):
-            yield "a recursive loop"
-        case nodes.For():
-            loops += 1
-            if loops > _NESTED_LOOPS:
-                yield f"{loops} nested loops"
-        case nodes.Filter(name=name):
-            if name not in _FILTERS:
-                yield f"the filter {name!r}"
-            joins += name == "join"
-            if joins > _NESTED_JOINS:
-                yield "a join of a join"
-            if name == "join" and not _has_short_arguments(node):
-                yield f"a join by anything but a literal of at most {_LONGEST_SEPARATOR} characters"
-        case nodes.Test(name=name) if name not in _TESTS:
-            yield f"the test {name!r}"
-        case _ if not isinstance(node, _LEGAL):
-            yield f"{type(node).__name__.lower()!r}"
+def _refused(node: nodes.Node, loops: int = 0) -> Iterator[str]:
+    """Yield what a template uses beyond these parts, in Jinja's terms."""
+    kind = type(node).__name__
+    loops += kind == "For"
+    if kind not in _LEGAL:
+        yield f"{kind.lower()!r}"
+    if loops > _NESTED_LOOPS or getattr(node, "recursive", False):
+        yield f"a recursive loop, or {loops} nested loops"
+    if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
+        yield f"the filter {node.name!r}"
     for child in node.iter_child_nodes():
-        yield from _refused(child, loops, joins)
+        yield from _refused(child, loops)
 
 
 Style = Literal["standard", "reasoning"]
@@ -123,10 +61,7 @@ _PREFIX: Mapping[Display, str] = {"frames": "", "captions": "captions_", "nothin
 _NEVER = "captions_picture"  # pictures of public benchmarks have no captions
 _NEEDED: Mapping[str, frozenset[str]] = {
     _SYSTEM: frozenset(),
-    "question": frozenset({"question", "options"}),
-    "diagnosis": frozenset({"question", "options"}),
-    "case": frozenset({"question", "options"}),
-    "picture": frozenset({"question", "options"}),
+    **dict.fromkeys(("question", "diagnosis", "case", "picture"), frozenset({"question", "options"})),
     "report": frozenset({"question", "schema"}),
 }
 _TRIAL: Mapping[str, object] = {
@@ -247,8 +182,12 @@ def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str]:
     values = _TRIAL if kind != _SYSTEM else _TRIAL_SYSTEM
     with _jinja(where):
         parsed = _JINJA.parse(text)
-        # Check first: the analysis below already evaluates constant expressions.
-        check_language(parsed, where)
+        for refused in _refused(parsed):  # first: the analysis below already evaluates constant expressions
+            raise InputError(
+                f"{where}: uses {refused}, which prompts do not need; use variables, if, for over the "
+                f"variables ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
+                f"{', '.join(sorted(_FILTERS))}"
+            )
         used = meta.find_undeclared_variables(parsed)
     _check(used, set(values), _NEEDED[kind], where)
     with _jinja(where):
@@ -311,12 +250,7 @@ def render(
 ) -> Prompt:
     """Render frames and captions first, then the text that depends on their number or on the question."""
     text = frame_block(frames, structure, level) + question_block(question, len(frames), template, closing)
-    return Prompt(system_message(template), text, template.name)
-
-
-def system_message(template: Template) -> str:
-    """Return the system message; it is independent of the question, so that requests share it."""
-    return template.system
+    return Prompt(template.system, text, template.name)
 
 
 @lru_cache(maxsize=8192)

@@ -1,4 +1,4 @@
-"""The strict reader: the last mark of a reply, or the whole reply, and what follows it (protocol 17.24)."""
+"""The strict reader: the last mark of a reply, or the whole reply, and what follows it."""
 
 import re
 from dataclasses import dataclass

@@ -6,14 +6,13 @@ from functools import lru_cache
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select import clinical
-from cardiolens.protocol.select.clinical import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
-from cardiolens.protocol.select.route import Route, Routed, Source, Volumes, resolve
+from cardiolens.protocol.select.route import Route, Source, Volumes, resolve
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.study.structure import StudyStructure
 
-LADDER = (8, 16, 32, 64)  # budgets of 5.1; a nested order puts their frames first
+LADDER = (8, 16, 32, 64)  # budgets; a nested order puts their frames first
 
 
 def presented(frames: Iterable[Frame], volumes: Volumes) -> tuple[Frame, ...]:
@@ -84,82 +83,62 @@ def choose(
 ) -> Selection:
     """Select at most `budget` frames for a subtask (kind `all`: every frame; `self`: all on offer).
 
-    Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; kind
-    relevance and those of other packages, the text of the `question`. Subtasks with the same sources share
-    one tuple of frames.
+    Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; those
+    of other packages, the text of the `question`. Subtasks with the same sources share one tuple of frames.
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
-    volumes, nest = tuple(structure.volumes.values()), selector.order == "nested"
-    if selector.kind == "clinical":
-        return _clinical(volumes, route, budget, selector.lax_small_k, nest)
-    wording = question if selector.kind == "relevance" or selector.plugged else None
-    kind = "all" if selector.kind == "self" else selector.kind
     context = PoolContext(
-        selector.name, kind, selector.pool, structure.study_id, seed, features, wording, selector.options
+        selector.name,
+        "all" if selector.kind == "self" else selector.kind,
+        selector.pool,
+        structure.study_id,
+        seed,
+        features,
+        question if selector.plugged else None,
+        selector.options,
+        selector.lax_small_k,
+        selector.order == "nested",
     )
-    return (_stratified if selector.kind == "stratified" else _pooled)(volumes, route, budget, nest, context)
+    return _chosen(tuple(structure.volumes.values()), route, budget, context)
 
 
 @lru_cache(maxsize=1024)
-def _clinical(volumes: Volumes, route: Route, budget: int, small_k: SmallK, nest: bool) -> Selection:
+def _chosen(volumes: Volumes, route: Route, budget: int, context: PoolContext) -> Selection:
     routed = resolve(volumes, route)
-    if routed.skipped is None and clinical.unknown_levels(routed):
+    if routed.skipped is not None:
+        return Selection((), skipped=routed.skipped)
+    if context.kind == "clinical" and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
-    volumes_shown = routed.volumes + _fallbacks(routed, route, volumes)
-    return _selection(
-        routed, volumes_shown, route, budget, _extracted(routed.sources, volumes_shown, budget, small_k, nest)
-    )
-
-
-@lru_cache(maxsize=256)
-def _pooled(volumes: Volumes, route: Route, budget: int, nest: bool, context: PoolContext) -> Selection:
-    routed = resolve(volumes, route)
     pool = routed.volumes if context.pool == "routed" else _whole_sequences(routed.volumes, volumes)
-    lent = tuple(volume for volume in _fallbacks(routed, route, volumes) if volume not in pool)
-    return _selection(routed, pool + lent, route, budget, _drawn(pool, lent, budget, nest, context))
-
-
-@lru_cache(maxsize=256)
-def _stratified(volumes: Volumes, route: Route, budget: int, nest: bool, context: PoolContext) -> Selection:
-    routed = resolve(volumes, route)
-    lent = _fallbacks(routed, route, volumes)
-    frames = _by_quota(routed.sources, lent, budget, nest, context)
-    return _selection(routed, routed.volumes + lent, route, budget, frames)
+    borrowed = () if route.only_routed else clinical.fallbacks(routed.sources, volumes)
+    lent = tuple(volume for volume in borrowed if volume not in pool)
+    frames = _frames(routed.sources, pool, lent, budget, context)
+    flags = {
+        "short": len(frames) < budget,
+        "no_temporal_evidence": route.temporal and not _shows_motion(frames),
+        "levels_unknown": any(
+            not volume.levels_known and volume.slice_axis is not None for volume in pool + lent
+        ),
+    }
+    return Selection(frames, (*routed.flags, *(flag for flag, holds in flags.items() if holds)))
 
 
 @lru_cache(maxsize=1024)
-def _extracted(
-    sources: tuple[Source, ...], volumes_shown: Volumes, budget: int, small_k: SmallK, nest: bool
+def _frames(
+    sources: tuple[Source, ...], pool: Volumes, lent: Volumes, budget: int, context: PoolContext
 ) -> tuple[Frame, ...]:
-    frames = presented(clinical.extract(sources, volumes_shown, budget, small_k), volumes_shown)
-    if not nest:
-        return frames
-    return nested(frames, budget, lambda smaller: _extracted(sources, volumes_shown, smaller, small_k, nest))
-
-
-@lru_cache(maxsize=256)
-def _drawn(pool: Volumes, lent: Volumes, budget: int, nest: bool, context: PoolContext) -> tuple[Frame, ...]:
-    frames = presented(chosen(pool, lent, budget, context), pool + lent)
-    if not nest:
-        return frames
-    return nested(frames, budget, lambda smaller: _drawn(pool, lent, smaller, nest, context))
-
-
-@lru_cache(maxsize=256)
-def _by_quota(
-    sources: tuple[Source, ...], lent: Volumes, budget: int, nest: bool, context: PoolContext
-) -> tuple[Frame, ...]:
-    pool = tuple(volume for source in sources for volume in source.volumes)
-    quotas = clinical.quotas(sources, pool + lent, budget)
-    frames = presented(stratified(pool, lent, quotas, context), pool + lent)
-    if not nest:
-        return frames
-    return nested(frames, budget, lambda smaller: _by_quota(sources, lent, smaller, nest, context))
-
-
-def _fallbacks(routed: Routed, route: Route, volumes: Volumes) -> Volumes:
-    return () if route.only_routed else clinical.fallbacks(routed.sources, volumes)
+    volumes = pool + lent
+    if context.kind == "clinical":
+        frames = clinical.extract(sources, volumes, budget, context.small_k)
+    elif context.kind == "stratified":
+        frames = stratified(pool, lent, clinical.quotas(sources, volumes, budget), context)
+    else:
+        frames = chosen(pool, lent, budget, context)
+    in_order = presented(frames, volumes)
+    if not context.nest:
+        return in_order
+    return nested(in_order, budget, lambda smaller: _frames(sources, pool, lent, smaller, context))
 
 
 def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
@@ -169,21 +148,6 @@ def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
     listed = pool[0].anatomy.sequences.items() if pool else ()
     names = (name for sequence, kind in listed if sequence in sequences for name in kind.volume_ids)
     return pool + tuple(by_id[name] for name in names if name in by_id)
-
-
-def _selection(
-    routed: Routed, volumes_shown: Volumes, route: Route, budget: int, frames: tuple[Frame, ...]
-) -> Selection:
-    if routed.skipped is not None:
-        return Selection((), skipped=routed.skipped)
-    flags = {
-        "short": len(frames) < budget,
-        "no_temporal_evidence": route.temporal and not _shows_motion(frames),
-        "levels_unknown": any(
-            not volume.levels_known and volume.slice_axis is not None for volume in volumes_shown
-        ),
-    }
-    return Selection(frames, (*routed.flags, *(flag for flag, holds in flags.items() if holds)))
 
 
 def _shows_motion(frames: Sequence[Frame]) -> bool:

@@ -1,7 +1,7 @@
-"""The clinical selector: quotas by view, one cascade per source, then fallback to other views (protocol 5).
+"""The clinical selector: quotas by view, one cascade per source, then fallback to other views.
 
-What the phases of a volume mean, and whether its
-slices form a stack, decides the cascade of one volume; the anatomy names that of a pool.
+What the phases of a volume mean, and whether its slices form a stack, decides the cascade of one volume; the
+anatomy names that of a pool.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ def fallback(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
 
 
 def key_layers(volume: VolumeStructure) -> tuple[int, ...]:
-    """Return the basal, mid and apical ranks, as declared or by the default of 1.2."""
+    """Return the basal, mid and apical ranks, as declared or evenly spread by default."""
     return volume.key_layers or tuple(even(volume.n_slices, 3))
 
 
@@ -142,7 +142,7 @@ _WINDOW_AFTER_PEAK = 12
 
 
 def _stack_and_layers(volumes: Volumes, quota: int) -> list[Frame]:
-    """Stacks and other views, as of LGE (5.7): 3:1 while the quota is small, then all frames."""
+    """Stacks and other views, as of LGE: 3:1 while the quota is small, then all frames."""
     stacks = tuple(volume for volume in volumes if volume.slice_axis is not None)
     others = tuple(volume for volume in volumes if volume.slice_axis is None)
     n_stacked, n_others = _n_frames(stacks), _n_frames(others)
@@ -161,7 +161,7 @@ def _outward(volumes: Volumes, quota: int) -> list[Frame]:
 
 
 def _first_pass(volume: VolumeStructure, quota: int) -> list[Frame]:
-    """Perfusion (5.8): myocardial enhancement of every slice, the first-pass window, then other times."""
+    """Perfusion: myocardial enhancement of every slice, the first-pass window, then other times."""
     t_myo, window, rest = _contrast_times(volume)
     chosen = [pick(volume, rank, t_myo, 1) for rank in even(volume.n_slices, quota)]
     chosen += _dealt(volume, window, quota - len(chosen), 2)
@@ -192,7 +192,7 @@ def _dealt(volume: VolumeStructure, times: list[int], n_wanted: int, step: int) 
 
 
 def _weighted(volumes: Volumes, quota: int, weight_of: Mapping[str, int]) -> list[Frame]:
-    """Views as one source, split by their weights, as both of T2 by those of the T2 subtasks (5.9)."""
+    """Views as one source, split by their weights, as both of T2 by those of the T2 subtasks."""
     weights = [weight_of[volume.volume_id] for volume in volumes]
     quotas = settle(split(quota, weights), [volume.n_frames for volume in volumes])
     return [frame for v, own in zip(volumes, quotas, strict=True) for frame in _even_slices(v, own)]

@@ -1,24 +1,16 @@
-"""Features of frames for selectors: of pixels, or of an image encoder."""
+"""Features of frames, from their pixels alone, and the algorithms that choose among them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import lru_cache
-from pathlib import Path
-from pickle import UnpicklingError
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.base.digest import digest_of_files
-from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import SelectorSpec
-from cardiolens.storage.model_files import check_files
-
 Floats = NDArray[np.float64]
 
+TIE = 1e-9
+_ROUNDS = 20
+_SAME = 1e-12  # smaller squared distances are rounding errors of equal frames
 SIDE = 32
 CELLS = 4
 BINS = 8
@@ -99,150 +91,52 @@ def _unit(block: Floats) -> Floats:
     return unit
 
 
-_AT_ONCE = 32  # frames per batch
-_REMEDY = "give the folder of a saved image encoder, e.g. of CLIP or ResNet type"
+def distances(features: NDArray[np.floating]) -> Floats:
+    """Return Euclidean distances of all pairs of rows, (frames, frames) in float64."""
+    rows = features.astype(np.float64)
+    squares = np.einsum("fd,fd->f", rows, rows)
+    squared: Floats = squares[:, None] + squares - 2 * (rows @ rows.T)
+    np.fill_diagonal(squared, 0)
+    distance: Floats = np.sqrt(np.where(squared < _SAME, 0, squared))
+    return distance
 
 
-@lru_cache(maxsize=4)
-def open_encoder(folder: Path) -> "Encoder":
-    """Load the encoder of a folder once per process."""
-    return Encoder(folder)
+def kcenter(distance: Floats, k: int) -> list[int]:
+    """Choose the medoid, then repeatedly the frame farthest from all chosen; ties go to the first."""
+    chosen = [_first(-distance.sum(axis=1))] if k > 0 else []
+    nearest = distance[chosen[0]].copy() if chosen else distance[:0]
+    while len(chosen) < min(k, len(distance)):
+        nearest[chosen] = -1  # never take a frame twice; take duplicates only when no other frame is left
+        chosen.append(_first(nearest))
+        np.minimum(nearest, distance[chosen[-1]], out=nearest)
+    return chosen
 
 
-class Encoder:
-    """An image encoder and, if the folder has them, a text tower and tokenizer."""
+def kmedoids(distance: Floats, k: int) -> list[int]:
+    """Improve k-centre frames by best single swaps until none gains, at most 20; sorted ascending.
 
-    def __init__(self, folder: Path) -> None:
-        try:
-            from huggingface_hub.errors import StrictDataclassError
-            from transformers import AutoImageProcessor, AutoModel
-            from transformers.utils.logging import disable_progress_bar
-
-            disable_progress_bar()
-            self._model: Any = AutoModel.from_pretrained(folder, local_files_only=True).eval()
-            self._images: Any = AutoImageProcessor.from_pretrained(folder, local_files_only=True)
-        except ImportError as error:
-            raise InputError(
-                f"encoder {folder}: {error}; install the extra: pip install 'cardiolens[encoder]'"
-            ) from None
-        except (OSError, ValueError, RuntimeError, TypeError, StrictDataclassError, UnpicklingError) as error:
-            raise InputError(f"encoder {folder}: cannot be loaded ({_first(error)}); {_REMEDY}") from None
-        self._folder = folder
-
-    def frames(self, frames_FHW: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return unit vectors of frames: (frames, features)."""
-        encode = getattr(self._model, "get_image_features", self._model)
-        vectors = []
-        for start in range(0, len(frames_FHW), _AT_ONCE):
-            pictures = [np.repeat(frame[..., None], 3, axis=2) for frame in frames_FHW[start:][:_AT_ONCE]]
-            with self._used_as("an image encoder"):
-                vectors.append(self._vectors(encode, self._images(images=pictures, return_tensors="pt")))
-        return np.concatenate(vectors)
-
-    def text(self, words: str) -> NDArray[np.float32]:
-        """Return the unit vector of a text, truncated to the model's limit; InputError unless CLIP type."""
-        if not hasattr(self._model, "get_text_features"):
-            raise InputError(
-                f"encoder {self._folder}: reads no text, and kind relevance compares frames with "
-                "questions; give the folder of a CLIP type model, or choose kind kcenter"
-            )
-        with self._used_as("a reader of text"):
-            tokens = self._tokenizer()([words], truncation=True, return_tensors="pt")
-            tokens.pop("token_type_ids", None)
-            vector: NDArray[np.float32] = self._vectors(self._model.get_text_features, tokens)[0]
-        return vector
-
-    @contextmanager
-    def _used_as(self, role: str) -> Iterator[None]:
-        """Convert errors of an unsuitable model or processor to InputError."""
-        try:
-            yield
-        except InputError:
-            raise
-        except (OSError, ValueError, TypeError, RuntimeError) as error:
-            reason = _first(error)
-            raise InputError(
-                f"encoder {self._folder}: cannot be used as {role} ({reason}); {_REMEDY}"
-            ) from error
-
-    def _tokenizer(self) -> Any:
-        from transformers import AutoTokenizer
-
-        if not any(self._folder.glob("tokenizer*.json")):  # transformers would create an empty one
-            raise InputError(f"encoder {self._folder}: has no tokenizer; save it in the same folder")
-        return AutoTokenizer.from_pretrained(self._folder, local_files_only=True)
-
-    def _vectors(self, encode: Any, inputs: Any) -> NDArray[np.float32]:
-        import torch
-
-        with torch.inference_mode():
-            outputs = encode(**inputs)
-        pooled = outputs if isinstance(outputs, torch.Tensor) else getattr(outputs, "pooler_output", None)
-        if pooled is None:
-            raise InputError(f"encoder {self._folder}: gives no pooled vector of a frame; {_REMEDY}")
-        rows = pooled.reshape(len(pooled), -1).to(torch.float32).numpy()
-        unit: NDArray[np.float32] = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
-        return unit
+    The gain of a swap is the fall of the summed distance to the nearest medoid.
+    """
+    medoids = np.sort(kcenter(distance, k)).astype(np.int64)
+    for _ in range(_ROUNDS if k > 0 else 0):
+        to_medoids = np.vstack([distance[medoids], np.full(len(distance), np.inf)])
+        nearest, second = np.partition(to_medoids, 1, axis=0)[:2]
+        with_new = np.minimum(distance, nearest)  # (new medoid, frame)
+        without_old = np.minimum(distance, second) - with_new
+        owned = to_medoids.argmin(axis=0)[:, None] == np.arange(len(medoids))
+        gains = (nearest - with_new).sum(axis=1)[:, None] - without_old @ owned.astype(np.float64)
+        gains[medoids] = -np.inf
+        frame, place = divmod(_first(gains.ravel()), len(medoids))
+        if gains[frame, place] <= TIE:
+            break
+        medoids[place] = frame
+        medoids.sort()
+    return [int(medoid) for medoid in medoids]
 
 
-def _first(error: Exception) -> str:
-    """Return the first line of an error message; libraries write long ones."""
-    return str(error).strip().partition("\n")[0]
+def _first(values: Floats) -> int:
+    """Return the first index of the largest value, within the tie tolerance."""
+    return int(np.argmax(values >= values.max() - TIE))
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """One source of features; `key` identifies its features in the store and changes with their content."""
-
-    key: str
-    encoder: Path | None = None
-
-    def of_volume(self, frames_FHW: NDArray[np.uint8], n_phases: int, cyclic: bool) -> NDArray[np.float32]:
-        """Return one vector per frame, in canonical order; frames are windowed grey values as displayed."""
-        if self.encoder is None:
-            return volume_features(frames_FHW, n_phases, cyclic)
-        return open_encoder(self.encoder).frames(frames_FHW)
-
-    def of_question(self, question: str) -> NDArray[np.float32]:
-        """Return the vector of a question in the space of the frames; only CLIP-type encoders have one."""
-        assert self.encoder is not None, "kind relevance requires an encoder"
-        return _of_question(self.encoder, question)
-
-
-PIXELS = Sight(f"v{VERSION}")
-
-
-def sight_of(selector: SelectorSpec) -> Sight:
-    """Return the sight of a selector; InputError if the encoder folder has no model."""
-    return PIXELS if selector.encoder is None else _encoder_sight(selector.encoder)
-
-
-def sights_of(spec: SweepSpec) -> tuple[Sight, ...]:
-    """Return the distinct sights of the selectors that look at frames."""
-    return tuple({sight_of(selector): None for selector in spec.selector if selector.looks_at_pixels})
-
-
-def check_encoders(spec: SweepSpec) -> None:
-    """Raise InputError unless every encoder of a sweep loads and accepts the inputs its selector needs."""
-    for selector in spec.selector:
-        if selector.encoder is not None:
-            sight = sight_of(selector)
-            sight.of_volume(np.zeros((1, 32, 32), np.uint8), n_phases=1, cyclic=False)
-            if selector.kind == "relevance":
-                sight.of_question("Is there late gadolinium enhancement?")
-
-
-@lru_cache(maxsize=4)
-def _encoder_sight(folder: Path) -> Sight:
-    files = [path for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
-    if not any(path.name == "config.json" for path in files):
-        raise InputError(
-            f"encoder {folder}: no folder with a config.json; give the local folder of a saved image encoder"
-        )
-    check_files(folder)
-    return Sight(f"encoder-{digest_of_files(files)[:16]}", folder.resolve())
-
-
-@lru_cache(maxsize=4096)
-def _of_question(folder: Path, question: str) -> NDArray[np.float32]:
-    return open_encoder(folder).text(question)
+ALGORITHMS: Mapping[str, Callable[[Floats, int], list[int]]] = {"kcenter": kcenter, "kmedoids": kmedoids}

@@ -10,11 +10,10 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.entry_points import PluginError, blamed, make
 from cardiolens.base.errors import InputError
 from cardiolens.config.plugin_words import Options
+from cardiolens.protocol.select.clinical import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame, even, pick_all, pick_idx
-
-_Digests = tuple[tuple[bytes, int], ...]
 
 
 def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
@@ -24,25 +23,16 @@ def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[
 
 @lru_cache(maxsize=64)
 def _ranked(seed: int, study_id: str, pool: Volumes) -> tuple[tuple[int, int], ...]:
-    """Return every frame of a pool as (position of its volume, canonical index), in hash order."""
+    """Return every frame of a pool as (position of its volume, canonical index), in hash order.
+
+    The hash is SHA-256 of `seed|study_id|volume|idx`.
+    """
     ranked = sorted(
-        (digest, place, idx)
+        (sha256(f"{seed}|{study_id}|{volume.volume_id}|{idx}".encode()).digest(), place, idx)
         for place, volume in enumerate(pool)
-        for digest, idx in _digests(seed, study_id, volume.volume_id, volume.n_frames)
+        for idx in range(volume.n_frames)
     )
     return tuple((place, idx) for _, place, idx in ranked)
-
-
-@lru_cache(maxsize=64)
-def _digests(seed: int, study_id: str, volume_id: str, n_frames: int) -> _Digests:
-    """Return SHA-256 of `seed|study_id|volume|idx` for every frame of a volume, with its index."""
-    prefix = sha256(f"{seed}|{study_id}|{volume_id}|".encode())
-    digests = []
-    for idx in range(n_frames):
-        digest = prefix.copy()
-        digest.update(b"%d" % idx)
-        digests.append((digest.digest(), idx))
-    return tuple(digests)
 
 
 class FrameSelector(Protocol):
@@ -96,12 +86,14 @@ class PoolContext:
     study_id: str
     seed: int | None = None
     features: StudyFeatures | None = None
-    question: str | None = None  # text, for kind relevance and those of other packages
+    question: str | None = None  # text, for kinds of other packages
     options: Options = ()  # of a kind of another package
+    small_k: SmallK = "temporal"  # of kind clinical
+    nest: bool = False  # frames of smaller budgets first
 
 
 def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    """Choose frames of the pool; once it is used up, of the lent volumes in order (protocol 16.9).
+    """Choose frames of the pool; once it is used up, of the lent volumes in order.
 
     Lent volumes are those that the clinical selector falls back to; each is used up before the next.
     """
@@ -158,7 +150,7 @@ def _diverse(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
             f"selector {context.selector!r} ({context.kind}) looks at frames and needs their features; "
             "prepare the dataset with this selector named"
         )
-    return list(context.features.picked(context.kind, pool, budget, context.question))
+    return list(context.features.picked(context.kind, pool, budget))
 
 
 CHOICES: Mapping[str, Callable[[Volumes, int, PoolContext], list[Frame]]] = {
@@ -167,5 +159,4 @@ CHOICES: Mapping[str, Callable[[Volumes, int, PoolContext], list[Frame]]] = {
     "all": _all,
     "kcenter": _diverse,
     "kmedoids": _diverse,
-    "relevance": _diverse,
 }

@@ -1,31 +1,14 @@
-"""Routes from a subtask to the volumes of a study that serve to answer it (protocol 5.6)."""
+"""Routes from a subtask to the volumes of a study that serve to answer it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
+from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.structure import VolumeStructure
 
 Volumes = tuple[VolumeStructure, ...]
-
-
-class Routable(Protocol):
-    """Attributes of a subtask that routing needs."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def sequence(self) -> str: ...
-    @property
-    def route(self) -> tuple[tuple[str, int], ...]: ...
-    @property
-    def temporal(self) -> bool: ...
-    @property
-    def unreadable_without(self) -> tuple[str, ...]: ...
-    @property
-    def only_routed(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +23,7 @@ class Route:
     only_routed: bool = False  # no substitutes and no fallback
 
     @classmethod
-    def of(cls, subtask: Routable) -> "Route":
+    def of(cls, subtask: Subtask) -> "Route":
         """Build the route of a subtask."""
         return cls(
             subtask.id,
@@ -114,7 +97,7 @@ def _substitutes(route: Route, by_id: Mapping[str, VolumeStructure], anatomy: An
 
 
 def _pooled(sources: list[Source], anatomy: Anatomy) -> tuple[Source, ...]:
-    """Merge sources that a pool replaces, such as both kinds of LGE: its cascade splits the quota (5.7)."""
+    """Merge sources that a pool replaces, such as both kinds of LGE: its cascade splits the quota."""
     names = {source.name for source in sources}
     for name, pool in anatomy.pools.items():
         if pool.replaces and set(pool.replaces) == names:

@@ -7,9 +7,6 @@ from typing import NamedTuple
 
 from cardiolens.study.structure import VolumeStructure
 
-SCHEMA = "selection-1"
-_SUBSTITUTED = "substituted:"
-
 
 class Frame(NamedTuple):
     """One frame of a study in canonical ranks, and the step of the rule that chose it, from 1."""
@@ -32,7 +29,7 @@ class Selection:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of UTF-8 lines `volume|idx` joined by a newline, in order (protocol 5.11)."""
+        """SHA-256 of UTF-8 lines `volume|idx` joined by a newline, in order."""
         lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -50,31 +47,6 @@ def pick_idx(volume: VolumeStructure, idx: int) -> Frame:
 def pick_all(volume: VolumeStructure, indices: Iterable[int]) -> list[Frame]:
     """Return frames at canonical indices of a volume."""
     return [pick_idx(volume, idx) for idx in indices]
-
-
-def record(
-    selection: Selection, *, study_id: str, subtask: str, selector: str, budget: int, seed: int | None
-) -> dict[str, object]:
-    """Return a `selection-1` record (protocol 5.11), with the reason if skipped."""
-    flags = selection.flags
-    fields = {
-        "schema": SCHEMA,
-        "study_id": study_id,
-        "subtask": subtask,
-        "selector": selector,
-        "K": budget,
-        "seed": seed,
-        "frames": [
-            {"volume": f.volume_id, "idx": f.idx, "slice": f.slice, "phase": f.phase, "step": f.step}
-            for f in selection.frames
-        ],
-        "short": "short" in flags,
-        "degraded": "degraded" in flags,
-        "substituted": [flag.removeprefix(_SUBSTITUTED) for flag in flags if flag.startswith(_SUBSTITUTED)],
-        "no_temporal_evidence": "no_temporal_evidence" in flags,
-        "sha256": selection.sha256,
-    }
-    return fields if selection.skipped is None else {**fields, "skipped": selection.skipped}
 
 
 def even(n: int, m: int) -> list[int]:

@@ -1,22 +1,18 @@
-"""Study folders as selectors see them, read with as few pixels as possible."""
+"""Study folders as selectors see them."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.features import Sight
-from cardiolens.study.blood_pool import SHORT_AXIS_CINE, needs_cycle
+from cardiolens.protocol.select.features import volume_features
 from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
-from cardiolens.study.layout import Layout
 from cardiolens.study.manifest import Study
-from cardiolens.study.structure import StudyStructure, VolumeStructure, structures
-from cardiolens.study.volume_manifest import VolumeManifest
+from cardiolens.study.structure import StudyStructure, structures
 
 Pixels = Mapping[str, NDArray[np.uint8]]  # (frames, rows, columns) by volume_id
 
@@ -28,68 +24,23 @@ class LookedAt:
     structure: StudyStructure
     pixels: Pixels
 
-    def features(self, sight: Sight) -> StudyFeatures:
+    def features(self) -> StudyFeatures:
         """Compute the study's features for data-driven selectors."""
         volumes = self.structure.volumes
-        features_of = {
-            name: sight.of_volume(frames, volumes[name].n_phases, cyclic=volumes[name].over_time == "cycle")
+        vectors = {
+            name: volume_features(frames, volumes[name].n_phases, cyclic=volumes[name].over_time == "cycle")
             for name, frames in self.pixels.items()
         }
-        anatomy = next(iter(volumes.values())).anatomy
-        return StudyFeatures(features_of, sight, anatomy)
+        return StudyFeatures(vectors, next(iter(volumes.values())).anatomy)
 
 
 def look_at(study: Study, windows: Windows) -> LookedAt:
     """Read a study with all pixels."""
     rows, pixels = [], {}
-    for volume in displayed_volumes(study, windows):
+    for volume in displayed_volumes(study, windows):  # one in memory at a time
         rows.append(volume.row)
         pixels[str(volume.row["volume_id"])] = _frames(volume)
     return LookedAt(structures(pa.Table.from_pylist(rows), study.anatomy)[study.study_id], pixels)
-
-
-def declared_structure(study: Study, windows: Windows) -> StudyStructure:
-    """Return the structure that a manifest declares; read a volume's file only for undeclared values.
-
-    Without the file, a perfusion series of undeclared times counts as a series without a bolus (5.8).
-    """
-    return StudyStructure(study.study_id, dict(_volumes(study, windows)))
-
-
-def _volumes(study: Study, windows: Windows) -> Iterator[tuple[str, VolumeStructure]]:
-    for volume in study.manifest.volumes:
-        layout = volume.declared_layout()
-        timed = not needs_cycle(volume) and (volume.over_time != "first_pass" or volume.t_on is not None)
-        if layout is not None and (timed or not (study.folder / volume.path).exists()):
-            yield volume.volume_id, _declared(volume, layout)
-        elif (study.folder / volume.path).exists():
-            with_it = SHORT_AXIS_CINE if needs_cycle(volume) else volume.volume_id
-            volumes = tuple(v for v in study.manifest.volumes if v.volume_id in (volume.volume_id, with_it))
-            alone = replace(study, manifest=study.manifest.model_copy(update={"volumes": volumes}))
-            yield volume.volume_id, look_at(alone, windows).structure.volumes[volume.volume_id]
-        else:
-            raise InputError(
-                f"{study.study_id}: {volume.volume_id}: no layout, and no {volume.path} to infer it from; "
-                "declare layout n_slices and n_phases"
-            )
-
-
-def _declared(volume: VolumeManifest, layout: Layout) -> VolumeStructure:
-    timing = volume.timing(layout)
-    return VolumeStructure(
-        volume_id=volume.volume_id,
-        sequence=volume.sequence,
-        view=volume.view,
-        n_slices=layout.n_slices,
-        n_phases=layout.n_phases,
-        ed_phase=timing.ed_phase,
-        es_phase=timing.es_phase,
-        key_layers=timing.key_layers,
-        levels_known=volume.known_order != "unknown",
-        t_on=volume.t_on,
-        t_peak=volume.t_peak,
-        anatomy=volume.anatomy,
-    )
 
 
 def _frames(volume: DisplayedVolume) -> NDArray[np.uint8]:

@@ -19,11 +19,11 @@ from cardiolens.protocol.tasks.data_files import (
     POINTS_NAME,
     Entry,
     read_data_files,
-    wording_problems,
 )
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.quantity import Quantity
+from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, anatomy_of, heart
 from cardiolens.study.protocol_folder import (
     DATA,
@@ -78,7 +78,7 @@ class Subtask:
     temporal: bool = False  # answering requires motion
     checklist: tuple[str, ...] = ()
     report_fields: tuple[str, ...] = ()  # of a report: subtasks that define its fields
-    wordings: tuple[str, ...] = ()  # alternatives to `question` (protocol 16.10)
+    wordings: tuple[str, ...] = ()  # alternatives to `question`
     letters_first: bool = False  # the reply begins with its letters, as prompts of its protocol ask
     quantity: Quantity | None = None  # of a number
     ranks: int = 0  # names in a ranking, the likeliest first
@@ -154,18 +154,13 @@ def load_catalogue(protocol: str) -> Catalogue:
     if len(names) > 1:
         return _joined(protocol, [load_catalogue(name) for name in names])
     folder = protocol_folder(protocol)
-    return _loaded(protocol, folder.absolute(), _content_digest(folder))
-
-
-def _content_digest(folder: Path) -> str:
-    """Digest of the names and bytes of a protocol's files; those that cannot be read count as empty."""
-    digest = hashlib.sha256()
+    content = hashlib.sha256()
     for path in sorted(folder.glob("*.yaml")):
-        content = b""
+        stored = b""
         with suppress(OSError):  # which the loading of the file then names
-            content = read_bytes(path, MOST_BYTES)
-        digest.update(f"{path.name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
-    return digest.hexdigest()
+            stored = read_bytes(path, MOST_BYTES)
+        content.update(f"{path.name}\0{len(stored)}\0".encode("utf-8", "surrogateescape") + stored)
+    return _loaded(protocol, folder.absolute(), content.hexdigest())
 
 
 @lru_cache(maxsize=8)
@@ -179,21 +174,18 @@ def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
     subtasks_asked = {name: subtask for name, subtask in definitions.items() if name not in data.not_asked}
     words = _first_with(LEXICON_NAME, folders) or folders[0] / LEXICON_NAME
     reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
-    lexicons = {
-        sequence: load_lexicon(words, sequence, _fields(definitions, sequence)) for sequence in reported
-    }
     read = [*data.files, *([words] if reported else [])]
-    digest = hashlib.sha256(b"\0".join(read_bytes(path) for path in read))
-    points = _paper_points(folders, definitions, anatomy)
-    name = data.head.name
+    name = data.head.protocol
     return Catalogue(
-        name,
-        subtasks_asked,
-        definitions,
-        lexicons,
-        digest.hexdigest(),
-        anatomy,
-        points,
+        protocol=name,
+        subtasks=subtasks_asked,
+        definitions=definitions,
+        lexicons={
+            sequence: load_lexicon(words, sequence, _fields(definitions, sequence)) for sequence in reported
+        },
+        sha256=hashlib.sha256(b"\0".join(read_bytes(path) for path in read)).hexdigest(),
+        anatomy=anatomy,
+        paper_points=_paper_points(folders, definitions, anatomy),
         asked_by=dict.fromkeys(subtasks_asked, (name,)),
         loaded_from={name: protocol},
     )
@@ -303,52 +295,39 @@ def check(subtasks: list[Subtask], anatomy: Anatomy | None = None) -> None:
 
 
 def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anatomy) -> list[str]:
-    report, is_open = subtask.answer_type == "report", subtask.answer_type in OPEN
-    rules = [
-        (not subtask.route, "route is empty; name at least one view"),
-        (
-            any(weight <= 0 for _, weight in subtask.route),
-            f"weights must be positive: {dict(subtask.route)}",
+    kind, keys, views = subtask.answer_type, list(subtask.keys), dict(subtask.route)
+    is_open, words = kind in OPEN, (subtask.question, *subtask.wordings)
+    rules = {
+        "route is empty; name at least one view": not subtask.route,
+        f"weights must be positive: {views}": any(weight <= 0 for weight in views.values()),
+        "route names a view twice": len(views) != len(subtask.route),
+        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
+        f"option keys {keys} do not ascend; letter the options in the order shown": keys != sorted(keys),
+        "needs at least two options": not is_open and len(keys) < 2,
+        f"a {kind} has no options": is_open and bool(keys),
+        f"multi-select has at most {MOST_SEVERAL} options, as legal replies double with each": (
+            kind == "multi" and len(keys) > MOST_SEVERAL
         ),
-        (len(set(dict(subtask.route))) != len(subtask.route), "route names a view twice"),
-        (len(set(subtask.keys)) != len(subtask.keys), f"option keys {list(subtask.keys)} are not unique"),
-        (
-            list(subtask.keys) != sorted(subtask.keys),
-            f"option keys {list(subtask.keys)} do not ascend; letter the options in the order shown",
+        "a checklist has five items": kind != "report" and len(subtask.checklist) not in {0, 5},
+        "every report, and no other subtask, has report_fields": (
+            (kind == "report") != bool(subtask.report_fields)
         ),
-        (not is_open and len(subtask.options) < 2, "needs at least two options"),
-        (
-            subtask.answer_type == "multi" and len(subtask.options) > MOST_SEVERAL,
-            f"multi-select has at most {MOST_SEVERAL} options, as legal replies double with each",
+        "every number, and no other subtask, has a quantity": (
+            (kind == "number") != (subtask.quantity is not None)
         ),
-        (not report and len(subtask.checklist) not in {0, 5}, "a checklist has five items"),
-        (
-            report == (not subtask.report_fields),
-            "every report, and no other subtask, has report_fields",
+        "every ranking, and no other, has ranks": (kind == "ranking") != (subtask.ranks > 0),
+        "wordings repeat the question or each other; write each in different words": (
+            len(set(words)) < len(words)
         ),
-        (is_open and bool(subtask.options), f"a {subtask.answer_type} has no options"),
-        (
-            (subtask.answer_type == "number") != (subtask.quantity is not None),
-            "every number, and no other subtask, has a quantity",
-        ),
-        ((subtask.answer_type == "ranking") != (subtask.ranks > 0), "every ranking, and no other, has ranks"),
-        (
-            not set(subtask.exclusive) <= set(subtask.keys),
-            f"exclusive {list(subtask.exclusive)} not in options",
-        ),
-        (
-            bool(subtask.exclusive) and subtask.answer_type != "multi",
-            "only multi-select has exclusive options",
-        ),
-        (bool(subtask.parent) != bool(subtask.parent_answers), "parent and parent_answers go together"),
-    ]
-    problems = [text for wrong, text in rules if wrong] + _unknown_views(subtask, anatomy)
+        "holds U+FFFC, which is reserved for frames": FRAME in "".join(words),
+        f"exclusive {list(subtask.exclusive)} not in options": not set(subtask.exclusive) <= set(keys),
+        "only multi-select has exclusive options": bool(subtask.exclusive) and kind != "multi",
+        "parent and parent_answers go together": bool(subtask.parent) != bool(subtask.parent_answers),
+    }
+    problems = [text for text, wrong in rules.items() if wrong] + _unknown_views(subtask, anatomy)
     problems += option_problems([(option.key, option.text) for option in subtask.options])
-    problems += wording_problems(subtask.question, subtask.wordings, [o.text for o in subtask.options])
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
-    if subtask.parent:
-        problems += _parent_problems(subtask, subtask_of)
-    return problems
+    return problems + (_parent_problems(subtask, subtask_of) if subtask.parent else [])
 
 
 def _unknown_views(subtask: Subtask, anatomy: Anatomy) -> list[str]:
@@ -386,5 +365,5 @@ def _parent_problems(subtask: Subtask, subtask_of: Mapping[str, Subtask]) -> lis
     return []
 
 
-# subtasks that ask whether anything is abnormal; the first option means no (8.4, conservatism)
+# subtasks that ask whether anything is abnormal; the first option means no
 GATES = frozenset({"C02", "C06", "L01", "P01", "T01"})

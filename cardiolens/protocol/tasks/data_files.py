@@ -1,35 +1,39 @@
-"""Data files of a protocol and of those that it inherits: heads, and entries of subtasks."""
+"""Data files of a protocol and of those that it inherits: heads, entries of subtasks, and a bridge of two."""
 
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
+from cardiolens.config.base import Spec, describe
 from cardiolens.study.anatomy import ANATOMY_NAME
 from cardiolens.study.protocol_folder import DATA, HEAD, lineage, read_yaml, shipped
 
 POINTS_NAME = "paper_points.yaml"
 LEXICON_NAME = "lexicon.yaml"
-BRIDGE_NAME = "bridge.yaml"
-_NO_SUBTASKS = (HEAD, LEXICON_NAME, ANATOMY_NAME, POINTS_NAME, BRIDGE_NAME)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_KEYS = ("inherited", "inherits", "letters_first", "none_option", "option_sets", "protocol")
+_BRIDGE_NAME = "bridge.yaml"
+_NO_SUBTASKS = (HEAD, LEXICON_NAME, ANATOMY_NAME, POINTS_NAME, _BRIDGE_NAME)
+FROM, TO = "authors-1", "openprotocol-1"  # of the bridge
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(Spec):
     """What `protocol.yaml` says of a protocol."""
 
-    path: Path
-    name: str
-    option_sets: Mapping[str, Any]
-    inherited: tuple[str, ...] | None  # subtasks that it asks of the protocol that it inherits; None: all
-    none_option: bool  # whether options marked `none` are shown; if not, the parent decides who is asked
-    letters_first: bool  # whether replies to its subtasks begin with their letters
+    model_config = ConfigDict(strict=True)
+
+    protocol: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]  # its name
+    option_sets: dict[str, Any] = Field(default_factory=dict)
+    inherits: str | None = None
+    inherited: list[str] | None = None  # subtasks that it asks of the protocol that it inherits; None: all
+    none_option: bool = (
+        True  # whether options marked `none` are shown; if not, the parent decides who is asked
+    )
+    letters_first: bool = False  # whether replies to its subtasks begin with their letters
 
 
 @dataclass(frozen=True)
@@ -58,80 +62,54 @@ def read_data_files(protocol: str) -> DataFiles:
     """Read the files of one protocol; an entry of its own replaces the inherited one of the same id."""
     folder, *inherited = lineage(protocol)
     head = _head(folder / HEAD)
-    own_files = _subtask_files(folder)
+    own_files = sorted(
+        path
+        for path in folder.glob("*.yaml")
+        if path.name not in _NO_SUBTASKS and not is_housekeeping(path.name)
+    )
     own_entries = tuple(entry for path in own_files for entry in _entries(path, head))
+    files = (folder / HEAD, *own_files)
     if not inherited:
         if not own_entries:
             raise InputError(
                 f"{folder}: has no subtasks; expected YAML files with lists of subtasks beside {HEAD}"
             )
-        return DataFiles(head, own_entries, frozenset(), (head.path, *own_files))
+        return DataFiles(head, own_entries, frozenset(), files)
     base = read_data_files(inherited[0].name)
     base_ids = {entry.id for entry in base.entries}
     own_ids = {entry.id for entry in own_entries}
     ids_asked = base_ids - base.not_asked
     if unknown := sorted(set(head.inherited or ()) - ids_asked):
         raise InputError(
-            f"{head.path}: inherited names {unknown[0]!r}; expected subtasks of {base.head.name}: "
+            f"{folder / HEAD}: inherited names {unknown[0]!r}; expected subtasks of {base.head.protocol}: "
             f"{', '.join(sorted(ids_asked))}"
         )
     ids_kept = ids_asked if head.inherited is None else set(head.inherited)
     entries = (*own_entries, *(entry for entry in base.entries if entry.id not in own_ids))
-    files = (head.path, *own_files, *base.files)
-    return DataFiles(head, entries, frozenset(base_ids - ids_kept - own_ids), files)
-
-
-def _subtask_files(folder: Path) -> list[Path]:
-    return sorted(
-        path
-        for path in folder.glob("*.yaml")
-        if path.name not in _NO_SUBTASKS and not is_housekeeping(path.name)
-    )
+    return DataFiles(head, entries, frozenset(base_ids - ids_kept - own_ids), (*files, *base.files))
 
 
 def _head(path: Path) -> Head:
     """Read the head of a protocol; a user's own must not take a shipped name."""
-    head = read_yaml(path)
-    name = head.get("protocol")
-    has_own = path.parent.parent != DATA
-    if not isinstance(name, str) or not name or (has_own and name in shipped()):
+    try:
+        head = Head.model_validate(read_yaml(path))
+    except ValidationError as error:
+        raise InputError(f"{path}: {describe(error)}") from None
+    if path.parent.parent != DATA and head.protocol in shipped():
         raise InputError(
-            f"{path}: protocol is {name!r}; give your data files a name of their own, so that no run record "
-            f"confuses them with {' or '.join(shipped())}"
+            f"{path}: protocol is {head.protocol!r}; give your data files a name of their own, so that no "
+            f"run record confuses them with {' or '.join(shipped())}"
         )
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"{path}: protocol is {name!r}; expected letters, digits, '.', '-' and '_'; rename it"
-        )
-    option_sets = head.get("option_sets") or {}
-    if unknown := sorted(head.keys() - set(_KEYS), key=str):
-        raise InputError(f"{path}: unknown key {unknown[0]!r}; expected only {', '.join(_KEYS)}")
-    if not isinstance(option_sets, dict):
-        raise InputError(f"{path}: option_sets is {option_sets!r}; expected lists of options by name")
-    inherited = head.get("inherited")
-    if inherited is not None and not (isinstance(inherited, list) and "inherits" in head):
-        raise InputError(f"{path}: inherited is {inherited!r}; expected a list of subtasks, beside inherits")
-    for key in ("none_option", "letters_first"):
-        if not isinstance(head.get(key, False), bool):
-            raise InputError(f"{path}: {key} is {head[key]!r}; expected true or false")
-    return Head(
-        path,
-        name,
-        option_sets,
-        None if inherited is None else tuple(map(str, inherited)),
-        none_option=head.get("none_option", True),
-        letters_first=head.get("letters_first", False),
-    )
+    if head.inherited is not None and head.inherits is None:
+        raise InputError(f"{path}: inherited names subtasks, and inherits no protocol; name it")
+    return head
 
 
 def _entries(path: Path, head: Head) -> Iterator[Entry]:
     tree = read_yaml(path)
     entries = tree.get("subtasks")
-    if (
-        set(tree) != {"subtasks"}
-        or not isinstance(entries, list)
-        or not all(isinstance(e, dict) for e in entries)
-    ):
+    is_list = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    if set(tree) != {"subtasks"} or not isinstance(entries, list) or not is_list:
         raise InputError(f"{path}: must hold exactly one key 'subtasks', a list of subtasks")
     for entry in entries:
         content = {"letters_first": True, **entry} if head.letters_first else dict(entry)
@@ -146,52 +124,18 @@ def _entries(path: Path, head: Head) -> Iterator[Entry]:
         yield Entry(path, content)
 
 
-FRAME_PLACE = "\ufffc"
+@dataclass(frozen=True)
+class Counterpart:
+    """The subtask of the other protocol that asks after a field, and how much of it."""
 
-_NEGATIONS = re.compile(
-    r"\b(?:no|not|non|none|nor|neither|never|without|absent|absence|free of|lacks?|exclud\w*|except)\b|n't\b"
-)
-_TERMS = (  # a wording and its question must contain the same terms
-    *("left", "right", "ventric", "atri", "diastol", "systol", "long.axis", "short.axis", "wall", "level"),
-    *("layer", "region", "structure", "segmental", "laminar", "mo(?:ve|tion)", "thick", "contour", "cavit"),
-    *("valve", "outflow", "aortic", "pericard", "effusion", "myocard", "enhance", "perfus", "defect", "t2"),
-    *("first.pass", "late", "signal", "distribut", "sever", "abnormal", r"\bnormal", "increas", "enlarg"),
-    *("uniform", "fill", "function", "diagnos", "ischaem", "cardiomyopath", "likel", "study", "report"),
-    *("cine", "mapping", "stress"),
-)
+    asks: Literal["same", "more", "less", "partly", "nothing"]
+    note: str
+    subtask: str | None = None
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
 
-def wording_problems(question: str, wordings: Sequence[str], options: Sequence[str]) -> list[str]:
-    """Return why wordings cannot replace a question: changed terms, or an option given away."""
-    problems = []
-    if len({question, *wordings}) <= len(wordings):
-        problems.append("wordings repeat the question or each other; write each in different words")
-    return problems + [
-        f"wording {number} {problem}"
-        for number, wording in enumerate(wordings, start=1)
-        for problem in _differences(question, wording, options)
-    ]
-
-
-def _differences(question: str, wording: str, options: Sequence[str]) -> Iterator[str]:
-    before, now = question.lower(), wording.lower()
-    if FRAME_PLACE in wording or not wording.strip():
-        yield "is empty or holds U+FFFC, which is reserved for frames"
-    if _negations(before) != _negations(now):
-        yield "negates more or less often than the question"
-    for term in _TERMS:
-        if bool(re.search(term, before)) != bool(re.search(term, now)):
-            yield f"and the question do not both say {term.strip(chr(92) + 'b')!r}"
-    for text in options:
-        if _says(now, text) and not _says(before, text):
-            yield f"gives away the option {text!r}"
-
-
-def _negations(text: str) -> int:
-    return sum(Counter(_NEGATIONS.findall(text)).values())
-
-
-def _says(text: str, option: str) -> bool:
-    """Return whether a text contains an option, or the part of the option before its bracket."""
-    heads = {option.lower(), option.lower().partition("(")[0]}
-    return any(re.search(rf"(?<!\w){re.escape(head.strip())}(?!\w)", text) for head in heads if head.strip())
+@cache
+def counterparts() -> Mapping[str, Counterpart]:
+    """Return what `openprotocol-1` asks in place of each field of `authors-1`."""
+    return TypeAdapter(dict[str, Counterpart]).validate_python(read_yaml(DATA / FROM / _BRIDGE_NAME))

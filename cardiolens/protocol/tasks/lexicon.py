@@ -1,4 +1,4 @@
-"""Lexicons of report text: a protocol's data file, loaded and checked (protocol 3.2)."""
+"""Lexicons of report text: a protocol's data file, loaded and checked."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,11 +19,9 @@ from cardiolens.protocol.tasks.catalogue import OPEN, AnswerType, Catalogue, Sub
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, fold, option_problems
 from cardiolens.storage import schemas, tables
 
-FRAME_PLACE = "\ufffc"  # marks the place of a frame in a prompt; no text may contain it
-
 
 def _without_frame_place(text: str) -> str:
-    if FRAME_PLACE in text:
+    if schemas.FRAME in text:
         raise ValueError("holds U+FFFC, which is reserved for frames; remove it")
     return text
 
@@ -42,9 +40,6 @@ PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_p
 
 class _Typed(Spec):
     model_config = ConfigDict(strict=True)
-
-
-_Kind = TypeVar("_Kind", bound=_Typed)
 
 
 class QuestionOption(_Typed):
@@ -71,7 +66,7 @@ class EvidenceSlice(_Typed):
 
 
 class Question(_Typed):
-    """One `qa-1` record (protocol 2.6)."""
+    """One `qa-1` record."""
 
     schema_: Literal["qa-1"] = Field(alias="schema")
     qa_id: Name
@@ -152,45 +147,6 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
 
     InputError names the line, the field, the value and the legal values.
     """
-    records = ((number, _object(line, f"{path}:{number}")) for number, line in _lines(path))
-    return checked_questions(path, records, catalogue)
-
-
-def checked_questions(
-    path: Path, records: Iterable[tuple[int, dict[str, Any]]], catalogue: Catalogue
-) -> Iterator[GivenQuestion]:
-    """Yield the questions of numbered records of a file, checked as those of a question file."""
-    lines: dict[str, int] = {}
-    folded: dict[str, str] = {}
-    for number, record in records:
-        where = f"{path}:{number}"
-        compact = "study" in record
-        question = _expanded(record, catalogue, where) if compact else _valid(Question, record, where)
-        if question.qa_id in lines:
-            raise InputError(f"{where}: qa_id {question.qa_id!r} is already on line {lines[question.qa_id]}")
-        lines[question.qa_id] = number
-        twin = folded.setdefault(fold(question.qa_id), question.qa_id)
-        if twin != question.qa_id:
-            raise InputError(
-                f"{where}: qa_id {question.qa_id!r} differs from {twin!r} on line {lines[twin]} in case "
-                "or white space alone; expected one id for each question; remove one, or rename it"
-            )
-        subtask = _subtask_of(question, catalogue, where)
-        if not fold(question.question):
-            raise InputError(
-                f"{where}: {question.qa_id}: question is blank; expected the words of a question; write them"
-            )
-        for problem in _problems(question, subtask, catalogue):
-            raise InputError(f"{where}: {question.qa_id}: {problem}")
-        yield GivenQuestion(number, record, question)
-
-
-def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write `qa-1` records as JSON Lines, atomically and in their order."""
-    disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         text = read_text(path)
     except FileNotFoundError:
@@ -200,7 +156,37 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
     if not text.strip():
         raise InputError(f"{path}: holds no question; expected one qa-1 record a line")
     # not splitlines(), because a JSON string may contain U+2028 and other line separators
-    return ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+    records = ((number, _object(line, f"{path}:{number}")) for number, line in lines)
+    return checked_questions(path, records, catalogue)
+
+
+def checked_questions(
+    path: Path, records: Iterable[tuple[int, dict[str, Any]]], catalogue: Catalogue
+) -> Iterator[GivenQuestion]:
+    """Yield the questions of numbered records of a file, checked as those of a question file."""
+    known: dict[str, tuple[str, int]] = {}  # id as written and its line, by the folded id
+    for number, record in records:
+        where = f"{path}:{number}"
+        try:
+            question = _expanded(record, catalogue) if "study" in record else Question.model_validate(record)
+        except ValidationError as error:
+            raise InputError(f"{where}: {describe(error)}") from None
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
+        qa_id, line = known.setdefault(fold(question.qa_id), (question.qa_id, number))
+        if line != number:
+            twin = f"differs from {qa_id!r} on line {line} in case or white space alone"
+            same = f"is already on line {line}" if qa_id == question.qa_id else twin
+            raise InputError(f"{where}: qa_id {question.qa_id!r} {same}; remove one, or rename it")
+        for problem in _problems(question, catalogue):
+            raise InputError(f"{where}: {question.qa_id}: {problem}")
+        yield GivenQuestion(number, record, question)
+
+
+def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write `qa-1` records as JSON Lines, atomically and in their order."""
+    disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
 def _object(line: str, where: str) -> dict[str, Any]:
@@ -214,22 +200,16 @@ def _object(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _valid(kind: type[_Kind], record: dict[str, Any], where: str) -> _Kind:
-    try:
-        return kind.model_validate(record)
-    except ValidationError as error:
-        raise InputError(f"{where}: {describe(error)}") from None
-
-
-def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Question:
+def _expanded(record: dict[str, Any], catalogue: Catalogue) -> Question:
     """Expand a compact record; patient_id is set to the study's id."""
-    compact = _valid(CompactQuestion, record, where)
+    compact = CompactQuestion.model_validate(record)
     qa_id = f"{compact.study}:{compact.subtask}"
-    subtask = _known(compact.subtask, catalogue, f"{where}: {qa_id}")
+    try:
+        subtask = catalogue[compact.subtask]
+    except InputError as error:
+        raise InputError(f"{qa_id}: {error}") from None
     if subtask.answer_type == "report":
-        raise InputError(
-            f"{where}: {qa_id}: a report has no compact form; write a qa-1 record with reference"
-        )
+        raise InputError(f"{qa_id}: a report has no compact form; write a qa-1 record with reference")
     return Question(
         schema="qa-1",
         qa_id=qa_id,
@@ -242,132 +222,104 @@ def _expanded(record: dict[str, Any], catalogue: Catalogue, where: str) -> Quest
         answer_type=subtask.answer_type,
         options=[QuestionOption(key=option.key, text=option.text) for option in subtask.options],
         answer=[compact.answer] if isinstance(compact.answer, str) else compact.answer,
-        withheld=compact.withheld,
-        origin=compact.origin,
-        evidence=compact.evidence,
-        evidence_slices=compact.evidence_slices,
-        verification=compact.verification,
         protocol=catalogue.asked_by[subtask.id][0],
+        **{name: getattr(compact, name) for name in _AS_GIVEN},
     )
 
 
-def _subtask_of(question: Question, catalogue: Catalogue, where: str) -> Subtask:
-    expected = catalogue.asked_by.get(question.subtask, catalogue.protocol.split(JOIN))
-    if question.protocol not in expected:
-        raise InputError(
-            f"{where}: protocol is {question.protocol!r}, but {' and '.join(map(repr, expected))} is "
-            "configured; give dataset.questions of that protocol, or another dataset.protocol"
+def _problems(question: Question, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with a question: by itself, and against its subtask."""
+    protocols = catalogue.asked_by.get(question.subtask, catalogue.protocol.split(JOIN))
+    if question.protocol not in protocols:
+        yield (
+            f"protocol is {question.protocol!r}, but {' and '.join(map(repr, protocols))} is configured; "
+            "give dataset.questions of that protocol, or another dataset.protocol"
         )
-    return _known(question.subtask, catalogue, f"{where}: {question.qa_id}")
-
-
-def _known(subtask: str, catalogue: Catalogue, where: str) -> Subtask:
     try:
-        return catalogue[subtask]
+        subtask = catalogue[question.subtask]
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def _problems(question: Question, subtask: Subtask, catalogue: Catalogue) -> list[str]:
-    declared = {name: getattr(subtask, name) for name in ("tier", "sequence", "answer_type")}
-    problems = [
-        f"{name} is {getattr(question, name)!r}, but {subtask.id} has {value!r}"
-        for name, value in declared.items()
-        if getattr(question, name) != value
-    ]
+        yield str(error)
+        return
+    if not fold(question.question):
+        yield "question is blank; expected the words of a question; write them"
+    for name in ("tier", "sequence", "answer_type"):
+        if getattr(question, name) != getattr(subtask, name):
+            yield f"{name} is {getattr(question, name)!r}, but {subtask.id} has {getattr(subtask, name)!r}"
     if subtask.answer_type == "report":
-        return problems + _report_problems(question, catalogue.texts(subtask.sequence))
-    if subtask.answer_type in OPEN:
-        return problems + _open_problems(question, subtask)
-    return problems + _pick_problems(question, subtask)
+        yield from _report_problems(question, catalogue.texts(subtask.sequence))
+    elif subtask.answer_type in OPEN:
+        yield from _open_problems(question, subtask)
+    else:
+        yield from _pick_problems(question, subtask)
 
 
-def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the problems of a report question; illegal values are not quoted: they may be report text."""
-    if question.withheld:
-        told = question.reference is not None or question.options or question.answer
-        return (
-            ["withheld beside a reference, options or an answer; leave out withheld, or these"]
-            if told
-            else []
-        )
-    if question.reference is None:
-        return ["reference is missing; a report question needs {fields, findings, impression}"]
+def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -> Iterator[str]:
+    """Yield the problems of a report question; illegal values are not quoted: they may be report text."""
     if question.options or question.answer:
-        return ["options and answer do not belong to a report question"]
-    problems = []
-    for name, value in question.reference.fields.items():
+        yield "options and answer do not belong to a report question"
+    if question.withheld == (question.reference is not None):
+        yield (
+            "withheld beside a reference; leave out one of them"
+            if question.withheld
+            else "reference is missing; a report question needs {fields, findings, impression}"
+        )
+    for name, value in ({} if question.reference is None else question.reference.fields).items():
         if name not in texts:
-            problems.append(f"reference.fields: no field {name!r}; expected of {', '.join(texts)}")
+            yield f"reference.fields: no field {name!r}; expected of {', '.join(texts)}"
         elif not set(texts[name]).issuperset([value] if isinstance(value, str) else value):
-            problems.append(f"reference.fields.{name}: expected of {sorted(texts[name])}")
-    return problems
+            yield f"reference.fields.{name}: expected of {sorted(texts[name])}"
 
 
-def _open_problems(question: Question, subtask: Subtask) -> list[str]:
-    """Return the problems of a number or a ranking; the answer of a ranking is every name that is right."""
+def _open_problems(question: Question, subtask: Subtask) -> Iterator[str]:
+    """Yield the problems of a number or a ranking; the answer of a ranking is every name that is right."""
     answer = question.answer
     if question.options or question.reference is not None:
-        return [f"options and reference do not belong to a {subtask.answer_type}"]
+        yield f"options and reference do not belong to a {subtask.answer_type}"
     if question.withheld == bool(answer):
-        return ["withheld beside an answer; leave out one of them" if answer else "answer is empty; give one"]
-    if subtask.quantity is None or question.withheld:
-        return [] if all(map(fold, answer)) else [f"answer {answer} has a blank name; remove it"]
-    try:
-        subtask.quantity.read(answer[0] if len(answer) == 1 else "")
-    except ValueError as error:
-        return [f"answer {answer} {error}; expected e.g. {subtask.quantity.written(subtask.quantity.low)}"]
-    return []
+        yield "withheld beside an answer; leave out one of them" if answer else "answer is empty; give one"
+    if not all(map(fold, answer)):
+        yield f"answer {answer} has a blank name; remove it"
+    if subtask.quantity is not None and not question.withheld:
+        try:
+            subtask.quantity.read(answer[0] if len(answer) == 1 else "")
+        except ValueError as error:
+            yield f"answer {answer} {error}; expected e.g. {subtask.quantity.written(subtask.quantity.low)}"
 
 
-def _pick_problems(question: Question, subtask: Subtask) -> list[str]:
-    keys = [option.key for option in question.options]
-    picked = question.answer
+def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
+    keys, picked = [option.key for option in question.options], question.answer
+    several = question.answer_type == "multi"
     alone = [key for key in picked if key in subtask.exclusive]
-    rules = [
-        (question.reference is not None, "reference belongs to report questions only"),
-        (len(keys) < 2, f"options {keys} are too few; at least two are needed"),
-        (
-            question.answer_type == "multi" and len(keys) > MOST_SEVERAL,
-            f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies "
-            "double with each; ask in several questions",
+    rules = {
+        "reference belongs to report questions only": question.reference is not None,
+        f"options {keys} are too few; at least two are needed": len(keys) < 2,
+        f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies double "
+        "with each; ask in several questions": several and len(keys) > MOST_SEVERAL,
+        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
+        f"option keys {keys} are not among those of {subtask.id}, {list(subtask.keys)}": (
+            not set(keys) <= set(subtask.keys)
         ),
-        (len(set(keys)) != len(keys), f"option keys {keys} are not unique"),
-        (
-            not set(keys) <= set(subtask.keys),
-            f"option keys {keys} are not among those of {subtask.id}, {list(subtask.keys)}",
+        f"answer {picked} is outside its options {keys}": not set(picked) <= set(keys),
+        f"answer is empty; pick from {keys}": not picked and not question.withheld,
+        "withheld beside an answer; leave out one of them": bool(picked) and question.withheld,
+        f"answer {picked} names an option twice": len(set(picked)) != len(picked),
+        f"answer {picked} must be exactly one of {keys}": not several and len(picked) > 1,
+        f"answer {picked} combines {alone[:1]}, which stands alone, with others": (
+            bool(alone) and len(picked) > 1
         ),
-        (not set(picked) <= set(keys), f"answer {picked} is outside its options {keys}"),
-        (not picked and not question.withheld, f"answer is empty; pick from {keys}"),
-        (bool(picked) and question.withheld, "withheld beside an answer; leave out one of them"),
-        (len(set(picked)) != len(picked), f"answer {picked} names an option twice"),
-        (
-            question.answer_type != "multi" and len(picked) > 1,
-            f"answer {picked} must be exactly one of {keys}",
-        ),
-        (
-            bool(alone) and len(picked) > 1,
-            f"answer {picked} combines {alone[:1]}, which stands alone, with others",
-        ),
-    ]
-    return [
-        *(text for wrong, text in rules if wrong),
-        *option_problems([(option.key, option.text) for option in question.options]),
-        *_swapped(question, subtask),
-    ]
-
-
-def _swapped(question: Question, subtask: Subtask) -> list[str]:
-    """Return the options with another letter in the catalogue; scoring uses the catalogue's letters."""
+    }
+    yield from (text for text, wrong in rules.items() if wrong)
+    yield from option_problems([(option.key, option.text) for option in question.options])
     letters = {option.text.casefold(): option.key for option in subtask.options}
-    return [
-        f"option {option.key} is {option.text!r}, which is option {letter} of {subtask.id}; take the "
-        "catalogue's letters"
-        for option in question.options
-        if (letter := letters.get(option.text.strip().casefold(), option.key)) != option.key
-    ]
+    for option in question.options:  # scoring uses the catalogue's letters
+        if (letter := letters.get(option.text.strip().casefold(), option.key)) != option.key:
+            yield (
+                f"option {option.key} is {option.text!r}, which is option {letter} of {subtask.id}; take the "
+                "catalogue's letters"
+            )
 
 
+_AS_GIVEN = ("withheld", "origin", "evidence", "evidence_slices", "verification")  # of a compact record
 _NOT_ASKED = {"schema_", "evidence", "evidence_slices", "verification", "canary", "withheld"}
 
 

@@ -1,4 +1,4 @@
-"""AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002; protocol 1.3)."""
+"""AHA 17-segment model: levels, walls and coronary territories (Cerqueira 2002)."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

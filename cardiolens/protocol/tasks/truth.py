@@ -1,4 +1,4 @@
-"""Ground truth of a study by segment, and the findings derived from it (protocol 2.5)."""
+"""Ground truth of a study by segment, and the findings derived from it."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ AMPLITUDES = {  # of wall motion, by the grades above; enhanced motion is in Det
     "dyskinesia": "paradoxical",
 }
 LAYERS: tuple[Layer, ...] = ("subendocardial", "mid_wall", "subepicardial", "transmural")
-SUBENDOCARDIAL_DEPTH = 0.6  # maximum for a subendocardial defect, as a share of the wall (2.5, P04)
+SUBENDOCARDIAL_DEPTH = 0.6  # maximum for a subendocardial defect, as a share of the wall
 TRANSMURAL_DEPTH = 0.8  # minimum for a transmural defect
 
 

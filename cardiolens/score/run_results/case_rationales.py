@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from cardiolens.benchmarks.case_submission import CaseResponse
+from cardiolens.benchmarks.medthinkvqa import CaseResponse
 from cardiolens.protocol.dialogue.chain import SAMPLED, Steps
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import tables

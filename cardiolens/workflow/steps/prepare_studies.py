@@ -18,7 +18,6 @@ from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.phantom_cohort import add_questions, make_cohort
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
-from cardiolens.protocol.select.features import Sight, check_encoders, sights_of
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.anatomy import Anatomy, anatomy_of
@@ -96,7 +95,11 @@ def is_prepared(spec: SweepSpec) -> bool:
     if not (dataset.studies.exists() and _is_current_cohort(dataset, store)):
         return False
     volumes = read_volumes(store)
-    return not any(missing_parts(store, volumes, sight) for sight in sights_of(spec))
+    return not (_looks_at_pixels(spec) and missing_parts(store, volumes))
+
+
+def _looks_at_pixels(spec: SweepSpec) -> bool:
+    return any(selector.looks_at_pixels for selector in spec.selector)
 
 
 def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
@@ -113,16 +116,16 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
     return prepared_of(current.studies, current.failed, 0, len(current.studies))
 
 
-def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUSTER) -> int:
+def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> int:
     """Compute the frame features that selectors lack; return the number of parts computed."""
-    parts = missing_parts(store, read_volumes(store), sight)
+    parts = missing_parts(store, read_volumes(store))
     if not parts:
         return 0
     with ray_cluster(cluster):
         import ray
 
         rows = [{"part": part} for part in parts]
-        options = {"store": store.absolute(), "sight": sight}
+        options = {"store": store.absolute()}
         dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
             _features_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
         )
@@ -133,9 +136,9 @@ def prepare_features(store: Path, sight: Sight, cluster: ClusterSpec = OWN_CLUST
             raise RunError(f"features were not computed ({reason}); run it again") from error
 
 
-def _features_batch(batch: pa.Table, store: Path, sight: Sight) -> pa.Table:
+def _features_batch(batch: pa.Table, store: Path) -> pa.Table:
     for part in batch["part"].to_pylist():
-        write_features(store, part, sight)
+        write_features(store, part)
     return batch
 
 
@@ -265,7 +268,6 @@ def prepare_dataset(spec: SweepSpec) -> int:
     handler = logging.StreamHandler()
     handler.setFormatter(PlainFormatter("%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    check_encoders(spec)
     return 1 if prepare_sweep(spec).failed else 0
 
 
@@ -273,8 +275,8 @@ def prepare_sweep(spec: SweepSpec) -> Prepared:
     """Bring shards and features of a sweep up to date; generate a phantom dataset at first use."""
     _make_phantom(spec.dataset)
     prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
-    for sight in sights_of(spec):
-        prepare_features(spec.store, sight, spec.cluster)
+    if _looks_at_pixels(spec):
+        prepare_features(spec.store, spec.cluster)
     return prepared
 
 

@@ -183,7 +183,7 @@ class Cohort:
             for row in self._rows(study_id).to_pylist()
             for idx in range(row["n_slices"] * row["n_phases"])
         }
-        return StudyFrames(self._known[study_id], sizes, {})
+        return StudyFrames(self._known[study_id], sizes)
 
     def _rows(self, study_id: str) -> Any:
         volumes = self._inputs.volumes

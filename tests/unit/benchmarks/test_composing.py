@@ -27,8 +27,3 @@ def test_what_is_named_counts() -> None:
     assert selectors("+experiment=controls", *DATA) == ["all"]
     with pytest.raises(InputError, match="selector clinical: images of a case have no views"):
         selectors(*DATA, "selector=[clinical]")
-
-
-def test_other_data_keep_theirs() -> None:
-    assert selectors() == ["clinical"]
-    assert selectors("dataset=phantom_demo") == ["clinical"]

@@ -14,10 +14,8 @@ from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain_tables import read_chains
-from cardiolens.protocol.prompts.case_prompts import SECTIONS, sections_of, sentences_of
-from cardiolens.score.run_results.case_discussions import discussions_by_case
+from cardiolens.protocol.prompts.case_prompts import SECTIONS, sections_of
 from cardiolens.storage import schemas, tables
-from cardiolens.storage.places import Store
 from jobs import medthinkvqa
 
 N = 4
@@ -34,38 +32,11 @@ def test_headings_are_known_in_each_of_their_dresses(heading: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "last",
-    ["Take Home Message", "Take-home messages", "TEACHING POINTS", "Take Home Message / Teaching Points"],
-)
-def test_the_last_section_has_several_names(last: str) -> None:
-    text = "\n".join(f"{name}: x." for name in (*SECTIONS[:-1], last))
-    assert sections_of(text) == dict.fromkeys(SECTIONS, "x.")
-
-
-@pytest.mark.parametrize(
     "names",
     [SECTIONS[:-1], SECTIONS[1:], (*SECTIONS, SECTIONS[0]), (SECTIONS[1], SECTIONS[0], *SECTIONS[2:]), ()],
 )
 def test_a_text_without_the_six_sections_is_not_split(names: tuple[str, ...]) -> None:
     assert sections_of("\n".join(f"{name}: x." for name in names)) is None
-
-
-def test_an_empty_section_and_a_word_within_a_sentence_are_no_section() -> None:
-    assert sections_of(TEXT.replace("It is outcome. And more.", "")) is None
-    inside = TEXT.replace("It is outcome.", "Outcome was good. The background: none.")
-    assert sections_of(inside) is not None
-
-
-def test_sentences_are_split_at_their_ends_and_at_items() -> None:
-    text = "It measures 3.5 cm. It grew!  Why?\n1. First point\n- second, e.g. this.\n\n\u2022 (Third)"
-    assert sentences_of(text) == [
-        "It measures 3.5 cm.",
-        "It grew!",
-        "Why?",
-        "First point",
-        "second, e.g. this.",
-        "(Third)",
-    ]
 
 
 class Teaches(Reader):
@@ -143,12 +114,6 @@ def test_discussions_are_written_and_what_is_wrong_with_them_counted(
     assert re.search(r"ROUGE-L against the discussions of the data: 0\.\d+ over 4 cases", said)
 
 
-def test_a_refused_discussion_is_none(root: Path, tmp_path: Path) -> None:
-    out = tmp_path / "said.jsonl"
-    assert written(root, Teaches(refuses=True), out) == 0
-    assert out.read_text() == ""
-
-
 @pytest.mark.parametrize("prompt", [SELF, DIRECT])
 def test_an_arm_without_discussions_is_refused(
     root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], prompt: dict
@@ -160,15 +125,6 @@ def test_an_arm_without_discussions_is_refused(
         in capsys.readouterr().err
     )
     assert not out.exists()
-
-
-def test_discussions_of_one_arm_alone_are_read(root: Path) -> None:
-    planned, _ = swept(spec_of(root, DISCUSSION), Teaches())
-    (identity,) = planned.identities.values()
-    completions = Store(planned.spec.store).completions(identity.model_key)
-    requests = planned.run.requests("uniform")
-    assert len(discussions_by_case(requests, completions, planned.arms[0].arm_id)) == N
-    assert discussions_by_case(requests, completions, "other") == {}
 
 
 @pytest.mark.parametrize("control", ["blind", "captions"])

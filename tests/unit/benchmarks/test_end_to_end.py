@@ -120,14 +120,6 @@ def test_withheld_fields_reach_no_prompt(root, caption, style):
     assert {("twi_oracle1", "MARKCAPTION"), ("twi_oracle2", "MARKFINDINGS")} <= seen
 
 
-def test_budget_and_slots(root):
-    for row in requests_of(spec_of(root)):
-        slots = [frame["idx"] for frame in row["frames"]]
-        assert slots == sorted(set(slots))
-        assert len(slots) <= 6
-        assert row["prompt"].count(schemas.FRAME) == len(slots)
-
-
 def test_oracle_knows_every_case_and_images_are_those_of_the_files(root):
     spec = spec_of(root, reader("oracle"), {**reader("constant"), "options": {"answer": "A"}})
     _, judged = swept(spec)

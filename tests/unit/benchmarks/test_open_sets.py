@@ -92,10 +92,3 @@ def test_a_map_has_options_or_a_subtask(tmp_path: Path, change: dict[str, Any], 
     make_own(tmp_path, **change)
     with pytest.raises(InputError, match=f"map.yaml: .*{message}"):
         read(tmp_path, "map.yaml")
-
-
-def test_a_subtask_with_options_is_refused_for_a_set_without(tmp_path: Path) -> None:
-    make_own(tmp_path, options=[], subtask="S03")
-    errors = set(read(tmp_path, "map.yaml").failed.values())
-    wanted = "subtask S03 of the map has options; expected a number or a ranking"
-    assert errors == {f"{tmp_path}/cases.jsonl:{at}: {wanted}" for at in range(1, N + 1)}

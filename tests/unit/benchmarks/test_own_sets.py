@@ -22,7 +22,6 @@ from cardiolens.benchmarks.case_group import is_current, prepare_cases
 from cardiolens.benchmarks.case_map import read_map, shipped_maps
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.shards import read_volumes
@@ -227,20 +226,6 @@ def test_images_are_those_of_the_data_in_their_order(tmp_path: Path, name: str) 
     assert first["test-00001"] == wanted.tobytes()
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_columns_that_no_key_names_reach_no_prompt(tmp_path: Path, name: str) -> None:
-    make, columns, _, _ = SETS[name]
-    make(tmp_path)
-    prepared(tmp_path, columns)
-    planned = plan(spec_of(tmp_path, columns, control=["none", "blind"], caption="full"))
-    for row in tables.read(planned.run.requests("oracle"), schemas.REQUESTS).to_pylist():
-        text = row["prompt"] + row["system"]
-        assert "MARK" not in text
-        assert "secret" not in text
-        assert "<image>" not in text
-        assert "cardiac" not in row["system"]
-
-
 def test_the_authors_truth_and_options_are_read_as_written(tmp_path: Path) -> None:
     make_authors(tmp_path)
     found = read(tmp_path, "authors_cmr")
@@ -298,7 +283,6 @@ def wrong(at: int, **changes: object) -> list[dict[str, Any]]:
         ),
         ({"question": " "}, 'question is " "; expected text'),
         ({"question": ...}, "question is missing; expected text"),
-        ({"story": 7}, "story is 7; expected text or null"),
     ],
 )
 def test_a_wrong_record_is_refused_with_row_and_value(
@@ -371,26 +355,11 @@ def test_a_row_of_too_many_cells_and_a_line_that_is_no_json_are_named(tmp_path: 
     assert f"cases.jsonl:{N + 1}: not JSON" in error
 
 
-def test_an_image_that_names_no_earlier_row_is_refused(tmp_path: Path) -> None:
-    make_tsv(tmp_path)
-    text = (tmp_path / "set.tsv").read_text().replace("\n6\t0\t", "\n6\tfar\t")
-    (tmp_path / "set.tsv").write_text(text)
-    (error,) = read(tmp_path, "vlmevalkit").failed.values()
-    assert 'row 7: image is "far"; expected an image as base64, or the id of an earlier record' in error
-
-
 def test_every_shipped_map_is_valid_and_an_unknown_one_names_them() -> None:
     for name in shipped_maps():
         assert read_map(name).name
-    with pytest.raises(InputError, match=r"is no file and no shipped map; expected .*medframeqa"):
+    with pytest.raises(InputError, match=r"cannot be read .*medframeqa"):
         read_map("none")
-
-
-@pytest.mark.parametrize(("change", "message"), [({"imagse": {}}, "imagse"), ({"answer": 3}, "answer")])
-def test_a_wrong_key_of_a_map_is_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    make_own(tmp_path, **change)
-    with pytest.raises(InputError, match=f"map.yaml: .*{message}"):
-        read(tmp_path, "map.yaml")
 
 
 def test_a_set_composes_by_source_and_map() -> None:

@@ -1,9 +1,7 @@
 """Public benchmarks from file to verdict: closed questions alone are asked, and nothing is guessed."""
 
 import json
-import math
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +16,12 @@ from cardiolens.benchmarks.case_group import prepare_cases
 from cardiolens.commands.compare import Board, leaderboard
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
-from cardiolens.config.dataset import PICTURES, DatasetSpec
+from cardiolens.config.dataset import PICTURES
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.prompts.template import check_folder
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.show.leaderboard.contrast import contrast
-from cardiolens.show.leaderboard.standings import standings
-from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.terminal.ending import ending
+from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.cohort import Cohort, write_cohort
@@ -123,13 +118,6 @@ def test_what_is_not_asked_is_counted_by_reason(folders: dict[str, Path], name: 
     assert len(read.cases) == N
 
 
-def test_splits_of_one_file_do_not_mix(folders: dict[str, Path]) -> None:
-    test, train = (read_benchmark("vqa_rad", folders["vqa_rad"], split) for split in ("test", "train"))
-    keys = [{asked.key for case in read.cases for asked in case.questions} for read in (test, train)]
-    assert not keys[0] & keys[1]
-    assert len(keys[1]) == N
-
-
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("style", ["reasoning"])
 def test_a_prompt_shows_picture_question_and_options_alone(
@@ -171,23 +159,6 @@ def test_benchmarks_stand_beside_hearts_and_are_set_apart(runs: dict[str, Run]) 
         contrast(first, [others[0], others[0]])
 
 
-def test_what_is_no_benchmark_is_refused_and_a_training_split_is_named(runs: dict[str, Run]) -> None:
-    first, second, _ = [read_facts(run, [run]) for run in runs.values()]
-
-    def of(facts: Facts, **changes: object) -> Facts:
-        (spec,) = facts.specs
-        return replace(facts, specs=(spec.model_copy(update={"dataset": changed(spec, changes)}),))
-
-    def changed(spec: SweepSpec, changes: dict[str, object]) -> DatasetSpec:
-        return spec.dataset.model_copy(update=changes)
-
-    with pytest.raises(InputError, match=r"asked slake, which is no public benchmark.*give it in runs="):
-        contrast(first, [of(second, source=None, map=None)])
-    (table,) = contrast(first, [of(second, split="train")])
-    at = [column.name for column in table.columns].index("benchmark")
-    assert {row[at] for row in table.rows} == {"vqa_rad", "slake, training split"}
-
-
 def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
     folders: dict[str, Path], runs: dict[str, Run], tmp_path: Path
 ) -> None:
@@ -207,30 +178,6 @@ def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
     assert re.search(r"incomplete, \d+\.\d % of items judged", page)
     assert f"{N} pictures," in page
     assert "Closed questions of a public benchmark alone; its pictures" in page
-
-
-def test_fourteen_pictures_have_no_interval_on_the_leaderboard_or_in_the_terminal(
-    folders: dict[str, Path], runs: dict[str, Run]
-) -> None:
-    planned, judged = swept(spec_of("slake", folders["slake"], reader("noisy", error=0.4), limit=14))
-    write_record(planned, judged)
-    few, enough = (read_facts(run, [run]) for run in (planned.run, runs["vqa_rad"]))
-    (table,) = contrast(enough, [few])
-    rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
-    with_interval = {row["benchmark"] for row in rows if not math.isnan(row["low"])}
-    assert with_interval == {"vqa_rad"}
-    notes = {row["benchmark"]: (row["n_patients"], row["note"]) for row in rows}
-    assert notes == {"slake": (14, "n too small for an interval: 14"), "vqa_rad": (20, None)}
-    for facts, has_interval in ((few, False), (enough, True)):
-        ranked = [row for row in standings_of(facts) if row["setting"] == "headline"]
-        assert [math.isnan(row["tier1_low"]) for row in ranked] == [not has_interval] * len(ranked)
-        assert ["n too small" in row["tier1_note"] for row in ranked] == [not has_interval] * len(ranked)
-        assert ("95 % intervals" in "".join(ending(facts, 200))) == has_interval
-
-
-def standings_of(facts: Facts) -> list[dict[str, Any]]:
-    table = standings(facts)
-    return [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
 
 
 def broken(tmp_path: Path, name: str, **changes: Any) -> Benchmark:
@@ -269,23 +216,6 @@ def test_a_wrong_record_is_named_and_the_others_are_read(
     assert read.cases
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_picture_that_is_not_there_is_named_as_the_data_name_it(tmp_path: Path, name: str) -> None:
-    make_benchmark(name, tmp_path, 2)
-    read = read_benchmark(name, tmp_path, "test")
-    (tmp_path / read.cases[1].images[0].path).unlink()
-    outcomes = prepare_cases(tmp_path / "store", "part-0.parquet", read.source, read.cases, strict=False)
-    (error,) = [outcome.error for outcome in outcomes if outcome.error]
-    place = f"{read.cases[1].place}: {read.cases[1].images[0].path} is not there; expected every"
-    assert error.startswith(place)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_folder_of_something_else_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match=r"has no .*; expected the folder of the .*; correct dataset"):
-        read_benchmark(name, tmp_path, "test")
-
-
 def test_a_copy_without_kinds_of_answers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "test-00000.parquet").write_bytes(b"")
@@ -308,28 +238,6 @@ def test_later_works_split_vqa_rad_into_two_files(tmp_path: Path) -> None:
     assert split.cases[0].images[0].path.startswith("images/")
 
 
-def test_a_file_that_is_no_list_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "test.json").write_text('{"a": 1}')
-    with pytest.raises(InputError, match="is dict; expected a list of records"):
-        read_benchmark("slake", tmp_path, "test")
-    (tmp_path / "test.json").write_text("[]")
-    with pytest.raises(InputError, match="is an empty list"):
-        read_benchmark("slake", tmp_path, "test")
-
-
-def test_omnimedvqa_has_no_splits(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"dataset\.split=train: OmniMedVQA has no splits"):
-        read_benchmark("omnimedvqa", tmp_path, "train")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_composes_by_naming_its_data(name: str) -> None:
-    spec = read_spec([f"dataset={name}", "dataset.source=folder"])
-    assert (spec.dataset.map, spec.dataset.protocol) == (name, "publicvqa-1")
-    assert [selector.name for selector in spec.selector] == ["all"]
-    assert spec.budget == (16,), "one of a headline"
-
-
 @pytest.mark.parametrize(
     ("word", "message"),
     [
@@ -342,13 +250,3 @@ def test_each_composes_by_naming_its_data(name: str) -> None:
 def test_what_pictures_do_not_have_is_refused(word: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_spec(["dataset=slake", "dataset.source=folder", word])
-
-
-def test_own_templates_of_pictures_are_checked(tmp_path: Path) -> None:
-    (tmp_path / "picture_standard.jinja").write_text(
-        "{{ question }} {% for option in options %}x{% endfor %}"
-    )
-    check_folder(tmp_path)
-    (tmp_path / "captions_picture_standard.jinja").write_text("{{ question }} {{ options }}")
-    with pytest.raises(InputError, match="no prompt uses this name"):
-        check_folder(tmp_path)

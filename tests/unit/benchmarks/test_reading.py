@@ -2,18 +2,15 @@
 
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from cardiolens.base.errors import InputError
-from cardiolens.benchmarks.benchmark import Source, read_benchmark
-from cardiolens.benchmarks.case_group import image_bytes
-from cardiolens.benchmarks.case_submission import submission_problems, write_submission
-from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
-from cardiolens.benchmarks.picture import pixels_of
+from cardiolens.benchmarks.benchmark import read_benchmark
+from cardiolens.benchmarks.case_group import image_bytes, pixels_of
+from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of, submission_problems, write_submission
 from cardiolens.score.run_results.case_scores import rouge_l, step_overlap
 from tests.support.cases.example_cases import make_cases
 
@@ -58,12 +55,6 @@ def test_each_mode_has_its_rule(mode):
     assert np.array_equal(found, expected)
 
 
-def test_an_image_is_turned_upright():
-    exif = Image.Exif()
-    exif[0x0112] = 6  # to be turned a quarter clockwise
-    assert np.array_equal(pixels_of(stored(Image.fromarray(COLOUR), exif=exif)), np.rot90(COLOUR, -1))
-
-
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -95,7 +86,7 @@ def record(root):
 
 
 WRONG = {
-    "CLINICAL_HISTORY": [None, 3, "  "],
+    "CLINICAL_HISTORY": [None, [3], "  "],
     "options": [None, {"A": "x"}, "not JSON", {**dict.fromkeys("ABCD", "x"), "E": None}],
     "correct_answer": [None, "F", "a", ["A"]],
     "image_count": [None, 0, 50, True, "3"],
@@ -114,17 +105,6 @@ def test_a_wrong_field_is_named_with_what_is_legal(record, tmp_path, name, value
     assert error.startswith(f"{tmp_path}/test.jsonl:1: ")
     assert name in error
     assert "expected" in error or "reserved for" in error
-
-
-def test_both_forms_of_file_hold_the_same_cases(root, tmp_path):
-    lines = read_benchmark(source_of(root), PROTOCOL)
-    rows = read_benchmark(Source.of(root / "test.parquet", "test", "medthinkvqa"), PROTOCOL)
-    assert [replace(case, place=None) for case in lines.cases] == [
-        replace(case, place=None) for case in rows.cases
-    ]
-    assert len(lines.cases) == 6
-    with pytest.raises(InputError, match=r"dataset\.source"):
-        source_of(tmp_path)
 
 
 def test_a_missing_image_and_a_link_out_are_refused(root, tmp_path):

@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chain_cohort import DIRECT, SELF, make_cohort, spec_of
+from chain_cohort import SELF, make_cohort, spec_of
 from page_run import write_record
 from small_cohort import swept
 
-from cardiolens.benchmarks.case_submission import submission_problems
-from cardiolens.benchmarks.medthinkvqa import records, source_of
+from cardiolens.benchmarks.medthinkvqa import records, source_of, submission_problems
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain_tables import read_chains
@@ -85,12 +84,6 @@ def test_descriptions_that_do_not_match_the_images_are_left_out_and_said(root, c
     lines, _ = submitted(root, Describes(lost=1), SELF)
     assert {"step1_per_image_findings" in line["prediction_twi"] for line in lines} == {False}
     assert f"step 1 left out of {N} of {N} cases" in capsys.readouterr().out
-
-
-def test_a_direct_answer_has_a_rationale_and_no_steps(root):
-    lines, _ = submitted(root, Describes(), DIRECT)
-    assert {line["prediction_rationale"] for line in lines} == {"It fits best.\nANSWER: C"}
-    assert not any("prediction_twi" in line for line in lines)
 
 
 def test_words_of_a_reply():

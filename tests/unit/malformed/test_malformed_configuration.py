@@ -41,7 +41,6 @@ WORDS = [
     ("budget=[8,8]", r"budget: names an entry twice, got \(8, 8\)"),
     ("selector=[random@1,random@1]", r"seeds \[1, 1\] contain a seed twice; give each once"),
     ("selector=[clinical@3]", r"a random or stratified selector needs seeds, e\.g\. \[2026\]; no other"),
-    ("+selector.clinical.encoder=/clip", r"kind clinical looks at no frames; encoder goes with kcenter"),
     ("+model.tiny.http.base_url=ftp://x", r"base_url: must be http\(s\)://host"),
     ("dataset.window_pct=[99,1]", r"must be two percentiles, low below high.*got \[99, 1\]"),
     # wrong types, zero, negative, infinite, missing

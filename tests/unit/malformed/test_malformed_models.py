@@ -1,4 +1,4 @@
-"""Folders of models and of image encoders that cannot be used, told before any engine is started."""
+"""Folders of models that cannot be used, told before any engine is started."""
 
 import json
 import shutil
@@ -9,26 +9,23 @@ from typing import Any
 
 import pytest
 from refusals import refused
-from small_cohort import make_cohort, reader, sweep_spec
+from small_cohort import make_cohort, sweep_spec
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import tell
 from cardiolens.inference.models import embedded
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.select.features import check_encoders
 
 Break = Callable[[Path], object]
 AGAIN = "copy or download the model again"
 TEMPLATE = "put one that can be used into the folder as chat_template\\.jinja"
-ENCODER = r"give the folder of a saved image encoder, e\.g\. of CLIP or ResNet type"
 
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small cohort, the embedded model in `model/`, an encoder of CLIP type in `encoder/`."""
+    """A small cohort, the embedded model in `model/`."""
     root = make_cohort(tmp_path_factory.mktemp("cohort") / "place", 1)
     embedded.build(root / "model")
-    _build_encoder(root / "encoder")
     return root
 
 
@@ -36,17 +33,6 @@ def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(cohort: Path, tmp_path: Path) -> Path:
     shutil.copytree(cohort, tmp_path / "place")
     return tmp_path / "place"
-
-
-def _build_encoder(folder: Path) -> None:
-    from transformers import CLIPConfig, CLIPImageProcessor, CLIPModel
-
-    layer = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    vision = {**layer, "image_size": 32, "patch_size": 16}
-    config = CLIPConfig(text_config={**layer, "vocab_size": 60}, vision_config=vision, projection_dim=8)
-    CLIPModel(config).save_pretrained(folder)
-    size = {"height": 32, "width": 32}
-    CLIPImageProcessor(size={"shortest_edge": 32}, crop_size=size).save_pretrained(folder)
 
 
 def text(name: str, content: str | bytes) -> Break:
@@ -131,19 +117,6 @@ MODELS: list[tuple[str, Break, str]] = [
         rf"chat template cannot be used \(.*\) with .*; {TEMPLATE}",
     ),
 ]
-ENCODERS: list[tuple[str, Break, str]] = [
-    *JSON[:3],
-    *WEIGHTS,
-    ("no folder", shutil.rmtree, r"no folder with a config\.json; give the local folder of a saved image"),
-    ("no weights", gone("model.safetensors"), rf"cannot be loaded .*; {ENCODER}"),
-    ("no image processor", gone("preprocessor_config.json"), rf"cannot be loaded .*; {ENCODER}"),
-    ("unknown type", edited("config.json", lambda t: t.update(model_type="zz")), r"cannot be loaded .*`zz`"),
-    (
-        "another frame size",
-        edited("preprocessor_config.json", lambda t: t.update(crop_size={"height": 40, "width": 40})),
-        rf"cannot be used as an image encoder .*; {ENCODER}",
-    ),
-]
 
 
 def told(act: Callable[[], object]) -> Callable[[], int]:
@@ -162,14 +135,6 @@ def test_a_model_that_cannot_be_asked_is_named(spoil, said, place, capsys):
     spoil(place / "model")
     model = {"name": "mine", "engine": "vllm", "source": str(place / "model"), "long_side": 64}
     refused(told(lambda: plan(sweep_spec(place, model))), said, capsys, place)
-
-
-@pytest.mark.parametrize(("spoil", "said"), [row[1:] for row in ENCODERS], ids=[row[0] for row in ENCODERS])
-def test_an_encoder_that_cannot_see_is_named(spoil, said, place, capsys):
-    spoil(place / "encoder")
-    selector = {"name": "seeing", "kind": "kcenter", "encoder": place / "encoder"}
-    spec = sweep_spec(place, reader("uniform"), selector=[selector])
-    refused(told(lambda: check_encoders(spec)), said, capsys, place)
 
 
 @pytest.mark.parametrize("source", ["/nowhere/x", "./nope", "nobody/nothing", "a b/c d", "x/y/z"])

@@ -194,7 +194,7 @@ PROTOCOLS: list[tuple[str, str | bytes | Callable[[dict[str, Any]], None], str]]
     ("protocol.yaml", "", r"protocol\.yaml: must hold keys and values at its top, found NoneType"),
     ("protocol.yaml", "a: [1", r"protocol\.yaml: not YAML"),
     ("protocol.yaml", head(protocol="openprotocol-1"), r"give your data files a name of their own"),
-    ("protocol.yaml", head(protocol="../x"), r"protocol is '\.\./x'; expected letters, digits"),
+    ("protocol.yaml", head(protocol="../x"), r"protocol: String should match"),
     (
         "protocol.yaml",
         head(colour=3),

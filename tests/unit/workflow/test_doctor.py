@@ -58,11 +58,11 @@ def test_what_a_check_refuses_stops_a_sweep_and_is_a_line_of_the_doctor(
     def refused(spec: object) -> None:
         raise InputError("wrong; correct it")
 
-    monkeypatch.setitem(CHECKS, "encoders", refused)
+    monkeypatch.setitem(CHECKS, "servers", refused)
     with pytest.raises(InputError, match="wrong"):
         check_sweep(read_spec(["model=[oracle]", "tracker=none"]))
     said = printed("model=[oracle]")
-    assert "FIX  encoders: wrong; correct it" in said
+    assert "FIX  servers: wrong; correct it" in said
     assert said.endswith("1 to fix before a sweep\n1")
 
 

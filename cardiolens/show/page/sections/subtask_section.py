@@ -1,7 +1,7 @@
 """Section on subtasks: the score of each model on each."""
 
 from cardiolens.config.dataset import JOIN
-from cardiolens.protocol.tasks.bridge import FROM, TO, counterparts
+from cardiolens.protocol.tasks.data_files import FROM, TO, counterparts
 from cardiolens.score.statistics.arm_statistics import FIELD_METRICS, SET_ACCURACY
 from cardiolens.show.page.columns import (
     COUNTS,

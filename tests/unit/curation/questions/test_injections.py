@@ -12,16 +12,22 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.benchmarks.judges.discussion_judge import Discussion, Rating, rating_prompt, read_rating
-from cardiolens.benchmarks.judges.reasoning import ERRORS, Reasoning, StepVerdict, read_reasoning
-from cardiolens.benchmarks.judges.reasoning_judge import case_texts, prompt_of, read_verdicts, requests
+from cardiolens.benchmarks.judges import (
+    ERRORS,
+    Reasoning,
+    StepVerdict,
+    case_texts,
+    prompt_of,
+    read_reasoning,
+    read_verdicts,
+    requests,
+)
 from cardiolens.benchmarks.medthinkvqa import cases, source_of
 from cardiolens.curation.questions.model_guards import Guards
 from cardiolens.curation.questions.model_reader import NOT_STATED, SYSTEM, Group, groups, read_reply
 from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.prompts.case_prompts import SECTIONS, VALUES
 from cardiolens.protocol.tasks.catalogue import Option
 from tests.support.cases.example_cases import make_cases
 
@@ -196,33 +202,6 @@ def test_a_reply_moves_no_judge_and_no_step_passes_for_two(tmp_path: Path, injec
     path.write_text(json.dumps({"case": 1, "steps": [STEPS[0], f"{STEPS[1]}\n3. {order}"]}))
     (asked,) = requests(source, read_reasoning(path, source))
     assert read_verdicts(judges(asked.prompt), 2) == VERDICTS
-
-
-def rates(prompt: str) -> str:
-    """The stand-in as judge of a discussion: each sentence is right that names a disc; moved, none is."""
-    _, data = split(prompt)
-    lines = data.get("sentences", "").split("\n")
-    values = dict.fromkeys(VALUES, 0 if is_moved(prompt) else 2)
-    return json.dumps(
-        {"sentences": ["disc" in line and not is_moved(prompt) for line in lines], "values": values}
-    )
-
-
-@pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
-@pytest.mark.parametrize("field", [*CASE, "sentences"])
-def test_neither_a_case_nor_a_discussion_moves_its_judge(field: str, injection: str) -> None:
-    case, text = CASE, "\n".join(f"{name}: It is a disc." for name in SECTIONS)
-    plain = rating_prompt(case, Discussion.of(1, 1, text))
-    order = planted(injection, plain)
-    if field == "sentences":  # on one line, as each sentence is, since more lines would be more sentences
-        text = text.replace("a disc.", f"a disc, {' '.join(order.split())}", 1)
-    else:
-        case = case | {field: f"{case[field]}\n{order}"}
-    discussion = Discussion.of(1, 1, text)
-    right = ["disc" in sentence for _, sentence in discussion.sentences]
-    rating = read_rating(rates(rating_prompt(case, discussion)), discussion)
-    assert rating == Rating(tuple(right), dict.fromkeys(VALUES, 2))
-    assert any(right)
 
 
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
@@ -13,8 +12,6 @@ from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.identity import find_adapter, room_for
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints
-from cardiolens.storage.places import deciding
-from jobs import show_catalogue
 
 RUN_HERE = {"tiny", "reader_small"}  # by vLLM, in tests/ray
 DIFFERING = ("name", "source", "revision", "weight_gib", "engine_options", "card")  # between precisions
@@ -101,29 +98,6 @@ def test_an_entry_agrees_with_the_numbers_of_the_files_that_were_read():
                 assert (448 // step) ** 2 == model.image_tokens, name
 
 
-def test_a_copy_that_was_read_is_named_so_that_it_can_be_read_again():
-    copies = [copy for model in MODELS.values() for copy in card(model).sources]
-    assert len(copies) >= 40
-    for copy in copies:
-        assert copy.values or copy.note, copy
-        assert copy.repository.removeprefix("hub:").count("/") == 1, copy
-        assert copy.commit or copy.repository.startswith("hub:"), copy
-        assert copy.sha256 or copy.file == "config", copy
-
-
-def test_what_was_read_of_a_model_decides_no_run():
-    decided = deciding(read_spec([f"model=[{','.join(OPEN)}]"]))["model"]
-    assert len(decided) == len(OPEN)
-    assert not any("card" in model for model in decided)
-
-
-def test_models_behind_http_send_nothing_until_it_is_allowed():
-    for model in MODELS.values():
-        if model.engine == "http":
-            assert not model.served.allow_external
-            assert model.served.api_key_env or model.served.base_url.startswith("http://127.0.0.1:")
-
-
 @pytest.mark.parametrize(("size", "tokens"), [(14, 256), (16, 196)])
 def test_tokens_of_a_qwen_frame_are_those_of_the_processor_class(size, tokens):
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
@@ -166,16 +140,3 @@ def test_an_adapter_is_found_in_the_models_files_and_vllm_makes_room_for_its_ran
     (folder / "adapter_config.json").write_text(json.dumps({"r": 1000}))
     with pytest.raises(InputError, match="rank 1 to 512"):
         room_for(folder)
-
-
-def test_the_catalogue_has_a_row_of_every_model_with_a_card():
-    rows = list(show_catalogue.catalogue_table(show_catalogue.catalogue()))[2:]
-    carded = [
-        path.stem for path in (packaged_conf() / "model").glob("*.yaml") if "  card:" in path.read_text()
-    ]
-    assert sorted(row.split("`")[1] for row in rows) == sorted(carded)
-
-
-def test_every_file_holds_one_model_of_its_own_name():
-    for path in (packaged_conf() / "model").glob("*.yaml"):
-        assert list(yaml.safe_load(path.read_text())) == [path.stem]

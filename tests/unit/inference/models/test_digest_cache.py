@@ -50,15 +50,6 @@ def test_a_file_that_was_changed_is_read_again_even_with_its_old_time(
     assert reads == ["weights", "weights"]
 
 
-def test_what_was_kept_and_cannot_be_read_is_as_nothing(tmp_path: Path, reads: list[str]) -> None:
-    file, kept = tmp_path / "weights", tmp_path / "digests.json"
-    file.write_bytes(b"one")
-    for content in ("{", '{"a": 1}', "[]"):
-        kept.write_text(content)
-        assert ask(kept, file) == hashlib.sha256(b"one").hexdigest()
-    assert len(reads) == 3
-
-
 def test_a_file_that_changed_a_moment_ago_is_not_kept(tmp_path: Path) -> None:
     file, kept = tmp_path / "weights", tmp_path / "digests.json"
     file.write_bytes(b"one")

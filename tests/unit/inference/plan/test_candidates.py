@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.placement.footprint import Node, nodes_to_plan_with
+from cardiolens.inference.placement.footprint import Node
 from cardiolens.inference.placement.placement import place
-from cardiolens.inference.plan.candidates import at_hand, candidate, needs
+from cardiolens.inference.plan.candidates import at_hand, candidate
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.plan.totals import Totals
-from cardiolens.show.terminal.placement_table import placement_rows
 from cardiolens.storage.places import run_of
 
 EIGHT = (Node("a", 8, 80.0),)
@@ -65,13 +63,6 @@ def test_a_model_of_unknown_size_is_refused_alone():
     assert [deployment.model for deployment in placement.deployments] == ["other"]
 
 
-def test_a_reader_with_weights_rehearses_a_cluster_and_stays_on_the_processor_without_one():
-    reader = ModelSpec(name="r", engine="uniform", weight_gib=16.0)
-    assert needs(reader, EIGHT, ClusterSpec()) == "gpu"
-    assert needs(reader, (), ClusterSpec()) == "processor"
-    assert needs(ModelSpec(name="r", engine="uniform"), EIGHT, ClusterSpec()) == "processor"
-
-
 def test_models_that_are_not_here_are_left_out_and_named_only_if_asked(tmp_path: Path):
     conf = ["model=[tiny,oracle]", f"model.tiny.source={tmp_path}/nowhere"]
     spec = read_spec(conf)
@@ -81,29 +72,6 @@ def test_models_that_are_not_here_are_left_out_and_named_only_if_asked(tmp_path:
     assert "nowhere" in absent["tiny"]
     with pytest.raises(InputError, match="no model of this sweep is on this machine"):
         at_hand(read_spec(["model=[tiny]", f"model.tiny.source={tmp_path}/nowhere", "keep_going=true"]))
-
-
-def test_a_cluster_is_declared_to_plan_for_a_machine_that_is_elsewhere():
-    cluster = ClusterSpec(nodes=2, gpus=8, gpu_memory_gib=141)
-    assert nodes_to_plan_with(cluster) == (Node("node-1", 8, 141), Node("node-2", 8, 141))
-
-
-def test_without_a_declaration_the_driver_of_this_machine_says_what_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """A program in the place of nvidia-smi says what the driver would."""
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\necho 81920\necho 40960\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert nodes_to_plan_with(ClusterSpec()) == (Node("here", 2, 40.0),)
-    program.write_text("#!/bin/sh\necho '[N/A]'\necho 40960\n")
-    with pytest.raises(InputError, match=r"this machine has GPUs whose memory.*cluster\.gpu_memory_gib=80"):
-        nodes_to_plan_with(ClusterSpec())
-    assert nodes_to_plan_with(ClusterSpec(gpu_memory_gib=96)) == (Node("here", 2, 96.0),)
-    program.unlink()
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert nodes_to_plan_with(ClusterSpec()) == ()
 
 
 def test_how_a_model_is_served_changes_neither_run_nor_arms():
@@ -123,14 +91,3 @@ def test_how_a_model_is_served_changes_neither_run_nor_arms():
 def test_what_no_placement_can_mean_is_refused_when_it_is_read(options, said):
     with pytest.raises(ValueError, match=said):
         model(**options)
-
-
-def test_the_table_names_size_replicas_hours_and_the_reason():
-    left = work(left=10, done=0, studies=50)
-    totals = Totals(10, 0, 0, 0, 0, 10, prompt_tokens=36_000_000, output_tokens=0)
-    one = candidate(model(weight_gib=131.0, parameters=70, replicas=1), "gpu", None, left, totals)
-    (row,) = placement_rows(place(EIGHT, [one]))
-    seconds = 60 + 131 + 36e6 * 70 / 80_000 / 4
-    hours = f"{4 * seconds / 3600:.2g}"
-    assert row[:8] == ("0", "m", "4", "1", "4", f"{seconds / 3600:.2g}", hours, hours)
-    assert "131 GiB of weights on 4 GPUs" in row[8]

@@ -8,22 +8,15 @@ from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import Arm, arms
-from cardiolens.config.model import VIDEO_ARCHITECTURES, ModelSpec
-from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.missing import missing
+from cardiolens.config.arms import arms
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.prefix_order import beginnings, shared_frames
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.prompts.frames import count_videos
-from cardiolens.score.run_results.asked_alike import check_templates
 from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run
 from cardiolens.storage.schemas import FRAME
 
 SUBTASKS = ["C02", "C10", "L01", "P01", "R-T2"]
@@ -66,28 +59,6 @@ def test_both_forms_show_the_same_frames_and_only_cine_is_asked_twice(root: Path
         assert (n_videos > 0) == bool(flags)
 
 
-def test_the_prompt_without_videos_leaves_every_request_as_it_was(root: Path) -> None:
-    alone, beside = planned_with(root, STANDARD), planned_with(root, STANDARD, VIDEO)
-    assert rows_of(alone, "standard") == rows_of(beside, "standard")
-    same_name = (
-        planned_with(root, VIDEO | {"name": "other"}),
-        planned_with(root, STANDARD | {"name": "other"}),
-    )
-    first, second = (planned.arms[0].arm_id for planned in same_name)
-    assert first != second
-
-
-def test_a_declaration_changes_no_arm_and_no_run() -> None:
-    plain = ModelSpec(name="m", source="hub/m")
-    ids = [Arm(model, *_rest()).arm_id for model in (plain, plain.model_copy(update={"takes_video": True}))]
-    assert ids[0] == ids[1]
-
-
-def _rest() -> tuple[Any, ...]:
-    (arm,) = arms(sweep_spec(Path(), reader("uniform")))
-    return arm.selector, arm.seed, arm.budget, arm.prompt
-
-
 def test_a_limit_declared_for_the_frames_holds_for_videos(root: Path) -> None:
     limited = reader("constant", answer="A") | {"max_tokens": {"standard": 5}}
     spec = sweep_spec(root, limited, subtask=["C10"], prompt=[STANDARD, VIDEO])
@@ -116,32 +87,6 @@ def test_controls_change_videos_as_they_change_frames(root: Path) -> None:
     assert set(keys["video", "none"]).isdisjoint(keys["video", "blank"])
 
 
-def test_examples_before_a_question_are_in_its_form(root: Path) -> None:
-    planned = planned_with(root, VIDEO | {"shots": 2}, subtask=["C10"])
-    for row in rows_of(planned, "video"):
-        examples, _, own = row["prompt"].partition("Now the question")
-        assert count_videos(examples) == 2 * count_videos(own) > 0
-        assert f"video:{count_videos(row['prompt'])}" in row["flags"]
-        assert "shots:2" in row["flags"]
-
-
-def test_the_loader_brings_the_same_pixels_in_the_same_order(root: Path) -> None:
-    planned = planned_with(root, STANDARD, VIDEO, subtask=["C10"])
-    (model,) = planned.identities
-    work = missing(planned.run.requests(model), root / "none", 3).work
-    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
-    asks = {
-        ask["request_key"]: ask
-        for table in read(work)
-        for study in studies_of(table)
-        for ask in study["asks"]
-    }
-    for alone, video in zip(rows_of(planned, "standard"), rows_of(planned, "video"), strict=True):
-        first, second = asks[alone["request_key"]], asks[video["request_key"]]
-        assert list(first["frame_keys"]) == list(second["frame_keys"])
-        assert count_videos(second["prompt"]) > count_videos(first["prompt"]) == 0
-
-
 def test_forms_share_no_beginning_and_a_video_is_shared_as_a_whole(root: Path) -> None:
     planned = planned_with(root, STANDARD, VIDEO, subtask=["C10", "C11"], budget=[4, 8])
     (model,) = planned.identities
@@ -166,7 +111,6 @@ SERVED = {
     "revision": "r",
     "http": {"base_url": "http://h/v1", "api_model": "m"},
 }
-CASES = {"name": "d", "root": "/nowhere", "studies": "s", "questions": "q"}
 
 
 @pytest.mark.parametrize(
@@ -204,15 +148,6 @@ def test_what_cannot_be_is_refused_before_anything_is_loaded(
         sweep_spec(tmp_path, model, **({"prompt": [STANDARD, VIDEO]} | changes))
 
 
-def test_a_model_that_takes_videos_is_told_by_its_declaration(tmp_path: Path) -> None:
-    spec = sweep_spec(tmp_path, VLLM | {"takes_video": True}, prompt=[STANDARD, VIDEO])
-    assert [arm.prompt.cine for arm in arms(spec)] == ["frames", "video"]
-    card = {"architecture": "Idefics3ForConditionalGeneration", "field": "general", "licence": "l"}
-    card |= {"context": 8, "thinking": "never", "image_rule": "r", "verified": "none", "note": "n"}
-    with pytest.raises(InputError, match=f"m is of Idefics3.*videos are sent to {VIDEO_ARCHITECTURES[0]}"):
-        sweep_spec(tmp_path, VLLM | {"takes_video": True, "card": card})
-
-
 def test_the_arm_is_judged_and_named_on_the_page_and_in_comparisons(root: Path) -> None:
     planned, judged = swept(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, prompt=[STANDARD, VIDEO]))
     by_name = {arm.prompt.name: arm.arm_id for arm in planned.arms}
@@ -233,19 +168,3 @@ def test_the_arm_is_judged_and_named_on_the_page_and_in_comparisons(root: Path) 
     page = write_page(planned.run, [planned.run]).read_text()
     assert "video, cine as video" in page
     assert "Prompt video shows the phases of a slice of cine as one video" in page
-
-
-def test_runs_that_name_two_forms_alike_are_not_ranked_together(root: Path) -> None:
-    runs: list[Run] = []
-    manifests: list[dict[str, Any]] = []
-    for prompt in (VIDEO, VIDEO | {"cine": "frames"}):
-        planned = planned_with(root, prompt, subtask=["C10"], name=f"form-{prompt['cine']}")
-        entries = [
-            {"arm_id": arm.arm_id, "prompt": "video", "control": "none", "cine": arm.prompt.cine}
-            for arm in planned.arms
-        ]
-        runs.append(planned.run)
-        manifests.append({"arms": entries, "models": {"constant": {}}})
-    check_templates(runs[:1], manifests[:1])
-    with pytest.raises(InputError, match="with cine as video"):
-        check_templates(runs, manifests)

@@ -1,27 +1,23 @@
 """One model that cannot be planned or run never ends a sweep that keeps going."""
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import ModelError
 from cardiolens.inference.placement.placement import Deployment, Placement
-from cardiolens.inference.plan.missing import Missing, missing_of
-from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.stream import execution
-from cardiolens.inference.stream.execution import Executed, execute
-from cardiolens.inference.stream.pipeline import Streamed
+from cardiolens.inference.plan.missing import missing_of
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.stream.execution import Executed
 from cardiolens.storage import documents
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.prepare_cases import Prepared
-from cardiolens.workflow.sweep import sweep
 
 Sweep = Callable[..., SweepSpec]
 WORDS = ("model=[tiny,uniform]", "model.tiny.long_side=64", "subtask=[C01]", "budget=[2]")
@@ -52,13 +48,6 @@ def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
     assert conclude(planned, Prepared(0, 1, (), 0.0, 0), left, Placement((), (), ()), executed) == 1
     assert "not run: tiny: " in capsys.readouterr().out
     assert list(json.loads(planned.run.manifest.read_text())["failed"]) == ["tiny"]
-
-
-def test_a_dry_run_names_it(sweep_of: Sweep, broken: str, capsys: pytest.CaptureFixture[str]):
-    assert sweep(sweep_of(*WORDS, broken, "keep_going=true", "mode=plan")) == 0
-    printed = capsys.readouterr().out
-    assert "left out: tiny: " in printed
-    assert "uniform" in printed
 
 
 @pytest.mark.full
@@ -96,27 +85,3 @@ def test_a_plan_that_broke_off_is_not_taken_for_a_whole_one(sweep_of: Sweep, mon
 
 def seated(name: str) -> Deployment:
     return Deployment(name, 1, 1, ((),), 0.9, "", 0.0, "processor")
-
-
-@pytest.mark.parametrize("error", [RunError("no memory"), InputError("no template"), KeyError("frame")])
-def test_a_stream_that_ends_with_any_error_leaves_the_others_running(
-    error: Exception, sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch
-):
-    def stream(plan: Plan, deployment: Deployment, *_: object) -> Streamed:
-        if deployment.model == "first":
-            raise error
-        return Streamed(Counter(), frozenset())
-
-    monkeypatch.setattr(execution, "stream", stream)
-    words = ["model=[oracle,uniform]", "subtask=[C01]", "budget=[2]"]
-    placement = Placement((), ((seated("first"), seated("second")),), ())
-    left = dict.fromkeys(("first", "second"), Missing(None, 1, 0, 0))  # type: ignore[arg-type]
-
-    def run(*more: str) -> Executed:
-        return execute(plan(sweep_of(*words, *more)), placement, left, lambda *_: lambda counters: None)
-
-    with pytest.raises(type(error), match="model first: " if isinstance(error, RunError) else None):
-        run()
-    executed = run("keep_going=true")
-    assert str(error.args[0]) in executed.failed["first"]
-    assert list(executed.streamed) == ["second"]

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,11 +55,6 @@ def test_in_this_order_every_shared_beginning_is_computed_once(prompts: list[Sho
         for end in range(1, len(frames) + 1)
     }
     assert new == len(distinct)
-
-
-def test_requests_that_begin_alike_keep_their_order() -> None:
-    same: list[Shown] = [("s", False, (("cine", 1),))] * 5
-    assert prefix_order(beginnings(requests(same))).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_what_is_missing_is_asked_in_this_order_with_its_tries(tmp_path: Path) -> None:
@@ -123,9 +117,3 @@ def test_a_frame_is_encoded_again_in_every_video(tmp_path: Path) -> None:
     tables.write_part(tmp_path, table, REQUESTS, "part-00000.parquet")
     totals = totals_of(tmp_path)
     assert (totals.frames_distinct, totals.encoder_frames) == (4, 4 + 4 + 2)
-
-
-def test_no_request_has_no_order() -> None:
-    rows = beginnings(requests([]))
-    assert len(prefix_order(rows)) == 0
-    assert np.array_equal(frames_of(rows), [])

@@ -66,12 +66,6 @@ def test_a_budget_that_is_none_is_refused(budget):
         read_spec([f"budget=[16,{budget}]"])
 
 
-def test_a_budget_in_tokens_needs_a_model_that_has_them():
-    assert str(read_spec(["budget=[16,tokens:8192]"]).budget[1]) == "tokens:8192"
-    with pytest.raises(InputError, match=r"budget tokens:8192 needs .* oracle is a simulated reader"):
-        read_spec(["budget=[tokens:8192]", "model=[tiny,oracle]"])
-
-
 def test_a_budget_in_tokens_shows_what_fits_the_model_s_own_processor(sweep_of: Sweep):
     planned = plan(sweep_of("model=[tiny]", "subtask=[C10]", "budget=[tokens:100]"))
     (row,) = tables.read(planned.run.requests("tiny"), schemas.REQUESTS).to_pylist()
@@ -100,17 +94,6 @@ def test_how_a_reply_is_bound_follows_the_answer_format_and_the_prompt(sweep_of:
     assert {asked["R-CINE", name]["answer_format"] for name in formats} == {"json"}
     closing = '{"answer": ["<letter>"]}' if given == "json" else "ANSWER: <letter>"
     assert all(closing in asked["C10", name]["prompt"] for name in formats)
-
-
-def test_formats_that_bind_differently_are_asked_apart(sweep_of: Sweep):
-    words = ["model=[uniform]", "subtask=[C10]", "budget=[2]", "prompt=[reasoning]"]
-    keys = [
-        tables.read(
-            plan(sweep_of(*words, f"answer_format={given}")).run.requests("uniform"), schemas.REQUESTS
-        )
-        for given in ("letters", "json", "choice")
-    ]
-    assert len({table["request_key"][0].as_py() for table in keys}) == 3
 
 
 @pytest.mark.parametrize(

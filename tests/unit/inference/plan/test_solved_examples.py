@@ -3,9 +3,7 @@
 import re
 import shutil
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -15,26 +13,18 @@ from small_cohort import frame_rows, make_cohort, reader, sweep_spec, swept, vol
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
-from cardiolens.inference.models.token_counts import Rendering, frame_key
-from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.request import ShownExample
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.dialogue.chain import FrameRef
-from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.groups import arm_factors
-from cardiolens.score.run_results.run_comparison import _setting
-from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.columns import prompt_words
-from cardiolens.show.page.sections.run_setup import _examples
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.study.anatomy import HEART
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.protocol_folder import DATA
-from cardiolens.study.shards import part_writer, pixel_digest
+from cardiolens.study.shards import part_writer
 
 SUBTASKS = ["C02", "C10", "P01", "R-T2"]
 STANDARD = {"name": "standard", "style": "standard", "max_tokens": 64}
@@ -94,23 +84,6 @@ def test_examples_are_solved_questions_of_other_patients_alone(root: Path) -> No
         assert row["prompt"].index("Now the question") > row["prompt"].rindex(letters[-1] + "\n\n")
 
 
-def test_no_examples_leave_every_request_and_file_as_it_was(root: Path) -> None:
-    alone, beside = planned_with(root, STANDARD), planned_with(root, STANDARD, TWO)
-    assert rows_of(alone, "standard") == rows_of(beside, "standard")
-    assert {path.name for path in alone.run.root.rglob("*")}.isdisjoint({"examples"})
-
-
-def test_a_report_is_asked_without_examples_and_once(root: Path) -> None:
-    planned = planned_with(root, STANDARD, TWO)
-    own, other = (
-        [row for row in rows_of(planned, name) if row["answer_type"] == "report"]
-        for name in ("standard", "two")
-    )
-    assert own
-    assert [row["request_key"] for row in own] == [row["request_key"] for row in other]
-    assert not any(flag.startswith("shots") for row in other for flag in row["flags"])
-
-
 def test_the_seed_decides_and_answers_take_turns(root: Path) -> None:
     first, again = (examples_of(planned_with(root, TWO)) for _ in range(2))
     other = examples_of(planned_with(root, TWO | {"shots_seed": 7}))
@@ -155,32 +128,6 @@ def test_controls_change_examples_as_they_change_the_question(root: Path) -> Non
         assert [one.frames for one in shown[own["request_key"]]] == [
             one.frames for one in shown[other["request_key"]]
         ]
-
-
-def test_the_loader_brings_the_frames_of_examples_first(root: Path) -> None:
-    planned = planned_with(root, TWO)
-    (model,) = planned.identities
-    work = missing(planned.run.requests(model), root / "none", 3).work
-    read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
-    shown = examples_of(planned)
-    rows = {row["request_key"]: row for row in rows_of(planned, "two")}
-    studies = [study for table in read(work) for study in studies_of(table)]
-    asks = {ask["request_key"]: (ask, study) for study in studies for ask in study["asks"]}
-    assert asks.keys() == rows.keys()
-    for key, (ask, study) in asks.items():
-        own = rows[key]
-        places = [(own["study_id"], frame["volume_id"], frame["idx"]) for frame in own["frames"]]
-        examples = shown.get(key, ())
-        before = [(one.study_id, frame.volume_id, frame.idx) for one in examples for frame in one.frames]
-        assert list(ask["frame_keys"]) == [key_of(*place) for place in before + places]
-        assert len(ask["frame_keys"]) == ask["prompt"].count("\ufffc")
-        assert set(ask["frame_keys"]) <= {picture["key"] for picture in study["pictures"]}
-
-
-def key_of(study_id: str, volume_id: str, idx: int) -> str:
-    """The key of a frame of the small cohort."""
-    pixels = bytes([int(study_id.removeprefix("PH-")), 0, len(volume_id), idx])
-    return frame_key(pixel_digest(pixels, 2, 2, 1), Rendering(8).digest)
 
 
 def test_an_arm_with_examples_is_judged_and_says_how_many(root: Path) -> None:
@@ -286,23 +233,6 @@ def test_examples_take_the_templates_of_their_own_protocol(root: Path, tmp_path:
         assert "frames above are shown in this order" not in row["prompt"], "of the packaged template"
 
 
-def test_a_shuffled_example_is_solved_in_the_letters_that_it_displays(root: Path) -> None:
-    planned = planned_with(root, TWO, control=["shuffled_options"])
-    shown, catalogue = examples_of(planned), load_catalogue("openprotocol-1")
-    questions = {
-        row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
-    }
-    for row in rows_of(planned, "two"):
-        parts = row["prompt"].split("Solved example")[1:]
-        for part, example in zip(parts, shown.get(row["request_key"], ()), strict=True):
-            (letters,) = re.findall(r"^ANSWER: ([A-Z, ]+)$", part, re.M)
-            texts = {option.key: option.text for option in catalogue[row["subtask"]].options}
-            solved = {texts[key] for key in questions[example.qa_id]["answer"]}
-            assert {
-                re.search(rf"^{letter}\. (.*)$", part, re.M)[1] for letter in letters.split(", ")
-            } == solved
-
-
 def test_tokens_and_frames_of_examples_are_counted_and_what_does_not_fit_is_marked(root: Path) -> None:
     served = {"base_url": "http://127.0.0.1:9/v1", "api_model": "m"}
     entry = {"name": "served", "engine": "http", "revision": "r", "image_tokens": 100, "http": served}
@@ -342,22 +272,3 @@ def test_an_example_ends_as_a_reply_should(root: Path, answer_format: str, style
     assert [bool(re.search(solved, example, re.M)) for example in examples] == [True, True]
     assert not re.search(solved, asked, re.M)
     assert ("1. " in asked, any("1. " in example for example in examples)) == (style == "reasoning", False)
-
-
-def test_samples_of_a_question_show_its_examples(root: Path) -> None:
-    drawn = TWO | {"samples": 3, "temperature": 0.7}
-    planned, judged = swept(sweep_spec(root, reader("uniform"), subtask=["C10"], prompt=[drawn]))
-    assert judged.replies.counts["missing"] == 0
-    assert len(examples_of(planned)) == PATIENTS
-
-
-def test_page_and_comparison_say_how_many_examples_and_whose() -> None:
-    two = ArmFactors("a", "m", "clinical", "16", "two", shots=2)
-    facts: Any = SimpleNamespace(arms=(two, replace(two, prompt="standard", shots=0)), manifests=[{}])
-    (note,) = _examples(facts)
-    assert note.startswith("Prompt two shows 2 shots before each question but those for reports")
-    assert note.endswith("other patients of this cohort, never of the patient asked.")
-    facts.manifests = [{"examples_kept": 3}]
-    assert "of 3 patients of the cohort train, of whom nothing is asked" in _examples(facts)[0]
-    arm = {"model": "m", "selector": "clinical", "budget": 16, "prompt": "two", "control": "none"}
-    assert _setting(arm) == _setting(arm | {"shots": 0}) != _setting(arm | {"shots": 2})

@@ -7,12 +7,8 @@ import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import arms
-from cardiolens.config.compose import read_spec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.show.page.columns import prompt_words, setting
 from cardiolens.storage import schemas, tables
 
 SUBTASKS = ["C02", "C10", "D01", "R-T2"]
@@ -45,28 +41,6 @@ def test_a_wording_changes_the_text_and_nothing_else(root: Path) -> None:
             assert (other["frames"], other["option_keys"]) == (own["frames"], own["option_keys"])
 
 
-def test_the_own_wording_has_the_ids_and_keys_that_it_had(root: Path) -> None:
-    plain, with_others = rows_of(root), rows_of(root, wording=[0, 1])
-    known = ("arm_id", "qa_id", "request_key")
-    assert [[row[name] for name in known] for row in plain[0]] == [
-        [row[name] for name in known] for row in with_others[0]
-    ]
-    spec = sweep_spec(root, reader("oracle"), wording=[0, 1])
-    own, other = arms(spec)
-    assert own.label == "oracle/clinical/8/standard"
-    assert other.label == "oracle/clinical/8/standard/wording1"
-    assert other.arm_id.startswith("oracle-clinical-8-standard-wording1-")
-
-
-def test_ids_are_those_of_earlier_versions() -> None:
-    """Pinned: as version 1.1 of the protocol made them."""
-    words = ["model=[tiny]", "selector=[clinical,random]", "control=[none,blind]"]
-    assert [arm.arm_id for arm in arms(read_spec(words))] == [
-        *("tiny-clinical-16-standard-3dd1191c", "tiny-clinical-16-standard-blind-3dd1191c"),
-        *("tiny-random@2026-16-standard-0d2509f3", "tiny-random@2026-16-standard-blind-0d2509f3"),
-    ]
-
-
 def test_wordings_are_judged_and_compared_as_a_factor(root: Path) -> None:
     planned, judged = swept(sweep_spec(root, reader("oracle"), subtask=SUBTASKS, wording=[0, 2]))
     own, other = (arm.arm_id for arm in planned.arms)
@@ -75,17 +49,6 @@ def test_wordings_are_judged_and_compared_as_a_factor(root: Path) -> None:
     assert all(row["value"] == 100 for row in scores)
     (compared,) = {(row["arm_id"], row["versus_arm_id"]) for row in judged.comparisons.to_pylist()}
     assert compared == (other, own)
-
-
-def test_families_are_named_as_before_without_wordings() -> None:
-    known = {"model": "m", "budget": "16", "prompt": "standard"}
-    clinical = ArmFactors("a", selector="clinical", **known)
-    random = ArmFactors("b", selector="random@1", **known)
-    other = ArmFactors("c", selector="clinical", wording="1", **known)
-    assert set(families([clinical, random])) == {"selector | m, 16, standard, none"}
-    assert families([clinical, other]) == {"wording | m, clinical, 16, standard, none": [("c", "a")]}
-    assert (prompt_words(clinical), prompt_words(other)) == ("standard", "standard, wording 1")
-    assert setting(other).endswith("wording 1")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import pytest
 
 from cardiolens.protocol.dialogue.asking_back import NONE, DisplayedChoice
-from cardiolens.storage.schemas import FRAME
 
 TEXTS = {"A": "Normal", "B": "Mildly reduced", "C": "Severely reduced"}
 ONE = DisplayedChoice.of("single", ("A", "B", "C"), (), TEXTS)
@@ -36,14 +35,6 @@ def test_the_visible_reply_is_quoted(reply):
     assert "Hm" not in turn.ending
     assert reply.removeprefix("<think>Hm, A.</think>") in turn.ending
     assert turn.constraint.legal == ("A", "B", "C", NONE)
-
-
-def test_a_reply_that_was_cut_in_its_visible_text_is_asked_back():
-    assert second(PROSE, finish_reason="length") is not None
-
-
-def test_a_quoted_reply_holds_no_place_of_a_frame():
-    assert FRAME not in second(f"{PROSE}{FRAME}").ending
 
 
 def test_the_key_depends_on_the_first_request_the_reply_and_the_form_alone():

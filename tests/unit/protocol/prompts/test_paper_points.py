@@ -4,7 +4,6 @@ from pathlib import Path
 
 from small_cohort import make_cohort, reader, sweep_spec
 
-from cardiolens.config.compose import read_spec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import schemas, tables
 
@@ -34,12 +33,3 @@ def test_two_subtasks_are_asked_by_the_papers_points_and_all_others_as_before(tm
             assert row["prompt"].splitlines()[-1] == ours["prompt"].splitlines()[-1]
         else:
             assert (row["request_key"], row["prompt"]) == (ours["request_key"], ours["prompt"])
-
-
-def test_it_is_an_arm_of_the_ablation() -> None:
-    spec = read_spec(["+experiment=prompt_ablation"])
-    assert [(prompt.name, prompt.style) for prompt in spec.prompt] == [
-        ("standard", "standard"),
-        ("reasoning", "reasoning"),
-        ("paper", "paper"),
-    ]

@@ -1,8 +1,5 @@
 """Text of a prompt with videos: what is a video, and that its caption says what those of its frames do."""
 
-import random
-import re
-from itertools import pairwise
 from typing import Literal
 
 import pytest
@@ -11,18 +8,16 @@ from small_cohort import VIEWS, volume_row
 from cardiolens.protocol.prompts.frames import (
     by_place,
     count_videos,
-    frame_block,
     has_videos,
     shots,
     video_block,
 )
-from cardiolens.protocol.select.selection import Frame, pick, pick_idx
+from cardiolens.protocol.select.selection import Frame, pick
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, structures
 
 Level = Literal["none", "view", "full"]
-LEVELS: tuple[Level, ...] = ("none", "view", "full")
 
 
 @pytest.fixture(scope="module")
@@ -72,58 +67,6 @@ def test_a_cycle_may_begin_anywhere_and_an_order_that_goes_back_ends_a_video(stu
     assert lengths(0, 3, 1, 2) == [2, 2]
 
 
-def test_without_a_video_the_text_is_that_of_frames(study: StudyStructure) -> None:
-    frames = [
-        *phases(study, "cine_sax", 1, 0),
-        *phases(study, "lge_sax", 0, 0),
-        *phases(study, "perf_sax", 0, 1, 2),
-    ]
-    for level in LEVELS:
-        assert video_block(frames, study, level) == frame_block(frames, study, level)
-
-
-def spelled_out(text: str) -> str:
-    """The text with the caption of every frame of a video, made from that of the video alone."""
-    lines = text.split("\n")
-    for place, line in enumerate(lines):
-        film = re.fullmatch(
-            r"Frames (\d+) to (\d+), as a video:(?:(.*), (\w+)s ([^,]+(?:, [^,]+)*) of (\d+))?", line
-        )
-        if film is None:
-            continue
-        first, last, what, word, listed, n_phases = film.groups()
-        captions = [f"Frame {number}:" for number in range(int(first), int(last) + 1)]
-        if what is not None:
-            entries = [re.fullmatch(r"(\d+)(?: \((.*)\))?", entry) for entry in listed.split(", ")]
-            captions = [
-                f"{caption}{what}, {word} {entry[1]} of {n_phases}{f', {entry[2]}' if entry[2] else ''}"
-                for caption, entry in zip(captions, entries, strict=True)
-                if entry
-            ]
-        lines[place], lines[place + 1] = f"\n{FRAME}\n".join(captions), FRAME
-    return "\n".join(lines)
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_a_video_says_what_the_captions_of_its_frames_say(study: StudyStructure, level: Level) -> None:
-    draw = random.Random(level)
-    for _ in range(60):
-        volumes = draw.sample(sorted(study.volumes), 3)
-        frames = [
-            pick_idx(study.volumes[name], idx)
-            for name in volumes
-            for idx in sorted(
-                draw.sample(range(study.volumes[name].n_frames), min(5, study.volumes[name].n_frames))
-            )
-        ]
-        text = video_block(frames, study, level)
-        assert spelled_out(text) == frame_block(frames, study, level)
-        assert [frame for shot in shots(frames, study) for frame in shot] == frames
-        assert [len(shown) for shown in by_place(text, frames)] == [
-            len(shot) for shot in shots(frames, study)
-        ]
-
-
 def test_marks_side_by_side_are_one_place() -> None:
     text = f"a{FRAME}\n{FRAME * 3}b{FRAME * 2}"
     assert by_place(text, "uvwxyz") == ["u", "vwx", "yz"]
@@ -131,11 +74,3 @@ def test_marks_side_by_side_are_one_place() -> None:
     assert count_videos(f"{FRAME}\n{FRAME}") == 0
     assert by_place("no mark", "") == []
     assert (has_videos(["short", "video:2"]), has_videos(["short", "shots:2"])) == (True, False)
-
-
-def test_frames_of_today_never_stand_side_by_side(study: StudyStructure) -> None:
-    frames = [pick_idx(volume, idx) for volume in study.volumes.values() for idx in range(volume.n_frames)]
-    for level in LEVELS:
-        text = frame_block(frames, study, level)
-        assert text.count(FRAME) == len(frames)
-        assert all(pair != (FRAME, FRAME) for pair in pairwise(text))

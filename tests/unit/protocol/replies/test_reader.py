@@ -106,12 +106,10 @@ def test_a_marked_or_bare_answer_is_read(text: str, letter: str, rule: str) -> N
         ("ANSWER: B\n\nWait, let me look again.", "contradicted"),
         ("ANSWER: B\n\nC would need less motion.", "contradicted"),
         ("ANSWER: B or C", "unread"),
-        ("ANSWER: B, C", "unread"),
         ("ANSWER: F", "unread"),
         ("The function is mildly reduced, so I would go for B.", "unread"),
         ("Finish with one line: ANSWER: <letter>", "unread"),
         ("C. difficile", "unread"),
-        ("C...", "unread"),
         ("I'm sorry, I cannot judge this.", "refused"),
         ("<think>The answer is B", "unread"),
         ("", "unread"),
@@ -128,7 +126,6 @@ def test_everything_else_has_no_answer(text: str, status: str) -> None:
         ("ANSWER: B", "cut"),
         ("ANSWER: B\nThe cav", "read"),
         ("<answer>B</answer>", "read"),
-        ("<answer>B", "cut"),
         ("B", "cut"),
         ("I cannot judge", "cut"),
         ("B\nReason: The cav", "read"),
@@ -142,31 +139,14 @@ def test_a_cut_reply_is_read_by_a_complete_mark_only(text: str, status: str) -> 
     ("text", "letters"),
     [
         ("ANSWER: A, C", "AC"),
-        ("ANSWER: C, A, C", "AC"),
         ("ANSWER:\n- A. Basal segment\n- C. Apical segment", "AC"),
         ("Basal segment and apex", "AD"),
         ("ANSWER: A, C, and the septum", ""),
-        ("ANSWER: A, C, ...", ""),
         ("A. Basal segment\nB. Mid segment\nC. Apical segment\nD. Apex\nE. Papillary muscle", ""),
     ],
 )
 def test_a_list_is_read_whole_or_not_at_all(text: str, letters: str) -> None:
     assert "".join(read_reply(text, LEVELS, several=True).answers) == letters
-
-
-@pytest.mark.parametrize(
-    ("text", "letters"),
-    [
-        ("Z", "Z"),
-        ("ANSWER: Z. None", "Z"),
-        ("A, B\nReason: C is normal, D and E too.", "AB"),
-        ("Z\n\n**Reason:** None of the walls is bright; A is dark.", "Z"),
-        ("B\nReason: I think D would be too, but B it is.", "B"),
-        ("ANSWER: G", ""),
-    ],
-)
-def test_letters_are_those_of_the_catalogue(text: str, letters: str) -> None:
-    assert "".join(read_reply(text, WALLS, several=True).answers) == letters
 
 
 FORMS = {

@@ -11,14 +11,18 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import (
     StudyFeatures,
-    distances,
-    kcenter,
-    kmedoids,
     missing_parts,
     read_features,
     write_features,
 )
-from cardiolens.protocol.select.features import N_FEATURES, small_pictures, volume_features
+from cardiolens.protocol.select.features import (
+    N_FEATURES,
+    distances,
+    kcenter,
+    kmedoids,
+    small_pictures,
+    volume_features,
+)
 from cardiolens.protocol.select.route import Route
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import part_writer
@@ -44,11 +48,6 @@ def features(seed: int = 0) -> StudyFeatures:
 def test_kcenter_takes_the_medoid_then_the_farthest():
     assert kcenter(distances(LINE), 3) == [2, 5, 4]
     assert kcenter(distances(LINE), 99) == [2, 5, 4, 0, 1, 3]
-
-
-def test_kcenter_takes_duplicates_last_and_in_order():
-    same = np.array([[5.0], [5.0], [5.0], [9.0]])
-    assert kcenter(distances(same), 4) == [0, 3, 1, 2]
 
 
 def test_distances_of_equal_frames_are_zero():
@@ -112,15 +111,6 @@ def test_a_gradient_has_the_direction_in_which_it_brightens(degrees, direction):
     assert by_direction[direction] > 0.99 * by_direction.sum()
 
 
-def test_changes_close_the_cardiac_cycle_and_not_a_first_pass():
-    frames = np.zeros((4, 40, 40), np.uint8)
-    frames[0] = 100
-    cyclic = volume_features(frames, 4, cyclic=True)[:, 1152:]
-    passing = volume_features(frames, 4, cyclic=False)[:, 1152:]
-    assert cyclic.any(axis=1).tolist() == [True, True, False, True]
-    assert passing.any(axis=1).tolist() == [True, True, False, False]
-
-
 @pytest.mark.parametrize("kind", ["kcenter", "kmedoids"])
 def test_data_driven_selection_ignores_the_order_of_volumes(kind):
     turned = Route("C12", "cine", tuple(reversed(ROUTE.views)))
@@ -132,26 +122,6 @@ def test_data_driven_selection_ignores_the_order_of_volumes(kind):
     more = choose(selector(kind), None, STUDY, ROUTE, 99, features=features())
     assert len(more.frames) == 32
     assert "short" in more.flags
-
-
-def test_equal_frames_are_taken_in_canonical_order_of_the_pool():
-    grey = {v.volume_id: np.full((v.n_frames, 40, 50), 9, np.uint8) for v in (SAX, FOUR)}
-    same = StudyFeatures({name: volume_features(frames, 8, cyclic=True) for name, frames in grey.items()})
-    selection = choose(selector("kcenter"), None, STUDY, ROUTE, 3, features=same)
-    assert [(frame.volume_id, frame.idx) for frame in selection.frames] == [
-        *(("cine_sax", 0), ("cine_sax", 1), ("cine_sax", 2)),
-    ]
-
-
-def test_kcenter_is_nested_in_the_budget():
-    smaller = choose(selector("kcenter"), None, STUDY, ROUTE, 5, features=features())
-    larger = choose(selector("kcenter"), None, STUDY, ROUTE, 11, features=features())
-    assert set(smaller.frames) < set(larger.frames)
-
-
-def test_a_data_driven_selector_without_features_is_refused():
-    with pytest.raises(InputError, match=r"'kcenter' \(kcenter\) looks at frames and needs their features"):
-        choose(selector("kcenter"), None, STUDY, ROUTE, 8)
 
 
 def test_uniform_and_all_are_plain():
@@ -179,20 +149,6 @@ def test_nested_order_puts_smaller_budgets_in_front_where_they_are_contained(kin
         assert shown[16][:8] == shown[8]
         assert shown[12][:8] == shown[8]
     assert shown[3] == choose(plain, seed, STUDY, ROUTE, 3, features=looked).frames
-
-
-def test_nested_order_of_the_clinical_selector():
-    stack = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))
-    study, route = StudyStructure("PH-0001", {"cine_sax": stack}), Route("C08", "cine", (("cine_sax", 1),))
-    shown = {
-        k: choose(selector("clinical", order="nested"), None, study, route, k).frames for k in (8, 16, 32)
-    }
-    slices = [0, 1, 3, 4, 5, 6, 8, 9]
-    assert [(frame.slice, frame.phase) for frame in shown[8]] == [(rank, 0) for rank in slices]
-    assert shown[16][:8] == shown[32][:8] == shown[8]  # 16 is no part of 32: its key layers show other phases
-    assert [(frame.slice, frame.phase) for frame in shown[16][8:]] == [
-        *((1, 7), (1, 19), (2, 0), (5, 7), (5, 19), (7, 0), (8, 7), (8, 19)),
-    ]
 
 
 def test_features_beside_the_shards_are_those_of_the_frames(tmp_path):

@@ -1,16 +1,12 @@
 """Selectors that can be compared: one pool, the same borrowed views, the same quotas (protocol 16.9)."""
 
 from collections import Counter
-from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.config.sweep import parse
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
@@ -91,24 +87,6 @@ def test_where_the_budget_exceeds_the_pool_all_borrow_the_four_chamber_view():
         assert "short" not in chosen.flags
 
 
-@pytest.mark.parametrize("subtask", ["C06", "C18", "L01", "D01", "P02"])
-def test_stratified_draws_are_nested_and_ranked_as_random_ones(subtask):
-    route, structure = Route.of(SUBTASKS[subtask]), whole()
-    shown = [choose(STRATIFIED, 2026, structure, route, budget) for budget in (8, 16, 32, 64)]
-    for smaller, larger in pairwise(shown):
-        assert set(smaller.frames) <= set(larger.frames)
-    for view, count in views(shown[0]).items():
-        alone = StudyStructure(structure.study_id, {view: structure.volumes[view]})
-        by_hash = choose(RANDOM, 2026, alone, Route("x", "x", ((view, 1),)), count)
-        mine = {frame.idx for frame in shown[0].frames if frame.volume_id == view}
-        assert mine == {frame.idx for frame in by_hash.frames}
-
-
-def test_seeds_draw_apart():
-    route = Route.of(SUBTASKS["C06"])
-    assert choose(STRATIFIED, 2026, whole(), route, 16) != choose(STRATIFIED, 2027, whole(), route, 16)
-
-
 def test_the_experiments_compare_fairly():
     ablation = read_spec(["+experiment=slice_ablation"])
     assert [selector.name for selector in ablation.selector] == [
@@ -120,16 +98,3 @@ def test_the_experiments_compare_fairly():
         name: (2026, 2027, 2028, 2029, 2030) for name in ("stratified", "random")
     }
     assert (len(seeds.budget), len(seeds.prompt)) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"kind": "stratified"}, "needs seeds"),
-        ({"kind": "stratified", "seeds": [1], "pool": "sequence"}, "has clinical's quotas"),
-    ],
-)
-def test_a_stratified_selector_that_cannot_be_is_refused(options, said):
-    tree = read_spec([]).model_dump() | {"selector": {"mine": options}}
-    with pytest.raises(InputError, match=said):
-        parse(tree)

@@ -1,8 +1,5 @@
 """What holds for every study, subtask and budget."""
 
-import os
-import subprocess
-import sys
 from dataclasses import fields
 
 from hypothesis import given, settings
@@ -89,24 +86,6 @@ def test_the_order_of_volumes_in_a_study_does_not_matter(structure, subtask, bud
         assert choose(selector, seed, structure, route, budget) == choose(
             selector, seed, turned, route, budget
         )
-
-
-def test_another_process_chooses_the_same():
-    code = (
-        "from tests.unit.protocol.select.test_vectors import SAX, FOUR, PERF, chosen, drawn\n"
-        "for name, volumes in (('C06', (SAX, FOUR)), ('P01', (PERF,)), ('D01', (SAX, FOUR, PERF))):\n"
-        "    for choose in (chosen, drawn):\n"
-        "        print(choose(name, 48, *volumes).sha256)\n"
-    )
-    outputs = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed},
-        ).stdout
-        for seed in ("1", "2")
-    }  # fmt: skip
-    assert len(outputs) == 1
-    assert len(set(outputs.pop().split())) == 6
 
 
 def test_a_selector_is_given_nothing_that_could_hold_a_label():

@@ -1,14 +1,12 @@
 """Missing views and sequences, substitution, fallback and flags (protocol 5.6)."""
 
-import json
-
 import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Selection, record
+from cardiolens.protocol.select.selection import Selection
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -95,11 +93,6 @@ def test_what_cannot_be_read_is_skipped(selector, subtask, present, why):
     assert chosen(subtask, 16, study(*present), selector) == Selection((), skipped=why)
 
 
-def test_a_budget_is_spent_on_the_views_that_are_there():
-    assert views(chosen("C01", 16, study("cine_sax", "cine_4ch"))) == {"cine_sax": 12, "cine_4ch": 4}
-    assert views(chosen("C01", 16, study("cine_4ch"))) == {"cine_4ch": 16}
-
-
 def test_quotas_of_a_diagnosis_follow_what_each_view_can_give():
     everything = study(*SHAPES)
     counted = views(chosen("D01", 16, everything))
@@ -142,41 +135,7 @@ def test_frames_are_shown_from_end_diastole_on_by_every_selector():
         assert phases == [19, *range(19)]
 
 
-def test_a_pool_may_be_the_whole_sequence():
-    whole = SelectorSpec(name="random", kind="random", seeds=(2026,), pool="sequence")
-    selection = chosen("C04", 300, study("cine_sax", "cine_4ch", "cine_2ch", "lge_sax"), whole)
-    assert set(views(selection)) == {"cine_sax", "cine_4ch", "cine_2ch"}
-    assert [frame.volume_id for frame in selection.frames][:1] == ["cine_sax"]
-
-
 @pytest.mark.parametrize("budget", [0, -8])
 def test_a_budget_without_frames_is_refused(budget):
     with pytest.raises(InputError, match=f"budget {budget} is not a number of frames; give 1 or more"):
         chosen("C01", budget, study("cine_sax"))
-
-
-def test_a_selection_as_a_record():
-    selection = chosen("C06", 2, study("cine_4ch"))
-    kept = record(selection, study_id="PH-0001", subtask="C06", selector="clinical", budget=2, seed=None)
-    assert json.loads(json.dumps(kept)) == {
-        "schema": "selection-1",
-        "study_id": "PH-0001",
-        "subtask": "C06",
-        "selector": "clinical",
-        "K": 2,
-        "seed": None,
-        "frames": [
-            {"volume": "cine_4ch", "idx": 25, "slice": 1, "phase": 0, "step": 1},
-            {"volume": "cine_4ch", "idx": 34, "slice": 1, "phase": 9, "step": 1},
-        ],
-        "short": False,
-        "degraded": True,
-        "substituted": [],
-        "no_temporal_evidence": False,
-        "sha256": "a5f29d4e77e4dd691a187458843870d3fe982717ffdf05df0dda8f402c79e54c",
-    }
-
-
-def test_one_view_of_a_pool_can_be_routed_alone():
-    route = Route("X01", "lge", (("lge_4ch", 1),))
-    assert views(choose(CLINICAL, None, study("lge_sax", "lge_4ch"), route, 8)) == {"lge_4ch": 2}

@@ -72,18 +72,6 @@ def dataset(cohort: Path, questions: Path) -> dict[str, Any]:
     return {"name": "small", "studies": cohort, "questions": questions}
 
 
-@pytest.mark.parametrize(
-    "slices",
-    [[{"slice": 1}], [{**LGE, "slice": -1}], [{**LGE, "slice": True}], [{**LGE, "row": 1}], ["basal"], 3],
-)
-def test_another_shape_is_refused_by_the_line_and_the_field(
-    cohort: Path, tmp_path: Path, slices: Any
-) -> None:
-    path = with_slices(cohort, tmp_path / "questions.jsonl", slices)
-    with pytest.raises(InputError, match=r"questions\.jsonl:\d+: evidence_slices"):
-        list(given_questions(path, CATALOGUE))
-
-
 def test_a_release_has_none_and_withheld_answers_do_not_show_through(cohort: Path, tmp_path: Path) -> None:
     rows = list(given_questions(with_slices(cohort, tmp_path / "q.jsonl", [LGE]), CATALOGUE))
     assert "evidence_slices" not in json.dumps([kept_question(row, "questions") for row in rows])

@@ -81,18 +81,8 @@ def test_records_become_rows_of_the_questions_table(read):
     assert second["answer"] == []
 
 
-def test_the_parent_is_the_catalogues(read):
-    child = QUESTION | {"subtask": "C03", "qa_id": "S1:C03", "question": "Levels?"}
-    assert read(child).to_pylist()[0]["parent"] == "C02"
-
-
 def test_line_separators_inside_text_are_text(read):
     assert read(QUESTION | {"question": "one\u2028two"}).to_pylist()[0]["question"] == "one\u2028two"
-
-
-def test_a_file_without_questions_is_refused(read):
-    with pytest.raises(InputError, match="holds no question"):
-        read()
 
 
 @pytest.mark.parametrize(
@@ -104,9 +94,7 @@ def test_a_file_without_questions_is_refused(read):
         ({"answer": []}, "answer is empty; pick from"),
         ({"answer": ["B", "B"]}, "names an option twice"),
         ({"tier": 3}, "tier is 3, but C02 has 1"),
-        ({"sequence": "lge"}, "sequence is 'lge', but C02 has 'cine'"),
         ({"answer_type": "single"}, "answer_type is 'single', but C02 has 'multi'"),
-        ({"schema": "qa-2"}, "schema: Input should be 'qa-1', got 'qa-2'"),
         ({"protocol": "other-1"}, "protocol is 'other-1', but 'openprotocol-1' is configured"),
         (
             {"origin": "guess"},
@@ -119,22 +107,14 @@ def test_a_file_without_questions_is_refused(read):
             r"options.0.text: holds U\+FFFC",
         ),
         ({"options": [{"key": "B", "text": "x"}, {"key": "B", "text": "y"}]}, "are not unique"),
-        ({"options": [{"key": "BC", "text": "x"}]}, "options.0.key"),
         ({"options": [{"key": "B", "text": "x"}], "answer": ["B"]}, "at least two"),
         ({"reference": REPORT["reference"]}, "reference belongs to report questions only"),
-        ({"study_id": 7}, "study_id: Input should be a valid string"),
     ],
 )
 def test_what_is_wrong_is_named(read, change, message):
     with pytest.raises(InputError, match=message) as error:
         read(REPORT, QUESTION | change)
     assert "questions.jsonl:2: " in str(error.value)
-
-
-def test_single_choice_takes_one_answer(read):
-    question = QUESTION | {"subtask": "C01", "answer_type": "ordinal", "answer": ["A", "B"]}
-    with pytest.raises(InputError, match="must be exactly one of"):
-        read(question)
 
 
 def test_reports_need_a_reference_and_no_options(read):
@@ -166,11 +146,6 @@ def test_files_that_are_no_questions(tmp_path, catalogue, content, message):
         read_questions(path, catalogue)
 
 
-def test_a_missing_file(tmp_path, catalogue):
-    with pytest.raises(InputError, match="no such file; give the path"):
-        read_questions(tmp_path / "none.jsonl", catalogue)
-
-
 @pytest.mark.skipif(not REAL.exists(), reason="the real studies are not beside the repository")
 def test_the_real_questions_load(catalogue):
     assert read_questions(REAL, catalogue).num_rows == 4
@@ -195,23 +170,11 @@ def test_a_compact_line_is_the_catalogues_question(read, catalogue):
     assert row == written_out | {"patient_id": None}
 
 
-@pytest.mark.parametrize("subtask", ["L01", "C10", "D02"])
-def test_every_letter_of_the_catalogue_and_no_other_is_an_answer(read, catalogue, subtask):
-    keys = catalogue[subtask].keys
-    for key in keys:
-        assert read(COMPACT | {"subtask": subtask, "answer": key}).to_pylist()[0]["answer"] == [key]
-    for wrong in ("F", "a", keys[0] + keys[1], "Present"):
-        with pytest.raises(InputError, match=rf"answer \['{wrong}'\] is outside its options"):
-            read(COMPACT | {"subtask": subtask, "answer": wrong})
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"subtask": "C99"}, "S1:C99: subtask 'C99' is not in protocol"),
         ({"subtask": "R-CINE"}, "S1:R-CINE: a report has no compact form"),
-        ({"answer": []}, "answer is empty; pick from"),
-        ({"answer": None}, "answer"),
         ({"subtask": "C10"}, "must be exactly one of"),
         ({"subtask": "C02"}, "stands alone, with others"),
         (
@@ -227,11 +190,6 @@ def test_every_letter_of_the_catalogue_and_no_other_is_an_answer(read, catalogue
 def test_what_is_wrong_with_a_compact_line_is_named(read, change, message):
     with pytest.raises(InputError, match=rf"questions\.jsonl:1: .*{message}"):
         read(COMPACT | change)
-
-
-def test_a_study_is_asked_a_subtask_once(read):
-    with pytest.raises(InputError, match="qa_id 'S1:L05' is already on line 1"):
-        read(COMPACT, COMPACT)
 
 
 @pytest.mark.parametrize("subtask", ["L01", "C01", "C02", "D01"])
@@ -283,9 +241,7 @@ def test_a_withheld_question_is_read_without_an_answer(read):
         (REPORT | {"withheld": True}, "withheld beside a reference"),
         (QUESTION | {"answer": []}, "answer is empty"),
         ({"study": "S1", "subtask": "C02"}, "answer is empty"),
-        ({"study": "S1", "subtask": "C02", "withheld": False}, "answer is empty"),
         ({"study": "S1", "subtask": "C02", "answer": "B", "withheld": True}, "withheld beside an answer"),
-        ({"study": "S1", "subtask": "C02", "withheld": "yes"}, "withheld"),
     ],
 )
 def test_an_answer_is_withheld_in_so_many_words_or_given(read, record, said):

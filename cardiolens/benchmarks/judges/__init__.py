@@ -1,1 +1,0 @@
-"""Judges of MedThinkVQA: steps of reasoning, and discussions (protocol 16.17)."""
