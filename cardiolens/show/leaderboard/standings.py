@@ -11,7 +11,7 @@ from cardiolens.show.page.cards import shown_lower
 from cardiolens.show.page.columns import caveats, ends, scope_words, setting
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
-from cardiolens.show.page.sections.cost import gpu_hours_by_model
+from cardiolens.show.page.sections.run_setup import gpu_hours_by_model, kind_of
 from cardiolens.show.page.usage import Usage
 
 HEADLINE = "headline"  # the setting of rows that are ranked
@@ -78,13 +78,7 @@ def _arm_cells(facts: Facts, arm_id: str) -> dict[str, object]:
         model, words = arm.model, setting(arm)
     else:
         return {"model": ""}  # of an earlier judgement of the same folder
-    return {"model": model, "kind": _kind(facts, model), "setting": words, **_model_cells(facts, model)}
-
-
-def _kind(facts: Facts, model: str) -> str:
-    if model in facts.header.people:
-        return "person"
-    return "simulated reader" if model in facts.simulated else "model"
+    return {"model": model, "kind": kind_of(facts, model), "setting": words, **_model_cells(facts, model)}
 
 
 def _model_cells(facts: Facts, model: str) -> dict[str, object]:
@@ -125,7 +119,7 @@ def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> Analysis
         and str(row["arm_id"]).startswith(PREFIX)
         and not math.isnan(row["value"])
     ]
-    real = [row for row in headlines if _kind(facts, str(row["arm_id"]).removeprefix(PREFIX)) == "model"]
+    real = [row for row in headlines if kind_of(facts, str(row["arm_id"]).removeprefix(PREFIX)) == "model"]
     return max(real or headlines, key=lambda row: float(row["value"]), default=None)
 
 
@@ -133,7 +127,7 @@ def _rank(facts: Facts, row: AnalysisRow, best: AnalysisRow | None) -> str:
     """How a headline stands to the highest of its tier; several of one score may be the highest."""
     if best is None or math.isnan(row["value"]):
         return ""
-    if _kind(facts, str(row["arm_id"]).removeprefix(PREFIX)) != _kind(
+    if kind_of(facts, str(row["arm_id"]).removeprefix(PREFIX)) != kind_of(
         facts, str(best["arm_id"]).removeprefix(PREFIX)
     ):
         return "not ranked with models"

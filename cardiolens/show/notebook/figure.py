@@ -1,26 +1,17 @@
 """Figures of a run as Altair charts."""
 
 import math
-from typing import TYPE_CHECKING
 
+import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import nearest_first
 
-if TYPE_CHECKING:
-    import altair as alt
 
-
-def intervals(scores: pa.Table, metric: str, scope: str) -> "alt.LayerChart":
+def intervals(scores: pa.Table, metric: str, scope: str) -> alt.LayerChart:
     """Values of single arms with their 95 % intervals; InputError for a metric or scope without scores."""
-    try:
-        import altair as alt
-    except ImportError as error:
-        raise InputError(
-            "figures need the package altair; install it: pip install 'cardiolens[notebook]'"
-        ) from error
     single = scores
     for name, value in (("metric", metric), ("scope", scope)):
         legal = sorted(set(single[name].to_pylist()))

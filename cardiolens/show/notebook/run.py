@@ -103,7 +103,7 @@ class FinishedRun:
         return map(self.case, sorted(set(self.verdicts["qa_id"].to_pylist())))
 
     def figure(self, metric: str = "primary", scope: str = "tier:1") -> "alt.LayerChart":
-        """Scores of single arms with their intervals; needs the extra `notebook`."""
+        """Scores of single arms with their intervals."""
         from cardiolens.show.notebook.figure import intervals
 
         return intervals(self.scores, metric, scope)

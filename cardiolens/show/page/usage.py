@@ -1,4 +1,4 @@
-"""Usage of a run by model, by arm where questions take several requests, and frames that readers chose."""
+"""Usage of a run by model, and the frames that readers chose."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,59 +34,6 @@ class Usage:
     output_tokens: int
     seconds: float  # summed over requests, which overlap in time
     last_at: datetime | None = None  # when the last of its replies came
-
-
-@dataclass(frozen=True, slots=True)
-class ArmUsage:
-    """Usage of one arm if it ran alone; arms of a sweep share requests."""
-
-    arm_id: str
-    answered: int  # questions with a final completion
-    requests: int  # that these took
-    prompt_tokens: int
-    output_tokens: int
-
-
-def usage_of_arms(
-    parts: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[Mapping[str, Any]]
-) -> tuple[ArmUsage, ...]:
-    """Usage of every arm, in order; empty if every question is one request."""
-    if not any(manifest.get("stages") for manifest in manifests):
-        return ()
-    arms = [arm["arm_id"] for manifest in manifests for arm in manifest["arms"]]
-    answers: dict[str, dict[str, tuple[int, int, int]]] = {arm: {} for arm in arms}  # by question
-    for run, spec, manifest in zip(parts, specs, manifests, strict=True):
-        stages = _stage_counts(run)
-        for model, facts in manifest["models"].items():
-            columns = ("arm_id", "qa_id", "stage", "status", "request_key")
-            rows = tables.read(run.requests(model), schemas.REQUESTS, columns)
-            planned = rows.filter(pc.equal(rows["status"], "planned"))
-            completions = tables.read(
-                Store(spec.store).completions(facts["model_key"]), schemas.COMPLETIONS, _COLUMNS
-            )
-            final = finals(
-                completions.filter(
-                    pc.is_in(completions["request_key"], value_set=pc.unique(planned["request_key"]))
-                )
-            )
-            took = {row["request_key"]: row for row in final.to_pylist()}
-            for row in planned.to_pylist():
-                if (end := took.get(row["request_key"])) is not None:
-                    requests = stages.get(row["request_key"], row["stage"] + 1)  # samples: as planned
-                    tokens = end["prompt_tokens"] or 0, end["output_tokens"] or 0
-                    answers[row["arm_id"]][row["qa_id"]] = (requests, *tokens)
-    return tuple(
-        ArmUsage(arm, len(own), *map(sum, zip(*own.values(), strict=True)))
-        for arm, own in answers.items()
-        if own
-    )
-
-
-def _stage_counts(run: Run) -> dict[str, int]:
-    """Number of completed stages of each chain whose stages depend on replies, by request_key."""
-    stages = tables.read(run.seen, schemas.SEEN, ("request_key", "status"))
-    completed = stages.filter(pc.is_valid(stages["status"]))
-    return {row["values"]: row["counts"] for row in pc.value_counts(completed["request_key"]).to_pylist()}
 
 
 def usage_of(

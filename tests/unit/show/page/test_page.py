@@ -48,7 +48,7 @@ def page(run: Run) -> Markup:
 def test_every_section_is_there_and_nothing_points_off_the_machine(page: Markup) -> None:
     shown = ["landscape", "explored", "subtasks", "collapse", "dependence", "asked"]
     # readers answer no question over models, gave no probabilities, and no number was asked
-    empty = ["questions", "confidence", "open"]
+    empty = ["questions", "confidence"]
     assert [name for name in page.ids if name in (*shown, *empty)] == shown
     assert all(re.match(r"#|viewer/|page/|data:,", address) for address in page.addresses)
 
@@ -78,7 +78,7 @@ def test_pairs_of_arms_are_all_shown(run: Run, page: Markup) -> None:
 
 
 def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
-    counted = {row["what"]: row["n"] for row in records(page.tables["work"])}
+    counted = {row["what"]: row["value"] for row in records(page.tables["work"])}
     manifest = json.loads(run.manifest.read_text())
     assert counted["questions asked under all arms"] == manifest["requests"]["asked"]
     endings = sum(row["n"] for row in records(page.tables["endings_by_arm"]))
@@ -151,7 +151,7 @@ def test_without_a_headline_the_page_says_what_to_add(root: Path) -> None:
 def test_one_arm_and_one_subtask_make_a_page_without_empty_sections(root: Path) -> None:
     run = finished(sweep_spec(root, reader("uniform", seed=1), name="one", subtask=["C02"]))
     page = render(read_facts(run, [run])).index
-    for name in ("questions", "confidence", "open", "collapse"):
+    for name in ("questions", "confidence", "collapse"):
         assert f'<section id="{name}"' not in page
         assert f'href="#{name}"' not in page
     assert '<section id="subtasks"' in page

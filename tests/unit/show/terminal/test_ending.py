@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 import pytest
 from page_run import small_spec
 
-from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.page.cards import NOT_ASKED, cards
 from cardiolens.show.page.page_data import Facts
@@ -51,9 +50,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Facts:
         comparisons=COMPARISONS.empty_table(),
         analyses={},
         usage=(),
-        arm_usage=(),
         choices=(),
-        subtasks=load_catalogue(spec.dataset.protocol).subtasks,
         n_patients=3,
         rules="1",
     )
