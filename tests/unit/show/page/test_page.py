@@ -17,7 +17,7 @@ from cardiolens.score.claims.descriptions import hospital_rows
 from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.show.page import embed as embedding
 from cardiolens.show.page.cards import cards
-from cardiolens.show.page.case_viewer.cases import study_cases
+from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.elements import Card, Column, Estimate, Table
 from cardiolens.show.page.embed import embed, to_json
@@ -251,7 +251,7 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
     wanted = [(places[qa_id], sources.arms.index(arm)) for arm, qa_id in asked]
     shown = {
         (sources.arms[arm], qa_id): cases["frames"][case["frames"]]
-        for _, cases in study_cases(sources, wanted, private=False)
+        for _, cases in question_cases(sources, wanted, private=False)
         for qa_id, arms in cases["cases"].items()
         for arm, case in arms.items()
     }
