@@ -19,10 +19,17 @@ from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
+from cardiolens.base import disk
+from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
+from cardiolens.config.arms import arms
 from cardiolens.config.base import GivenPath
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.score.run_results.stored_replies import check_stored
+from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import RunWord, RunWords
 from cardiolens.workflow.steps.judge_run import judge, judge_together
@@ -84,80 +91,75 @@ def _judge(given: list[str]) -> int:
 
 def reread(run: Run, about_model: Sequence[str]) -> int:
     """Read the texts, write and print both scores; return 0 if the model read at least one text, else 1."""
-    from cardiolens.config.arms import arms
-    from cardiolens.curation.asking.ask_texts import asking_spec
     from cardiolens.curation.questions.model_reader import read_with_model
     from cardiolens.curation.report_judge.second_reading import readings, texts_of
-    from cardiolens.protocol.tasks.catalogue import load_catalogue
-    from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.second_readings import show_readings
-    from cardiolens.storage import documents
 
-    spec = documents.read_configuration(run)
-    check_stored(run)
-    catalogue = load_catalogue(spec.dataset.protocol)
+    spec, catalogue = _stored(run)
     report_texts = texts_of(run, spec, catalogue)
     if not report_texts.records:
         raise InputError(f"{run.root}: {_NO_REPORT}")
-    sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
-    (model,) = sweep.model
+    sweep = _asking(run, spec, about_model)
     numbers = list(report_texts.records)
     results = read_with_model(sweep, [report_texts.records[number] for number in numbers], catalogue)
     second_readings = readings(report_texts, dict(zip(numbers, results, strict=True)), catalogue)
     scores = second_readings.scores(spec.statistics)
     document = {
-        "model": model.name,
+        "model": sweep.model[0].name,
         "texts": len(report_texts.sections),
         "distinct_texts": len(numbers),
         "unread": second_readings.n_unread,
-        "reads_itself": sorted(_own_arms(model, arms(spec)) & set(scores["rules"])),
+        "reads_itself": sorted(_own_arms(sweep, spec) & set(scores["rules"])),
         "scores": scores,
     }
-    _write(run.root / f"second_reading-{model.name}.json", document)
+    _write(run, "second_reading", document)
     show_readings(document, arms(spec))
     return 0 if len(second_readings.model) else 1
 
 
 def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> int:
     """Judge the reports, write and print their errors; return 0 if at least one was judged, else 1."""
-    from cardiolens.config.arms import arms
-    from cardiolens.curation.asking.ask_texts import asking_spec
     from cardiolens.curation.report_judge.report_error_counts import document, read_people, run_reports
     from cardiolens.curation.report_judge.report_errors import judge_reports
-    from cardiolens.protocol.tasks.catalogue import load_catalogue
-    from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.second_readings import show_report_errors
-    from cardiolens.storage import documents
 
-    spec = documents.read_configuration(run)
-    check_stored(run)
-    reports = run_reports(run, spec, load_catalogue(spec.dataset.protocol))
+    spec, catalogue = _stored(run)
+    reports = run_reports(run, spec, catalogue)
     if not reports:
         raise InputError(f"{run.root}: {_NO_REPORT}")
     by_people = None if people is None else read_people(people, reports)
-    sweep = asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
-    (model,) = sweep.model
+    sweep = _asking(run, spec, about_model)
     judgements = judge_reports(sweep, [report.pair for report in reports])
-    errors = document(model.name, reports, judgements, by_people)
-    errors["judges_itself"] = sorted(_own_arms(model, arms(spec)) & errors["arms"].keys())
-    _write(run.root / f"report_errors-{model.name}.json", errors)
+    errors = document(sweep.model[0].name, reports, judgements, by_people)
+    errors["judges_itself"] = sorted(_own_arms(sweep, spec) & errors["arms"].keys())
+    _write(run, "report_errors", errors)
     show_report_errors(errors, arms(spec))
     return 0 if errors["arms"] else 1
 
 
-def _own_arms(model: Any, sweep_arms: Sequence[Any]) -> set[str]:
+def _stored(run: Run) -> tuple[SweepSpec, Catalogue]:
+    """The configuration of a judged run and its catalogue; InputError where replies of it are lost."""
+    spec = documents.read_configuration(run)
+    check_stored(run)
+    return spec, load_catalogue(spec.dataset.protocol)
+
+
+def _asking(run: Run, spec: SweepSpec, about_model: Sequence[str]) -> SweepSpec:
+    """The sweep that asks the model that reads."""
+    from cardiolens.curation.asking.ask_texts import asking_spec
+
+    return asking_spec(spec.store, run.root / "second_reading", spec.dataset.protocol, about_model)
+
+
+def _own_arms(sweep: SweepSpec, spec: SweepSpec) -> set[str]:
     """The arms whose texts the reading model wrote itself."""
-    return {
-        arm.arm_id
-        for arm in sweep_arms
-        if arm.model.name == model.name or (arm.model.source and arm.model.source == model.source)
-    }
+    (model,) = sweep.model
+    own = {each.name for each in spec.model if each.name == model.name or (each.source == model.source != "")}
+    return {arm.arm_id for arm in arms(spec) if arm.model.name in own}
 
 
-def _write(path: Path, document: dict[str, Any]) -> None:
-    from cardiolens.base import disk
-    from cardiolens.base.console import say
-
+def _write(run: Run, name: str, document: dict[str, Any]) -> None:
+    path = run.root / f"{name}-{document['model']}.json"
     disk.write_text(path, json.dumps(_without_nan(document), indent=1) + "\n")
     say(f"written: {path}")
 
