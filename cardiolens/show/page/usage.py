@@ -52,28 +52,13 @@ def _usage(model: str, places: Sequence[tuple[Run, Path]]) -> Usage:
     requests = pa.concat_tables(
         tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run, _ in places
     )
-    planned = requests.filter(pc.equal(requests["status"], "planned"))
-    keys = pc.unique(planned["request_key"])
-    completions = pa.concat_tables(
-        tables.read(folder, schemas.COMPLETIONS, _COLUMNS)
-        for folder in dict.fromkeys(folder for _, folder in places)
-    )
-    final = finals(completions.filter(pc.is_in(completions["request_key"], value_set=keys)))
-
-    def total(column: str) -> float:
-        return pc.sum(final[column]).as_py() or 0
-
-    return Usage(
-        model=model,
-        asked=requests.num_rows,
-        unique=len(keys),
-        answered=final.num_rows,
-        prompt_tokens=int(total("prompt_tokens")),
-        cached_tokens=int(total("cached_tokens")),
-        output_tokens=int(total("output_tokens")),
-        seconds=float(total("seconds")),
-        last_at=pc.max(final["written_at"]).as_py(),
-    )
+    keys = pc.unique(requests.filter(pc.equal(requests["status"], "planned"))["request_key"])
+    folders = dict.fromkeys(folder for _, folder in places)
+    stored = pa.concat_tables(tables.read(folder, schemas.COMPLETIONS, _COLUMNS) for folder in folders)
+    final = finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys)))
+    sums = {name: pc.sum(final[name]).as_py() or 0 for name in _COLUMNS[3:]}
+    last_at = pc.max(final["written_at"]).as_py()
+    return Usage(model, requests.num_rows, len(keys), final.num_rows, last_at=last_at, **sums)
 
 
 @dataclass(frozen=True, slots=True)
