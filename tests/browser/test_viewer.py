@@ -325,7 +325,7 @@ def sampled(
     context: BrowserContext, run: Run, tmp_path: Path, seen: Seen, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Page]:
     """A portable viewer that holds a part of the run."""
-    monkeypatch.setattr(viewer_files, "MOST_ANSWERS", 4_000)
+    monkeypatch.setattr(viewer_files, "MOST_ANSWERS", 500)
     copy = Run(tmp_path / "run")
     shutil.copytree(run.verdicts, copy.verdicts)
     write_viewer(copy, [run], read_header(run, [run]), include_images=False)
@@ -341,16 +341,15 @@ def sampled(
 def test_a_sample_says_so_and_has_each_of_its_questions(sampled: Page) -> None:
     told = sampled.inner_text("#held")
     (held,) = re.findall(r"A sample: ([\d,]+) of", told)
-    settled(sampled, f"of {held} cases$")
+    settled(sampled, f"{held} cases$")
 
 
 def test_a_long_list_is_walked_to_its_end(sampled: Page) -> None:
-    last = int(re.findall(r"of ([\d,]+) cases", sampled.inner_text("#count"))[0].replace(",", "")) - 1
+    last = int(re.findall(r"([\d,]+) cases", sampled.inner_text("#count"))[0].replace(",", "")) - 1
     press = """times => { for (let at = 0; at < times; at++) document.getElementById("case").dispatchEvent(
         new KeyboardEvent("keydown", { key: "j", bubbles: true })) }"""
     sampled.evaluate(press, last + 5)
     expect(sampled.locator("#list li[data-here]")).to_have_attribute("data-at", str(last))
-    settled(sampled, f" to {last + 1:,} of ")
     sampled.locator("main").focus()
     sampled.keyboard.press("k")
     expect(sampled.locator("#list li[data-here]")).to_have_attribute("data-at", str(last - 1))
