@@ -69,11 +69,16 @@ def begin_job(argv: Sequence[str], description: str | None) -> None:
     begin()
 
 
-def door(doc: str | None, options: Options, verb: Callable[[list[str]], int]) -> int:
+def door(
+    doc: str | None,
+    options: Options,
+    verb: Callable[[list[str]], int],
+    argv: Sequence[str] | None = None,
+) -> int:
     """Run a verb on the words of the command line, and return the exit code."""
     begin(doc, options)
     try:
-        return verb(sys.argv[1:])
+        return verb(list(sys.argv[1:] if argv is None else argv))
     except (InputError, RunError, StoppedError) as error:
         return tell(error)
 

@@ -130,24 +130,20 @@ def remarks(spec: type[BaseModel]) -> dict[str, str]:
 
 
 def _remarks_of(source: str) -> dict[str, str]:
-    comments, lines = comments_of(source), source.splitlines()
+    comments = comments_of(source)
     (tree,) = ast.parse(source).body
-    assert isinstance(tree, ast.ClassDef)
     found = {}
-    for node in tree.body:
+    for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            last, above = node.end_lineno or node.lineno, lines[node.lineno - 2].strip()
-            within = [comments[line] for line in range(node.lineno, last + 1) if line in comments]
-            if not within and above.startswith("#"):
-                within = [above.removeprefix("#").strip()]
-            found[node.target.id] = " ".join(within)
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            within = [comments[line] for line in lines if line in comments]
+            above = source.splitlines()[node.lineno - 2].strip()
+            found[node.target.id] = " ".join(within) or (above[1:].strip() if above[:1] == "#" else "")
     return found
 
 
 def comments_of(source: str) -> dict[int, str]:
     """Return the comments of a source by line number."""
-    return {
-        token.start[0]: token.string.removeprefix("#").strip()
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = (token for token in tokens if token.type == tokenize.COMMENT)
+    return {token.start[0]: token.string.removeprefix("#").strip() for token in comments}

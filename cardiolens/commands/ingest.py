@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cardiolens.commands.command import door
+
 if TYPE_CHECKING:
     from cardiolens.curation.questions.set_questions import SetQuestions
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Import the export that the command line names, or with `init` write skeletons."""
-    from cardiolens.base.errors import InputError, RunError
-    from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import read_words
     from cardiolens.config.compose import read_ingest_spec
     from cardiolens.config.curation_specs import IngestSpec
@@ -25,9 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
     from cardiolens.curation.release.public_set import write_set
 
-    begin(__doc__, {"": IngestSpec, "init": Words})
-    words = list(sys.argv[1:] if argv is None else argv)
-    try:
+    def act(words: list[str]) -> int:
         if words[:1] == ["init"]:
             return write_skeletons(read_words(Words, words[1:]).out)
         spec = read_ingest_spec(words)
@@ -37,8 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_all_questions(spec.out)
             report_set(spec.out, drafted, write_set(spec.source, spec.out, layout))
         return status
-    except (InputError, RunError) as error:
-        return tell(error)
+
+    return door(__doc__, {"": IngestSpec, "init": Words}, act, argv)
 
 
 def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:

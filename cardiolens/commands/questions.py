@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from cardiolens.commands.command import door
+
 if TYPE_CHECKING:
     from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.questions.draft_questions import Reader
@@ -13,25 +15,21 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Draft questions from the reports and masks that the command line names."""
-    from cardiolens.base.errors import InputError, RunError
-    from cardiolens.commands.command import begin, tell
     from cardiolens.config.command_words import check_once
     from cardiolens.config.compose import read_questions_spec
     from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.probes.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
-    from cardiolens.runtime.stopping import StoppedError
 
-    begin(__doc__, {"": QuestionsSpec})
-    own, about_model = split(sys.argv[1:])
-    try:
+    def act(words: list[str]) -> int:
+        own, about_model = split(words)
         check_once(about_model)
         spec = read_questions_spec(own)
         if spec.draft is not None:
             return probe(spec, about_model)
         return questions(spec, *second_of(spec, about_model))
-    except (InputError, RunError, StoppedError) as error:
-        return tell(error)
+
+    return door(__doc__, {"": QuestionsSpec}, act)
 
 
 def second_of(spec: "QuestionsSpec", words: Sequence[str]) -> "tuple[Reader | None, Gate | None]":

@@ -8,8 +8,7 @@ answers=FILE` judges them where the answers are.
 
 import sys
 
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin, tell
+from cardiolens.commands.command import door
 from cardiolens.commands.help import Options
 
 
@@ -22,22 +21,18 @@ def main() -> int:
     from cardiolens.curation.release.release_words import Release
     from cardiolens.curation.release.verify import verify
 
-    options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness}
-    begin(__doc__, {**options, "submit": Submit, "score": Score})
-    words = sys.argv[1:]
-    named = {word.partition("=")[0] for word in words}
-    try:
+    def act(words: list[str]) -> int:
+        named = {word.partition("=")[0] for word in words}
         if (word := verify_word(words, ReleaseVerifyWord)) is not None:
             return verify(word.verify, word.sha256)
         if "harness" in named:
             return make_tasks(words)
         if "submit" in named:
             return submit(read_words(Submit, words))
-        if "score" in named:
-            return score_submission(read_words(Score, words))
-        return release(words)
-    except (InputError, RunError) as error:
-        return tell(error)
+        return score_submission(read_words(Score, words)) if "score" in named else release(words)
+
+    options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness}
+    return door(__doc__, {**options, "submit": Submit, "score": Score}, act)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
 """HTTP server of pages for this machine alone: it owns the policy, a site gives the routes."""
 
-import json
+import asyncio
 import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from email.message import Message
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Literal, TypeVar
-from urllib.parse import unquote
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
 
+from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from cardiolens.base.errors import InputError
@@ -20,8 +20,10 @@ from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.base import describe
 
 log = logging.getLogger(__name__)
+_silent = logging.Logger("requests", logging.CRITICAL + 1)  # what is malformed holds the token, too
 
 Body = TypeVar("Body", bound=BaseModel)
+Reply = web.Response
 
 HOST = "127.0.0.1"
 MOST_BYTES = 64 << 10  # of the body of a request
@@ -46,61 +48,8 @@ class Request:
     """A request that the policy lets through."""
 
     parts: Sequence[str]  # of the path, below the token
-    query: str
-    headers: Message
-    port: int  # of the server
+    query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """Content of an answer with its media type; the server adds the headers of the policy."""
-
-    kind: str
-    content: bytes
-    status: HTTPStatus = HTTPStatus.OK
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-
-def text_reply(kind: Literal["html", "js", "css"], text: str) -> Reply:
-    """A page, script or style sheet."""
-    return Reply(f"{_TYPES[kind]}; charset=utf-8", text.encode())
-
-
-def json_reply(
-    tree: Any, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
-) -> Reply:
-    """A value as JSON."""
-    return Reply("application/json; charset=utf-8", json.dumps(tree).encode(), status, headers or {})
-
-
-def png_reply(picture: bytes | None) -> Reply | None:
-    """A picture; None where there is none."""
-    return None if picture is None else Reply("image/png", picture)
-
-
-def refusal(status: HTTPStatus, why: str, state: Mapping[str, Any] | None = None) -> Reply:
-    """JSON with the reason for a refusal, and with what else the page needs then."""
-    return json_reply({"error": why, **(state or {})}, status)
-
-
-def read_body(request: Request, shape: type[Body]) -> Body | Reply:
-    """What a request asks for, or the refusal of a body that does not have its shape."""
-    try:
-        return shape.model_validate(parse_json(request.body))
-    except ValidationError as error:
-        return refusal(HTTPStatus.BAD_REQUEST, describe(error))
-    except ValueError as error:
-        return refusal(HTTPStatus.BAD_REQUEST, str(error))
-
-
-def number_of(part: str) -> int:
-    """Number that a part of a path, or a length, is; -1 where it is none or has too many digits."""
-    return int(part) if re.fullmatch("[0-9]+", part) and len(part) <= _DIGITS else -1
-
-
-def _plain(status: HTTPStatus) -> Reply:
-    return Reply("text/plain; charset=utf-8", f"{status.phrase.lower()}\n".encode(), status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,112 +70,141 @@ class Site:
         return _POLICY + (_INLINE if self.inline else _FILES)
 
 
-class LocalServer(ThreadingHTTPServer):
+def text_reply(kind: Literal["html", "js", "css"], text: str) -> Reply:
+    """A page, script or style sheet."""
+    return Reply(text=text, content_type=_TYPES[kind], charset="utf-8")
+
+
+def json_reply(tree: Any, status: HTTPStatus = HTTPStatus.OK) -> Reply:
+    """A value as JSON."""
+    return web.json_response(tree, status=status)
+
+
+def png_reply(picture: bytes | None) -> Reply | None:
+    """A picture; None where there is none."""
+    return None if picture is None else Reply(body=picture, content_type="image/png")
+
+
+def refusal(status: HTTPStatus, why: str, state: Mapping[str, Any] | None = None) -> Reply:
+    """JSON with the reason for a refusal, and with what else the page needs then."""
+    return json_reply({"error": why, **(state or {})}, status)
+
+
+def read_body(request: Request, shape: type[Body]) -> Body | Reply:
+    """What a request asks for, or the refusal of a body that does not have its shape."""
+    try:
+        return shape.model_validate(parse_json(request.body))
+    except ValidationError as error:
+        return refusal(HTTPStatus.BAD_REQUEST, describe(error))
+    except ValueError as error:
+        return refusal(HTTPStatus.BAD_REQUEST, str(error))
+
+
+def number_of(part: str) -> int:
+    """Number that a part of a path is; -1 where it is none or has too many digits."""
+    return int(part) if re.fullmatch("[0-9]+", part) and len(part) <= _DIGITS else -1
+
+
+class LocalServer:
     """Server of one site on loopback, not yet running; port 0 takes a free port."""
 
     def __init__(self, site: Site, port: int = 0) -> None:
         self.site = site
         try:
-            super().__init__((HOST, port), _Handler)
+            self._socket = socket.create_server((HOST, port))
         except OSError as error:
             raise InputError(
                 f"port={port}: {error.strerror}; end what listens there, or name another"
             ) from None
+        self._end = Future[None]()
+        self.server_port: int = self._socket.getsockname()[1]
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what failed outside a page's routes; the server goes on for the others."""
-        log.exception("a connection failed")
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._socket.close()
 
     @property
     def address(self) -> str:
         """Address of the page, with its token, for the person who started the server."""
         return f"http://{HOST}:{self.server_port}/" + (f"{self.site.token}/" if self.site.token else "")
 
+    def serve_forever(self) -> None:
+        """Serve until interrupted, or until another thread calls `shutdown`."""
+        asyncio.run(self._serve())
 
-class _Handler(BaseHTTPRequestHandler):
-    timeout = 60  # s, after which a client that says nothing is left
-    server: LocalServer
+    def shutdown(self) -> None:
+        """End `serve_forever`."""
+        self._end.set_result(None)
 
-    def handle(self) -> None:
-        with suppress(ConnectionError):  # a client that hangs up is no fault of the server
-            super().handle()
-
-    def do_GET(self) -> None:
-        request = self._request()
-        self._answer(None if request is None else lambda: self.server.site.read(request))
-
-    def do_POST(self) -> None:
-        request, change = self._request(), self.server.site.change
-        if request is None:
-            return self._send(None)
-        if change is None:
-            return self._send(_plain(HTTPStatus.NOT_IMPLEMENTED))
-        # A page of another site may post here, but cannot claim to be this one.
-        if self.headers.get_all("Origin") != [f"http://{self.headers['Host']}"]:
-            return self._send(None)
-        body = self._body()
-        if isinstance(body, Reply):
-            return self._send(body)
-        whole = Request(request.parts, request.query, self.headers, request.port, body)
-        return self._answer(lambda: change(whole))
-
-    def _answer(self, make: Callable[[], Reply | None] | None) -> None:
-        """Send what a page makes of a request; a fault of the page costs one answer, and is logged."""
+    async def _serve(self) -> None:
+        """Serve; no request is logged, because an address holds the token."""
+        app = web.Application(middlewares=[self._policy], client_max_size=MOST_BYTES)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        runner = web.AppRunner(app, access_log=None, logger=_silent)
+        await runner.setup()
         try:
-            reply = None if make is None else make()
-        except ConnectionError:
+            await web.SockSite(runner, self._socket).start()
+            await asyncio.wrap_future(self._end)
+        finally:
+            await runner.cleanup()
+
+    @web.middleware
+    async def _policy(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Let through what the page of this site may ask; every reply has the headers of the policy."""
+        try:
+            reply = await handler(request) if self._is_own(request) else _plain(HTTPStatus.NOT_FOUND)
+        except ConnectionError:  # a client that hangs up is no fault of the page
             raise
-        except Exception:  # the server goes on for the others
+        except Exception:  # a fault of the page costs one answer; the server goes on for the others
             log.exception("a request of the page failed")
             reply = _plain(HTTPStatus.INTERNAL_SERVER_ERROR)
-        self._send(reply)
+        reply.headers.update(_HEADERS | {"Content-Security-Policy": self.site.policy})
+        return reply
 
-    def _request(self) -> Request | None:
-        """The request without its body; None for a foreign host or token.
+    def _is_own(self, request: web.Request) -> bool:
+        """Return whether a request names this host, its token and, where it changes something, its page.
 
-        A foreign host means that another site's name was made to point here (DNS rebinding).
+        A foreign host means that another site's name was made to point here (DNS rebinding). A page of
+        another site may post here, but cannot claim to be this one.
         """
-        port, token = self.server.server_port, self.server.site.token
-        if self.headers.get_all("Host") not in ([f"{HOST}:{port}"], [f"localhost:{port}"]):
-            return None
-        path, _, query = self.path.partition("?")
-        rest = unquote(path).removeprefix("/")
-        if token:
-            first, _, rest = rest.partition("/")
-            if not secrets.compare_digest(first.encode(), token.encode()):
-                return None
-        return Request(rest.split("/"), query, self.headers, port)
+        hosts = request.headers.getall("Host", [])
+        if hosts not in ([f"{HOST}:{self.server_port}"], [f"localhost:{self.server_port}"]):
+            return False
+        changes = request.method == "POST" and self.site.change is not None
+        if changes and request.headers.getall("Origin", []) != [f"http://{hosts[0]}"]:
+            return False
+        token = request.match_info["path"].partition("/")[0]
+        return not self.site.token or secrets.compare_digest(token.encode(), self.site.token.encode())
 
-    def _body(self) -> bytes | Reply:
-        """The body of a POST, or the reply that refuses it."""
-        sizes = self.headers.get_all("Content-Length", [])
-        whole = len(sizes) == 1 and "Transfer-Encoding" not in self.headers
-        is_json = self.headers.get_content_type() == "application/json"
-        if not is_json or not whole or not re.fullmatch("[0-9]+", sizes[0]):
-            return refusal(HTTPStatus.BAD_REQUEST, "expected JSON of a stated length")
-        size = number_of(sizes[0])
-        if not 0 <= size <= MOST_BYTES:
-            return refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too long")
-        body = self.rfile.read(size)
-        if len(body) < size:
-            raise ConnectionAbortedError("the client hung up before the end of its request")
-        return body
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        """What the site makes of a request, in a thread of its own."""
+        parts = request.match_info["path"].split("/")[1 if self.site.token else 0 :]
+        body = b""
+        match request.method:
+            case "GET":
+                route = self.site.read
+            case "POST" if self.site.change is not None:
+                route = self.site.change
+                if refused := _refused(request):
+                    return refused
+                body = await request.read()
+            case _:
+                return _plain(HTTPStatus.NOT_IMPLEMENTED)
+        reply = await asyncio.to_thread(route, Request(parts, request.query, body))
+        return reply or _plain(HTTPStatus.NOT_FOUND)
 
-    def _send(self, reply: Reply | None) -> None:
-        reply = reply or _plain(HTTPStatus.NOT_FOUND)
-        own = {"Content-Type": reply.kind, "Content-Length": str(len(reply.content))}
-        own |= {"Content-Security-Policy": self.server.site.policy}
-        self.request_version = self.protocol_version  # to HTTP/0.9 it would go without its headers
-        self.send_response(reply.status)
-        for name, value in (_HEADERS | own | dict(reply.headers)).items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(reply.content)
 
-    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Answer a malformed request under the same policy, without its words."""
-        self._send(_plain(HTTPStatus(code)))
+def _refused(request: web.Request) -> Reply | None:
+    """The refusal of a body that is no JSON of a stated length, or too long."""
+    if request.content_type != "application/json" or request.content_length is None:
+        return refusal(HTTPStatus.BAD_REQUEST, "expected JSON of a stated length")
+    too_long = request.content_length > MOST_BYTES
+    return refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too long") if too_long else None
 
-    def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing, because an address holds the token and says who looked at what."""
+
+def _plain(status: HTTPStatus) -> Reply:
+    return Reply(text=f"{status.phrase.lower()}\n", status=status)

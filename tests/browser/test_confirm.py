@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 import numpy as np
@@ -280,66 +279,3 @@ def test_axe_finds_nothing(browser: Browser, served: Served) -> None:
     page.keyboard.press("?")
     assert findings_of_axe(page) == []
     context.close()
-
-
-def ask(served: Served, method: str, path: str, body: bytes = b"", **headers: str) -> HTTPResponse:
-    connection = HTTPConnection("127.0.0.1", served.port, timeout=300)
-    connection.putrequest(method, path, skip_host=True)
-    said = {"Host": f"127.0.0.1:{served.port}", "Content-Length": str(len(body))}
-    said |= {name.replace("_", "-"): value for name, value in headers.items()}
-    for name, value in said.items():
-        if value:
-            connection.putheader(name, value)
-    connection.endheaders(body or None)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer
-
-
-def test_who_lacks_token_host_or_origin_reads_and_decides_nothing(served: Served) -> None:
-    token, study = "/" + served.address.split("/", 3)[3], served.desk.studies[0]
-    own = f"http://127.0.0.1:{served.port}"
-    stack = study.proposals[0]["stack"]
-    body = json.dumps({"study_id": study.study_id, "revision": 0, "stacks": {stack: {"status": "excluded"}}})
-    json_type = {"Content_Type": "application/json"}
-    for path in (
-        "/",
-        "/wrong/",
-        "/wrong/studies.json",
-        token[:-2] + "/",
-        f"{token}../",
-        f"{token}%2e%2e/%2e%2e/key",
-    ):
-        assert ask(served, "GET", path).status == 404, path
-    paths = (
-        "sheets/0/../0.png",
-        "sheets/0/0.png/..",
-        "sheets/99/0.png",
-        "sheets/0/99.png",
-        "sheets/0/-1.png",
-    )
-    for path in (*paths, "sheets/0/%2fetc%2fpasswd", "sheets/%C2%B2/0.png", "decide"):
-        assert ask(served, "GET", token + path).status == 404, path
-    for host in ("evil.example", f"evil.example:{served.port}", "127.0.0.1", ""):
-        assert ask(served, "GET", token, Host=host).status == 404
-    sent = {"method": "POST", "path": f"{token}decide", "body": body.encode()}
-    for origin in ("", "null", "http://evil.example", f"http://localhost:{served.port}", own + "0"):
-        assert ask(served, **sent, Origin=origin, **json_type).status == 404, origin
-    assert ask(served, **{**sent, "path": "/wrong/decide"}, Origin=own, **json_type).status == 404
-    assert ask(served, **sent, Origin=own, Host="evil.example", **json_type).status == 404
-    assert ask(served, **sent, Origin="http://evil.example", Host="evil.example", **json_type).status == 404
-    assert ask(served, **sent, Origin=own, Content_Type="text/plain").status == 400
-    assert ask(served, **sent, Origin=own, Content_Length="99999999", **json_type).status == 413
-    for text in ("[]", "{", "[" * 60_000, body.replace("excluded", "x")):
-        answer = ask(served, **{**sent, "body": text.encode()}, Origin=own, **json_type)
-        assert answer.status == 400, text[:40]
-    unknown = body.replace(stack, "Q0").encode()  # refused in words, not by a status
-    ask(served, **{**sent, "body": unknown}, Origin=own, **json_type)
-    assert read_decisions(served.root / "decisions.jsonl").count == 0
-    answer = ask(served, **sent, Origin=own, **json_type)
-    assert answer.status == 200, "the same request from the page itself is heard"
-    policy = ask(served, "GET", token).getheader("Content-Security-Policy") or ""
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    assert "frame-ancestors 'none'" in policy

@@ -55,15 +55,6 @@ def test_every_section_is_drawn_without_complaint(page: Page) -> None:
     assert first_paint < 2000
 
 
-def test_headlines_in_the_table_are_those_of_the_scores(page: Page, scores: list[dict[str, Any]]) -> None:
-    wanted = [row for row in scores if row["arm_id"].startswith("headline:")]
-    wanted = [row for row in wanted if row["metric"] in MEASURES]
-    block = opened(page, "headlines")
-    assert sorted(cells(block, "value")) == sorted(printed(row["value"]) for row in wanted)
-    assert sorted(cells(block, "95 % CI from")) == sorted(printed(row["low"]) for row in wanted)
-    assert sorted(cells(block, "items")) == sorted(f"{row['n_items']:,}" for row in wanted)
-
-
 def test_differences_of_a_chunk_beside_the_page_are_those_of_the_scores(
     page: Page, run: Run, scores: list[dict[str, Any]]
 ) -> None:
@@ -149,25 +140,6 @@ def test_a_chart_has_a_mark_for_each_row_of_its_choice(page: Page, scores: list[
     assert wanted
 
 
-def test_curves_of_confidence_have_a_point_for_each_row_of_their_choice(
-    page: Page, scores: list[dict[str, Any]]
-) -> None:
-    arm = next(row["arm_id"] for row in scores if row["metric"] == "risk.10")
-    of_arm = [row for row in scores if row["arm_id"] == arm and row["scope"] == "tier:1"]
-    for name, table, metric, column in (
-        ("calibration-curve", "calibration", ".accuracy", "accuracy"),
-        ("risk-curve", "risk_and_coverage", "risk.", "wrong among them"),
-    ):
-        wanted = [row["value"] for row in of_arm if metric in row["metric"] and row["value"] is not None]
-        figure = page.locator(f"#{name}")
-        figure.scroll_into_view_if_needed()
-        assert len(wanted) > 3
-        expect(figure.locator(".mark-symbol.role-mark path")).to_have_count(len(wanted))
-        block = opened(page, table)
-        block.get_by_role("button", name="Show all").click()
-        assert {printed(value) for value in wanted} <= set(cells(block, column))
-
-
 def test_a_choice_redraws_its_chart(page: Page) -> None:
     figure = page.locator("#pairs-chart")
     figure.scroll_into_view_if_needed()
@@ -179,20 +151,6 @@ def test_a_choice_redraws_its_chart(page: Page) -> None:
         "([node, before]) => node.querySelector('.mark-symbol.role-mark')?.innerHTML !== before",
         arg=[figure.element_handle(), before],
     )
-
-
-def test_a_table_is_sorted_by_its_column_both_ways(page: Page) -> None:
-    block = opened(page, "pairs")
-    head = block.get_by_role("columnheader", name="difference")
-    orders = []
-    for direction in ("descending", "ascending"):
-        head.get_by_role("button").click()
-        assert head.get_attribute("aria-sort") == direction
-        texts = [text.replace("−", "-") for text in cells(block, "difference")]
-        orders.append([float(text) for text in texts])
-    assert orders[0] == sorted(orders[0], reverse=True)
-    assert orders[1] == sorted(orders[1])  # of the whole table, which shows its first rows
-    assert orders[1][0] < orders[0][0]
 
 
 def test_a_table_is_searched(page: Page) -> None:

@@ -21,6 +21,10 @@ def _titles(tree: ast.Module) -> Iterator[str]:
             title = call.args[1] if len(call.args) > 1 else None
             if call.func.id in ("Column", "Section") and isinstance(title, ast.Constant):
                 yield str(title.value)
+            if call.func.id == "columns":
+                named = [word.value for word in call.keywords if word.arg not in (None, "kind")]
+                words = (word for word in (*call.args, *named) if isinstance(word, ast.Constant))
+                yield from (str(word.value) for word in words)
 
 
 def _words(tree: ast.Module) -> Iterator[str]:

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from socketserver import BaseServer
 from typing import TypeVar
 
-S = TypeVar("S", bound=BaseServer)
+from cardiolens.show.local_server import LocalServer
+
+S = TypeVar("S", bound=BaseServer | LocalServer)
 
 POLL_SECONDS = 0.02  # how often a server looks whether it is to stop
 
@@ -17,8 +19,9 @@ def running(server: S) -> Iterator[S]:
 
     A thread that goes on after a failed test keeps pytest from ending, without a word.
     """
+    poll = [POLL_SECONDS] if isinstance(server, BaseServer) else []
     with server:
-        thread = threading.Thread(target=server.serve_forever, args=[POLL_SECONDS], daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=poll, daemon=True)
         thread.start()
         try:
             yield server

@@ -90,29 +90,12 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
     return folder
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
-    """The tables that are joined into the answers of some arms of one model."""
-
-    verdicts: pa.Table
-    replies: pa.Table
-    questions: pa.Table
-    arms: Mapping[str, ArmFactors]
-
-    def answers(self, requests: pa.Table) -> pa.Table:
-        """The answers to requests, one row per verdict."""
-        keys = _row_keys(requests).combine_chunks()
-        place = pc.index_in(_row_keys(self.verdicts), value_set=keys)
-        verdicts, matches = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
-        return _join(verdicts, matches, self.replies, self.questions, self.arms)
-
-
 _REQUEST_COLUMNS = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
 
 
 def _answers(run: Run, header: Header, model: str, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield the answers of a model, one part of its requests at a time."""
-    source = _read_model(run, header, [arm for arm in header.arms if arm.model == model])
+    source = _Source.of(run, header, [arm for arm in header.arms if arm.model == model])
     for path in tables.parts(run.requests(model)):
         requests = tables.read_part(path, schemas.REQUESTS, _REQUEST_COLUMNS)
         yield source.answers(requests).select(schema.names).cast(schema)
@@ -123,61 +106,66 @@ def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bo
     own = pc.field("arm_id") == arm.arm_id
     requests = tables.query(run.requests(arm.model), schemas.REQUESTS, _REQUEST_COLUMNS, own)
     schema = answers_schema(patient_ids=patient_ids)
-    return _read_model(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
+    return _Source.of(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
 
 
 def last_reply_at(run: Run, header: Header) -> datetime | None:
     """The time of the last reply that verdicts of a run were judged from; None without any."""
-    times: list[datetime] = []
-    for model in header.manifests[0]["models"]:
-        replies = _read_model(run, header, [arm for arm in header.arms if arm.model == model]).replies
-        times += filter(None, [pc.max(replies["written_at"]).as_py()])
-    return max(times, default=None)
+    sources = (
+        _Source.of(run, header, [arm for arm in header.arms if arm.model == model])
+        for model in header.manifests[0]["models"]
+    )
+    times = [pc.max(source.replies["written_at"]).as_py() for source in sources]
+    return max((time for time in times if time is not None), default=None)
 
 
-def _read_model(run: Run, header: Header, arms: Sequence[ArmFactors]) -> _Model:
-    """Verdicts, replies and questions of some arms of one model."""
-    store = store_of(run, header.specs[0])
-    by_id = {arm.arm_id: arm for arm in arms}
-    own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
-    verdicts = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, own)
-    key = str(header.manifests[0]["models"][arms[0].model]["model_key"])
-    by_key = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
-    columns = ("request_key", "status", "written_at", *_COMPLETION)
-    completions = tables.query(store.completions(key), schemas.COMPLETIONS, columns, by_key)
-    return _Model(verdicts, finals(completions), tables.read(store.questions, schemas.QUESTIONS), by_id)
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The verdicts, replies and questions of some arms of one model."""
+
+    verdicts: pa.Table
+    replies: pa.Table
+    questions: pa.Table
+    arms: Mapping[str, ArmFactors]
+
+    @staticmethod
+    def of(run: Run, header: Header, arms: Sequence[ArmFactors]) -> "_Source":
+        store = store_of(run, header.specs[0])
+        by_id = {arm.arm_id: arm for arm in arms}
+        own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
+        verdicts = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, own)
+        key = str(header.manifests[0]["models"][arms[0].model]["model_key"])
+        by_key = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
+        columns = ("request_key", "status", "written_at", *_COMPLETION)
+        completions = tables.query(store.completions(key), schemas.COMPLETIONS, columns, by_key)
+        return _Source(verdicts, finals(completions), tables.read(store.questions, schemas.QUESTIONS), by_id)
+
+    def answers(self, requests: pa.Table) -> pa.Table:
+        """The answers to requests, one wide row per verdict."""
+        place = pc.index_in(_row_keys(self.verdicts), value_set=_row_keys(requests).combine_chunks())
+        verdicts, requests = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
+        reply = _matching(self.replies, "request_key", requests["request_key"])
+        question = _matching(self.questions, "qa_id", verdicts["qa_id"])
+        arms = [self.arms[arm_id] for arm_id in verdicts["arm_id"].to_pylist()]
+        columns: dict[str, Any] = {name: verdicts[name] for name in _VERDICT}
+        for name in FACTORS:
+            columns[name] = pa.array([str(getattr(arm, name)) for arm in arms], pa.string())
+        columns |= {name: question[name] for name in ("question", "options")}
+        columns |= {name: requests[name] for name in _REQUEST}
+        columns |= {name: reply[name] for name in _COMPLETION if name != "text"}
+        columns["prompt_text"] = requests["prompt"]
+        columns["reply"] = _public(reply["text"], question["reference"])
+        columns["counts"] = pa.array([_pairs(row) for row in verdicts["counts"].to_pylist()], _COUNTS)
+        return pa.table(columns)
 
 
 def _row_keys(rows: pa.Table) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
 
 
-def _join(
-    verdicts: pa.Table,
-    requests: pa.Table,
-    replies: pa.Table,
-    questions: pa.Table,
-    arms: Mapping[str, ArmFactors],
-) -> pa.Table:
-    """Join verdicts with their requests, replies and questions into one wide table."""
-    reply = replies.take(
-        pc.index_in(requests["request_key"], value_set=replies["request_key"].combine_chunks())
-    )
-    question = questions.take(pc.index_in(verdicts["qa_id"], value_set=questions["qa_id"].combine_chunks()))
-    arm_ids = verdicts["arm_id"].to_pylist()
-    columns: dict[str, Any] = {name: verdicts[name] for name in _VERDICT}
-    columns |= {
-        name: pa.array([str(getattr(arms[arm_id], name)) for arm_id in arm_ids], pa.string())
-        for name in FACTORS
-        if name != "model"
-    }
-    columns |= {name: question[name] for name in ("question", "options")}
-    columns |= {name: requests[name] for name in _REQUEST}
-    columns |= {name: reply[name] for name in _COMPLETION if name != "text"}
-    columns["prompt_text"] = requests["prompt"]
-    columns["reply"] = _public(reply["text"], question["reference"])
-    columns["counts"] = pa.array([_pairs(row) for row in verdicts["counts"].to_pylist()], _COUNTS)
-    return pa.table(columns)
+def _matching(table: pa.Table, key: str, wanted: pa.ChunkedArray) -> pa.Table:
+    """The row of a table for each wanted key; null where there is none."""
+    return table.take(pc.index_in(wanted, value_set=table[key].combine_chunks()))
 
 
 def _public(texts: pa.ChunkedArray, references: pa.ChunkedArray) -> pa.Array:

@@ -2,15 +2,17 @@
 
 import csv
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow.compute as pc
 
 from cardiolens.base import disk
-from cardiolens.show.export.paper import latex, markdown
+from cardiolens.score.claims.sentences import signed
+from cardiolens.show.page.elements import Cell, Column, Kind, Table
 from cardiolens.show.page.embed import tables_of
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import SECTIONS
@@ -30,6 +32,13 @@ _PAPER = (
     "readings_of_peers",
     "usage",
 )
+
+_LATEX = str.maketrans(
+    {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+    | {"−": r"$-$", "–": "--", "·": r"$\cdot$", "<": r"$<$", ">": r"$>$"}
+)
+_LEFT_OUT = frozenset({"method"})  # a sentence in every row, too long here; the CSV file has it
 
 
 def export(run: Run, *, patient_ids: bool) -> Path:
@@ -84,3 +93,66 @@ def _cell(value: object) -> object:
 def as_text(cell: str) -> str:
     """Prefix a cell that a spreadsheet would evaluate as a formula with an apostrophe."""
     return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
+
+
+def format_cell(value: Cell, kind: Kind) -> str:
+    """Write a cell: one decimal for scores and points, three for p-values, a dash for undefined."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool | str):
+        return str(value)
+    if kind == "count":
+        return f"{value:,}"
+    if kind == "p":
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if kind == "points":
+        text = signed(float(value))
+        return f"+{text}" if value > 0 and text != "0.0" else text
+    return signed(float(value)) if kind == "score" else f"{value:g}"
+
+
+def markdown(table: Table) -> str:
+    """Write a table as a heading and a Markdown pipe table."""
+    columns = _columns(table)
+    head = [_pipe_row([column.title for _, column in columns])]
+    rule = _pipe_row(["---" if column.kind == "text" else "---:" for _, column in columns])
+    rows = [_pipe_row(_cells(row, columns)) for row in table.rows]
+    return "\n".join([f"## {table.title}", "", *head, rule, *rows, ""])
+
+
+def latex(table: Table) -> str:
+    """Write a table as a LaTeX table environment with booktabs rules."""
+    columns = _columns(table)
+    kinds = "".join("l" if column.kind == "text" else "r" for _, column in columns)
+    rows = [_ampersands(_cells(row, columns)) for row in table.rows]
+    lines = [
+        r"\begin{table}",
+        rf"\caption{{{table.title.translate(_LATEX)}}}",
+        rf"\label{{tab:{table.name.replace('_', '-')}}}",
+        rf"\begin{{tabular}}{{{kinds}}}",
+        r"\toprule",
+        _ampersands([column.title for _, column in columns]),
+        r"\midrule",
+        *rows,
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _columns(table: Table) -> list[tuple[int, Column]]:
+    return [(at, column) for at, column in enumerate(table.columns) if column.name not in _LEFT_OUT]
+
+
+def _cells(row: Sequence[Cell], columns: Sequence[tuple[int, Column]]) -> list[str]:
+    return [format_cell(row[at], column.kind) for at, column in columns]
+
+
+def _pipe_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in cells)} |"
+
+
+def _ampersands(cells: Sequence[str]) -> str:
+    return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"

@@ -4,8 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.statistics.headlines import PREFIX, is_headline
-from cardiolens.show.page.columns import COUNTS, HIGH, LOW, METHOD, caveats, ends, scope_words
+from cardiolens.score.statistics.headlines import is_headline
+from cardiolens.show.page.columns import (
+    COUNTS,
+    HIGH,
+    LOW,
+    METHOD,
+    caveats,
+    ends,
+    model_of,
+    scope_words,
+    starred,
+)
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
 
@@ -38,9 +48,9 @@ def _headlines(facts: Facts) -> list[dict[str, Any]]:
     """The headlines of a run, one row per model and tier, in the order in which the run has them."""
     records: dict[tuple[str, str], dict[str, Any]] = {}
     for row in facts.scores_of(tuple(_METRICS), "tier:"):
-        if not str(row["arm_id"]).startswith(PREFIX):
+        model, tier = model_of(row), str(row["scope"])
+        if not model:
             continue
-        model, tier = str(row["arm_id"]).removeprefix(PREFIX), str(row["scope"])
         cells = records.setdefault((model, tier), _place(facts, model, tier))
         cells[_METRICS[str(row["metric"])]] = row["value"]
         if row["metric"] == "primary":
@@ -67,10 +77,9 @@ def _pooled(facts: Facts, model: str) -> float | None:
 
 
 def _place(facts: Facts, model: str, tier: str) -> dict[str, Any]:
-    star = "*" if model in facts.simulated else ""
     manifest = facts.manifests[0]
     return {
-        "model": f"{model}{star}",
+        "model": starred(model, facts),
         "benchmark": _benchmark(facts),
         "questions": scope_words(tier),
         "protocol": manifest["protocol"],

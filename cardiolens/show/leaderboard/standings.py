@@ -1,17 +1,16 @@
 """The rows of a leaderboard: each model at its headline and at every arm, with the scores of all tiers."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC
 
 from cardiolens.score.run_results.run_analyses import AnalysisRow
-from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.statistic import TIERS
 from cardiolens.show.page.cards import shown_lower
-from cardiolens.show.page.columns import caveats, ends, scope_words, setting
+from cardiolens.show.page.columns import caveats, ends, model_of, scope_words, setting
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.page_data import Facts
-from cardiolens.show.page.sections.cost import gpu_hours_by_model
+from cardiolens.show.page.sections.run_setup import gpu_hours_by_model, kind_of
 from cardiolens.show.page.usage import Usage
 
 HEADLINE = "headline"  # the setting of rows that are ranked
@@ -38,7 +37,7 @@ def standings(facts: Facts) -> Table:
             _score_cells(row, tier) if row["metric"] == "primary" else {_name(tier, "skill"): row["value"]}
         )
         if row["metric"] == "primary":
-            ranked = _rank(facts, row, best[tier]) if arm_id.startswith(PREFIX) else ""
+            ranked = _rank(facts, row, best[tier]) if model_of(row) else ""
             cells[_name(tier, "note")] = "; ".join(filter(None, (ranked, *caveats(row)))) or None
     records = [cells for cells in by_arm.values() if cells["model"]]
     columns = [Column("model", "model"), Column("kind", "kind"), Column("setting", "setting")]
@@ -72,34 +71,22 @@ def _name(tier: str, part: str) -> str:
 
 def _arm_cells(facts: Facts, arm_id: str) -> dict[str, object]:
     """Model and setting of an arm or a headline, with what the model took."""
-    if arm_id.startswith(PREFIX):
-        model, words = arm_id.removeprefix(PREFIX), HEADLINE
+    if model := model_of({"arm_id": arm_id}):
+        words = HEADLINE
     elif (arm := facts.arm(arm_id)) is not None:
         model, words = arm.model, setting(arm)
     else:
         return {"model": ""}  # of an earlier judgement of the same folder
-    return {"model": model, "kind": _kind(facts, model), "setting": words, **_model_cells(facts, model)}
-
-
-def _kind(facts: Facts, model: str) -> str:
-    if model in facts.header.people:
-        return "person"
-    return "simulated reader" if model in facts.simulated else "model"
+    return {"model": model, "kind": kind_of(facts, model), "setting": words, **_model_cells(facts, model)}
 
 
 def _model_cells(facts: Facts, model: str) -> dict[str, object]:
-    usage = next((usage for usage in facts.usage if usage.model == model), None)
-    described = _described(facts.manifests, model)
-    facts_of_model = {name: described.get(name) for name in ("engine", "dtype", "model_key")}
-    return (
-        facts_of_model
-        | {"gpu_hours": gpu_hours_by_model(facts).get(model)}
-        | (_usage_cells(usage) if usage else {})
+    """What a model is and took; the columns of the table pick from it."""
+    described: dict[str, object] = next(
+        (each["models"][model] for each in facts.manifests if model in each["models"]), {}
     )
-
-
-def _described(manifests: Iterable[Mapping[str, AnalysisRow]], model: str) -> Mapping[str, object]:
-    return next((manifest["models"][model] for manifest in manifests if model in manifest["models"]), {})
+    usage = next((_usage_cells(usage) for usage in facts.usage if usage.model == model), {})
+    return {**described, "gpu_hours": gpu_hours_by_model(facts).get(model), **usage}
 
 
 def _usage_cells(usage: Usage) -> dict[str, object]:
@@ -122,10 +109,10 @@ def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> Analysis
         row
         for row in scores
         if (row["metric"], row["scope"]) == ("primary", tier)
-        and str(row["arm_id"]).startswith(PREFIX)
+        and model_of(row)
         and not math.isnan(row["value"])
     ]
-    real = [row for row in headlines if _kind(facts, str(row["arm_id"]).removeprefix(PREFIX)) == "model"]
+    real = [row for row in headlines if kind_of(facts, model_of(row)) == "model"]
     return max(real or headlines, key=lambda row: float(row["value"]), default=None)
 
 
@@ -133,9 +120,7 @@ def _rank(facts: Facts, row: AnalysisRow, best: AnalysisRow | None) -> str:
     """How a headline stands to the highest of its tier; several of one score may be the highest."""
     if best is None or math.isnan(row["value"]):
         return ""
-    if _kind(facts, str(row["arm_id"]).removeprefix(PREFIX)) != _kind(
-        facts, str(best["arm_id"]).removeprefix(PREFIX)
-    ):
+    if kind_of(facts, model_of(row)) != kind_of(facts, model_of(best)):
         return "not ranked with models"
     if row["value"] == best["value"]:
         return "highest"

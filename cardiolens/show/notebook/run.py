@@ -1,8 +1,10 @@
 """A finished run as an object; `cardiolens.read_run` returns it."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +16,6 @@ from cardiolens.base.phrasing import nearest_first
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.verdicts.final_completions import finals
-from cardiolens.show.notebook.case_display import Answer, Case
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 
@@ -22,6 +23,53 @@ if TYPE_CHECKING:
     import altair as alt
 
 _ANSWER = ("arm_id", "channel", "status", "parse_status", "parsed", "correct", "request_key")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One arm's reply and the answer parsed from it."""
+
+    arm_id: str
+    channel: str
+    status: str
+    parse_status: str | None
+    parsed: list[str] | None
+    correct: bool | None
+    request_key: str
+    reply: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One question of one study, without frames; Jupyter shows it as a table."""
+
+    qa_id: str
+    study_id: str
+    question: str
+    options: Mapping[str, str]
+    truth: tuple[str, ...]  # keys of the options that are right
+    answers: tuple[Answer, ...]
+
+    def _repr_html_(self) -> str:
+        options = "".join(f"<li>{_option(key, text, self.truth)}</li>" for key, text in self.options.items())
+        head = "".join(f"<th>{name}</th>" for name in ("arm", "read as", "right", "reply"))
+        rows = "".join(_row(answer) for answer in self.answers)
+        return (
+            f"<p><b>{escape(self.qa_id)}</b> {escape(self.question)}</p>"
+            f"<ul>{options}</ul><table><tr>{head}</tr>{rows}</table>"
+        )
+
+
+def _option(key: str, text: str, truth: tuple[str, ...]) -> str:
+    label = f"{escape(key)}. {escape(text)}"
+    return f"<b>{label}</b>" if key in truth else label
+
+
+def _row(answer: Answer) -> str:
+    correct = {True: "yes", False: "no", None: ""}[answer.correct]
+    parsed = ", ".join(answer.parsed or ()) or answer.parse_status or answer.status
+    cells = (answer.arm_id, parsed, correct, answer.reply or "")
+    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
 
 @dataclass(frozen=True)
@@ -103,14 +151,10 @@ class FinishedRun:
         return map(self.case, sorted(set(self.verdicts["qa_id"].to_pylist())))
 
     def figure(self, metric: str = "primary", scope: str = "tier:1") -> "alt.LayerChart":
-        """Scores of single arms with their intervals; needs the extra `notebook`."""
-        from cardiolens.show.notebook.figure import intervals
-
+        """Scores of single arms with their intervals."""
         return intervals(self.scores, metric, scope)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         summary = (
             f"{len(self.models)} models, {self.verdicts.num_rows} verdicts, {self.scores.num_rows} scores"
         )
@@ -135,3 +179,20 @@ def read_run(folder: str | Path, store: str | Path | None = None) -> FinishedRun
         raise InputError(f"{folder}: no such folder; give the path that a sweep's last line named")
     check_stored(Run(run.folder, run.given_store))
     return run
+
+
+def intervals(scores: pa.Table, metric: str, scope: str) -> "alt.LayerChart":
+    """Values of single arms with their 95 % intervals; InputError for a metric or scope without scores."""
+    import altair as alt
+
+    single = scores
+    for name, value in (("metric", metric), ("scope", scope)):
+        legal = sorted(set(single[name].to_pylist()))
+        if value not in legal:
+            raise InputError(f"{name} is {value!r}; the run has {', '.join(nearest_first(value, legal))}")
+        single = single.filter(pc.equal(single[name], value))
+    rows = [row for row in single.to_pylist() if math.isfinite(row["value"])]
+    base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("arm_id:N", title=None, sort=None))
+    title = f"{metric}, {scope} (percent, 95 % interval)"
+    rules = base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q")
+    return alt.layer(rules, base.mark_point(filled=True).encode(x=alt.X("value:Q", title=title)))

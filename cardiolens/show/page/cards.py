@@ -10,14 +10,14 @@ from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims import declared, sentences
 from cardiolens.score.claims.sentences import result, sides, size, status
 from cardiolens.score.statistics.comparisons import Row, is_reliable
-from cardiolens.score.statistics.headlines import PREFIX, why_no_headline
+from cardiolens.score.statistics.headlines import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
 from cardiolens.score.statistics.open_scores import RECIPROCAL, WITHIN
 from cardiolens.score.statistics.pooled_questions import DOUBLING
 from cardiolens.score.statistics.statistic import TIERS
 from cardiolens.score.statistics.verdict_rows import percent_read
-from cardiolens.show.page.columns import caveats, reading, score_words
+from cardiolens.show.page.columns import caveats, model_of, reading, score_words
 from cardiolens.show.page.elements import Card, Estimate
 from cardiolens.show.page.page_data import Facts
 
@@ -76,21 +76,20 @@ def _best(facts: Facts) -> Card:
     headlines = [
         row
         for row in facts.scores_of(["primary"], "tier:1")
-        if row["arm_id"].startswith(PREFIX) and not math.isnan(row["value"])
+        if (model := model_of(row)) and model not in facts.simulated and not math.isnan(row["value"])
     ]
-    headlines = [row for row in headlines if _model(row) not in facts.simulated]
     if not headlines:
         return Card(
             "model", question, "No headline score", too_few_items(facts) or why_no_headline(facts.arms)
         )
     headlines.sort(key=lambda row: -row["value"])
     best, others = headlines[0], headlines[1:]
-    alike = [_model(row) for row in others if not shown_lower(facts, row, best)]
+    alike = [model_of(row) for row in others if not shown_lower(facts, row, best)]
     percent = percent_read(best)
     notes = [counted(best["n_patients"], "patient"), *caveats(best)]
     notes += [] if percent is None else [f"{percent} % of replies read"]
     sentence = (
-        f"Highest headline score on tier 1: {_model(best)} with {score_words(best)}, {', '.join(notes)}."
+        f"Highest headline score on tier 1: {model_of(best)} with {score_words(best)}, {', '.join(notes)}."
     )
     if others:
         sentence += f" Shown to be lower: {len(others) - len(alike)} of {len(others)} other models."
@@ -98,18 +97,14 @@ def _best(facts: Facts) -> Card:
         first = alike if len(alike) <= _MOST_NAMED else alike[: _MOST_NAMED - 1]
         more = len(alike) - len(first)
         sentence += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
-    verdict = f"{_model(best)}, {best['value']:.1f} %"
-    estimates = tuple(Estimate.of_score(_model(row), row) for row in headlines[:_MOST_RANKED])
+    verdict = f"{model_of(best)}, {best['value']:.1f} %"
+    estimates = tuple(Estimate.of_score(model_of(row), row) for row in headlines[:_MOST_RANKED])
     return Card("model", question, verdict, sentence, estimates, differences=False)
-
-
-def _model(row: Mapping[str, Any]) -> str:
-    return str(row["arm_id"]).removeprefix(PREFIX)
 
 
 def shown_lower(facts: Facts, row: Mapping[str, Any], best: Mapping[str, Any]) -> bool:
     """Return whether a headline is shown to be lower than the highest of its tier, by their difference."""
-    pair, tier = {_model(row), _model(best)}, int(best["scope"].removeprefix("tier:"))
+    pair, tier = {model_of(row), model_of(best)}, int(best["scope"].removeprefix("tier:"))
     return any(
         row["decision"] in ("higher", "lower")
         for row in facts.findings

@@ -1,38 +1,31 @@
 """Columns and cells that several tables of a page share."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.claims.confusion import JOINT
+from cardiolens.score.claims.sentences import SUBJECTS, sides
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.show.page.elements import Column, Reading
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.show.page.elements import Column, Reading, columns
 from cardiolens.show.page.page_data import Facts
 
-ARM = (
-    Column("model", "model"),
-    Column("selector", "selection"),
-    Column("budget", "slice budget"),
-    Column("prompt", "prompt"),
-    Column("control", "control"),
-)
+ARM = columns("model", selector="selection", budget="slice budget", prompt="prompt", control="control")
 SCOPE = Column("scope", "on")
 VALUE = Column("value", "value", "score")
 LOW, HIGH = Column("low", "95 % CI from", "score"), Column("high", "to", "score")
-COUNTS = (Column("n_items", "items", "count"), Column("n_patients", "patients", "count"))
-ENDINGS = (
-    Column("n_parse_error", "not readable", "count"),
-    Column("n_refusal", "refused", "count"),
-)
+COUNTS = columns(kind="count", n_items="items", n_patients="patients")
+ENDINGS = columns(kind="count", n_parse_error="not readable", n_refusal="refused")
 METHOD = Column("method", "how")
 ESTIMATE = (  # a difference with both intervals, what is decided, and its test
-    *(Column("difference", "difference", "points"), Column("low", LOW.title, "points")),
-    *(Column("high", HIGH.title, "points"), Column("low_90", "90 % CI from", "points")),
-    *(Column("high_90", "to", "points"), Column("reading", "reading")),
-    *(Column("p_adjusted", "adjusted p", "p"), Column("family_size", "of tests", "count")),
+    *columns(kind="points", difference="difference", low=LOW.title, high=HIGH.title),
+    *columns(kind="points", low_90="90 % CI from", high_90="to"),
+    *(Column("reading", "reading"), Column("p_adjusted", "adjusted p", "p")),
+    Column("family_size", "of tests", "count"),
 )
 READINGS: Mapping[Reading, str] = {
     "claimed": "difference claimed",
@@ -40,12 +33,64 @@ READINGS: Mapping[Reading, str] = {
     "open": "not claimed",
     "explored": "explored, not claimed",
 }
-
-_TIERS = {
+ENDING_WORDS = {  # in the order of the bars
+    "ok": "read",
+    "asked_back": "read when asked back",
+    "no_answer": "no answer when asked back",
+    "inconsistent": "inconsistent",
+    "contradicted": "contradicts itself",
+    "parse_error": "not readable",
+    "truncated": "cut off",
+    "illegal_selection": "illegal selection",
+    "refusal": "refused",
+    "overflow": "too long for the model",
+    "skipped": "skipped",
+    "engine_error": "engine failed",
+    "missing": "not run",
+}
+TIER_WORDS = {
     "tier:1": "Tier 1 · findings",
     "tier:2": "Tier 2 · reports",
     "tier:3": "Tier 3 · diagnosis",
 }
+_PARENT, _SUBTYPE = "D01", "D02"
+
+
+def cells(facts: Facts, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the run's tables with words in place of the ids of its arm, model, scope and comparison."""
+    made = dict(row)
+    scope = str(row.get("scope") or (f"tier:{row['tier']}" if "tier" in row else ""))
+    made["scope"] = scope_words(scope)
+    if scope.startswith("subtask:"):
+        made["subtask"] = subtask_words(facts, scope.removeprefix("subtask:"))
+    if arm := facts.arm(row.get("arm_id")):
+        made |= arm_cells(arm, facts.simulated)
+    elif model := row.get("model") or model_of(row):
+        made["model"] = starred(model, facts)
+    if "decision" in row:
+        made |= {"reading": READINGS[reading(made)], "comparison": sides(made)}
+        made["metric"] = SUBJECTS[row["metric"]]
+    return made
+
+
+def of_arms(facts: Facts, metrics: Sequence[str] | None, *scopes: str) -> list[dict[str, Any]]:
+    """Cells of the scores of single arms with one of these metrics, at scopes with these prefixes."""
+    rows = (row for scope in scopes for row in facts.scores_of(metrics, scope))
+    return [cells(facts, row) for row in rows if facts.arm(row["arm_id"])]
+
+
+def of_analysis(facts: Facts, name: str) -> list[dict[str, Any]]:
+    """Cells of an analysis, in the order of the arms."""
+    return [
+        cells(facts, row)
+        for row in sorted(facts.analysis(name), key=lambda row: facts.place(row.get("arm_id")))
+    ]
+
+
+def model_of(row: Mapping[str, Any]) -> str:
+    """The model of a headline; empty for any other row."""
+    arm_id = str(row.get("arm_id") or "")
+    return arm_id.removeprefix(PREFIX) if arm_id.startswith(PREFIX) else ""
 
 
 def ends(row: Mapping[str, Any]) -> dict[str, float]:
@@ -82,11 +127,6 @@ def reading(row: Row) -> Reading:
     return "equivalent" if row["margin"] == "within" else "open"
 
 
-def estimate_cells(row: Row) -> dict[str, object]:
-    """Cells of a comparison that differ from its columns."""
-    return {"reading": READINGS[reading(row)]}
-
-
 def starred(model: str, facts: Facts) -> str:
     """The name of a model; that of a simulated reader carries an asterisk."""
     return f"{model}*" if model in facts.simulated else model
@@ -94,20 +134,21 @@ def starred(model: str, facts: Facts) -> str:
 
 def scope_words(scope: object) -> str:
     """Scope in the words of the page, e.g. Tier 1 · findings."""
-    return _TIERS.get(str(scope), str(scope).replace(":", " ").removeprefix("subtask "))
+    return TIER_WORDS.get(str(scope), str(scope).replace(":", " ").removeprefix("subtask "))
 
 
 def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
     """Cells of an arm; the name of a simulated reader carries an asterisk."""
-    star = "*" if arm.model in simulated else ""
+    model = f"{arm.model}*" if arm.model in simulated else arm.model
     return {
-        "model": f"{arm.model}{star}",
+        "model": model,
         "selector": arm.selector,
         "protocol": arm.protocol,
         "budget": arm.budget,
         "prompt": prompt_words(arm),
         "control": arm.control,
-        "arm": f"{arm.model}{star} · {setting(arm)}",
+        "setting": setting(arm),
+        "arm": f"{model} · {setting(arm)}",
     }
 
 
@@ -137,14 +178,6 @@ def setting(arm: ArmFactors, *without: str) -> str:
         "wording": "" if arm.wording == "0" else f"wording {arm.wording}",
     }
     return " · ".join(word for name, word in words.items() if word and name not in without)
-
-
-def row_cells(row: Mapping[str, Any]) -> dict[str, object]:
-    """Cells of a row of scores, with its scope in words."""
-    return {**row, "scope": scope_words(row["scope"])}
-
-
-_PARENT, _SUBTYPE = "D01", "D02"
 
 
 def subtask_words(facts: Facts, subtask: str) -> str:

@@ -22,6 +22,14 @@ class Column:
     kind: Kind = "text"
 
 
+def columns(*names: str, kind: Kind = "text", **titles: str) -> tuple[Column, ...]:
+    """Columns of one kind: those titled by their names, then those with a title of their own."""
+    return tuple(
+        Column(name, title, kind)
+        for name, title in {**dict(zip(names, names, strict=True)), **titles}.items()
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows under columns; NaN and None are shown as undefined."""
@@ -46,7 +54,7 @@ def _cell(value: object) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Vega-Lite chart of `charts/<form>.json` over the rows of a table.
+    """Chart of a form over the rows of a table.
 
     `where` restricts the rows to those with these cell values; for each column of `choices` the reader of the
     page picks one value.
@@ -78,7 +86,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: its question, figures and tables; without any it is not shown."""
+    """One part of a page: its question, and the figures and tables that have rows."""
 
     name: str
     title: str
@@ -87,6 +95,10 @@ class Section:
     tables: tuple[Table, ...] = ()  # besides those of the figures
     notes: tuple[str, ...] = ()
     is_folded: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "figures", tuple(figure for figure in self.figures if figure.table.rows))
+        object.__setattr__(self, "tables", tuple(table for table in self.tables if table.rows))
 
     @property
     def is_empty(self) -> bool:

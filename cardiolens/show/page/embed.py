@@ -50,7 +50,7 @@ def embed(table: Table, *, one_file: bool = False) -> EmbeddedTable:
     `one_file`: the page itself holds it, however large.
     """
     columns = [[column.name, column.title, column.kind] for column in table.columns]
-    rows = [[_finite(cell) for cell in row] for row in table.rows]
+    rows = [[finite(cell) for cell in row] for row in table.rows]
     head = {"title": table.title, "columns": columns}
     text = to_json({**head, "rows": rows})
     chunk = f"{CHUNKS}/{table.name}.js" if len(text) > CHUNK_BYTES and not one_file else ""
@@ -68,7 +68,8 @@ def _encode_column(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     return {"values": [cell for _, cell in places], "at": at}
 
 
-def _finite(cell: Cell) -> Cell:
+def finite(cell: Cell) -> Cell:
+    """A cell, None in place of a number that is not finite."""
     return None if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 

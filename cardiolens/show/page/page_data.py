@@ -1,7 +1,7 @@
 """The data of a page: records, scores and analyses of one run, or of several merged runs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,30 +14,25 @@ from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, read_judged
 from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.show.page.usage import ArmUsage, ChoiceCounts, Usage, choices_of, usage_of, usage_of_arms
+from cardiolens.show.page.usage import ChoiceCounts, Usage, choices_of, usage_of
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import AuditedModel
 from cardiolens.storage.places import Run
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Header:
     """Name, specs, manifests and arms of a run; `manifests` and `specs` have one entry per run."""
 
     name: str
     specs: tuple[SweepSpec, ...]
     manifests: tuple[Mapping[str, Any], ...]
-    arms: tuple[ArmFactors, ...]
+    arms: tuple[ArmFactors, ...]  # models before simulated readers, with images before without
 
-    @property
+    @cached_property
     def simulated(self) -> frozenset[str]:
         """Models that are simulated readers: their scores test the software, not a model."""
         return frozenset(model.name for spec in self.specs for model in spec.model if model.simulated)
-
-    @property
-    def subtasks(self) -> Mapping[str, Subtask]:
-        """Subtasks of the protocol; empty where its folder is gone."""
-        return _subtasks(self.specs[0].dataset.protocol)
 
     @property
     def people(self) -> frozenset[str]:
@@ -46,43 +41,32 @@ class Header:
             model.name for spec in self.specs for model in spec.model if model.answers_from == "readings"
         )
 
-
-@dataclass(frozen=True)
-class Facts:
-    """The data that sections of a page are made of.
-
-    `manifests` and `specs` have one entry per run; `subtasks` are empty where the protocol's folder is gone.
-    """
-
-    name: str
-    specs: tuple[SweepSpec, ...]
-    manifests: tuple[Mapping[str, Any], ...]
-    arms: tuple[ArmFactors, ...]
-    scores: pa.Table
-    comparisons: pa.Table
-    analyses: Analyses
-    usage: tuple[Usage, ...]
-    arm_usage: tuple[ArmUsage, ...]  # where questions take several requests
-    choices: tuple[ChoiceCounts, ...]  # of arms whose readers chose their frames
-    subtasks: Mapping[str, Subtask]
-    n_patients: int
-    rules: str  # version of the rules that judged the run
-    audits: tuple[AuditedModel, ...] = ()  # of replies that a person read, by model
+    @cached_property
+    def subtasks(self) -> Mapping[str, Subtask]:
+        """Subtasks of the protocol; empty where its folder is gone."""
+        try:
+            return load_catalogue(self.specs[0].dataset.protocol).subtasks
+        except InputError:
+            return {}
 
     @property
     def models(self) -> tuple[str, ...]:
         """Model names in the order of the arms."""
         return tuple(dict.fromkeys(arm.model for arm in self.arms))
 
-    @property
-    def header(self) -> Header:
-        """The same without scores."""
-        return Header(self.name, self.specs, self.manifests, self.arms)
 
-    @property
-    def simulated(self) -> frozenset[str]:
-        """Models that are simulated readers."""
-        return self.header.simulated
+@dataclass(frozen=True)
+class Facts(Header):
+    """The data that sections of a page are made of."""
+
+    scores: pa.Table
+    comparisons: pa.Table
+    analyses: Analyses
+    usage: tuple[Usage, ...]
+    choices: tuple[ChoiceCounts, ...]  # of arms whose readers chose their frames
+    n_patients: int
+    rules: str  # version of the rules that judged the run
+    audits: tuple[AuditedModel, ...] = ()  # of replies that a person read, by model
 
     @property
     def is_synthetic(self) -> bool:
@@ -103,14 +87,11 @@ class Facts:
 
     def arm(self, arm_id: object) -> ArmFactors | None:
         """The arm of a row of scores."""
-        return self._by_id.get(arm_id)
-
-    @cached_property
-    def _by_id(self) -> Mapping[object, ArmFactors]:
-        return {arm.arm_id: arm for arm in self.arms}
+        place = self._places.get(arm_id)
+        return None if place is None else self.arms[place]
 
     def place(self, arm_id: object) -> int:
-        """The place of an arm among all: models before simulated readers, with images before without."""
+        """The place of an arm among all; any other row stands after them."""
         return self._places.get(arm_id, len(self.arms))
 
     @cached_property
@@ -150,17 +131,12 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
     header = read_header(run, parts)
     rules, analyses = read_judged(run)
     return Facts(
-        name=header.name,
-        specs=header.specs,
-        manifests=header.manifests,
-        arms=header.arms,
+        **{field.name: getattr(header, field.name) for field in fields(Header)},
         scores=tables.read(run.scores, schemas.SCORES),
         comparisons=tables.read(run.comparisons, schemas.COMPARISONS),
         analyses=analyses,
         usage=usage_of(parts, header.specs, header.manifests),
-        arm_usage=usage_of_arms(parts, header.specs, header.manifests),
         choices=choices_of(parts, header.manifests),
-        subtasks=header.subtasks,
         n_patients=_n_patients(run),
         rules=rules,
         audits=tuple(entry for part in parts for entry in documents.read_audit(part)),
@@ -171,27 +147,17 @@ def read_header(run: Run, parts: Sequence[Run]) -> Header:
     """Read the header of a run; `parts` are the runs that it joins, or itself alone."""
     specs = tuple(documents.read_configuration(part) for part in parts)
     manifests = tuple(documents.read_manifest(part) for part in parts)
-    header = Header(run.root.name, specs, manifests, _arms(manifests))
-    arms = sorted(header.arms, key=lambda arm: (arm.model in header.simulated, arm.control != "none"))
-    return replace(header, arms=tuple(arms))  # charts open on the first arm: a model that sees images
+    by_id = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
+    arms = [
+        ArmFactors(**{**arm, "budget": str(arm["budget"]), "wording": str(arm.get("wording", 0))})
+        for arm in by_id.values()
+    ]
+    header = Header(run.root.name, specs, manifests, tuple(arms))
+    arms.sort(key=lambda arm: (arm.model in header.simulated, arm.control != "none"))
+    return replace(header, arms=tuple(arms))
 
 
 def _n_patients(run: Run) -> int:
     column = "patient_id"
     batches = tables.scan(run.verdicts, schemas.VERDICTS, [column], encoded=[column])
     return len({patient for batch in batches for patient in pc.unique(batch[column]).to_pylist()})
-
-
-def _arms(manifests: Sequence[Mapping[str, Any]]) -> tuple[ArmFactors, ...]:
-    by_id = {arm["arm_id"]: arm for manifest in manifests for arm in manifest["arms"]}
-    return tuple(
-        ArmFactors(**{**arm, "budget": str(arm["budget"]), "wording": str(arm.get("wording", 0))})
-        for arm in by_id.values()
-    )
-
-
-def _subtasks(protocol: str) -> Mapping[str, Subtask]:
-    try:
-        return load_catalogue(protocol).subtasks
-    except InputError:
-        return {}

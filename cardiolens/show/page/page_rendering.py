@@ -1,6 +1,5 @@
 """Rendering of facts as a page; the only module that makes the page's HTML."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -11,22 +10,18 @@ import jinja2
 from cardiolens.base.phases import phase
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
 from cardiolens.show.page.cards import cards, too_few_items
+from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.elements import Section
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
 from cardiolens.show.page.interval_drawings import WIDTH, strip
 from cardiolens.show.page.page_data import Facts
-from cardiolens.show.page.sections.cohort_section import dependence
-from cardiolens.show.page.sections.collapse_section import collapse
-from cardiolens.show.page.sections.confidence_section import confidence
-from cardiolens.show.page.sections.explored_section import explored
-from cardiolens.show.page.sections.landscape_section import landscape
-from cardiolens.show.page.sections.open_section import open_questions
-from cardiolens.show.page.sections.questions_section import questions
+from cardiolens.show.page.sections.answer_sections import collapse, confidence
+from cardiolens.show.page.sections.comparison_sections import dependence, explored, questions
 from cardiolens.show.page.sections.run_setup import run_setup
-from cardiolens.show.page.sections.subtask_section import subtasks
+from cardiolens.show.page.sections.score_sections import landscape, subtasks
 
 SECTIONS: tuple[Callable[[Facts], Section], ...] = (
-    *(landscape, questions, explored, subtasks, open_questions),
+    *(landscape, questions, explored, subtasks),
     *(collapse, confidence, dependence, run_setup),
 )
 SCRIPTS = ("format.js", "store.js", "table.js", "grid.js", "chart.js", "page.js")
@@ -83,13 +78,3 @@ def templates() -> jinja2.Environment:
 def asset(name: str) -> str:
     """Read a packaged style sheet or script."""
     return files("cardiolens.show.page").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-@cache
-def chart_forms() -> dict[str, object]:
-    """Vega-Lite specifications by form of chart."""
-    folder = files("cardiolens.show.page").joinpath("charts")
-    return {
-        entry.name.removesuffix(".json"): json.loads(entry.read_text(encoding="utf-8"))
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-    }

@@ -1,4 +1,4 @@
-"""Usage of a run by model, by arm where questions take several requests, and frames that readers chose."""
+"""Usage of a run by model, and the frames that readers chose."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,59 +36,6 @@ class Usage:
     last_at: datetime | None = None  # when the last of its replies came
 
 
-@dataclass(frozen=True, slots=True)
-class ArmUsage:
-    """Usage of one arm if it ran alone; arms of a sweep share requests."""
-
-    arm_id: str
-    answered: int  # questions with a final completion
-    requests: int  # that these took
-    prompt_tokens: int
-    output_tokens: int
-
-
-def usage_of_arms(
-    parts: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[Mapping[str, Any]]
-) -> tuple[ArmUsage, ...]:
-    """Usage of every arm, in order; empty if every question is one request."""
-    if not any(manifest.get("stages") for manifest in manifests):
-        return ()
-    arms = [arm["arm_id"] for manifest in manifests for arm in manifest["arms"]]
-    answers: dict[str, dict[str, tuple[int, int, int]]] = {arm: {} for arm in arms}  # by question
-    for run, spec, manifest in zip(parts, specs, manifests, strict=True):
-        stages = _stage_counts(run)
-        for model, facts in manifest["models"].items():
-            columns = ("arm_id", "qa_id", "stage", "status", "request_key")
-            rows = tables.read(run.requests(model), schemas.REQUESTS, columns)
-            planned = rows.filter(pc.equal(rows["status"], "planned"))
-            completions = tables.read(
-                Store(spec.store).completions(facts["model_key"]), schemas.COMPLETIONS, _COLUMNS
-            )
-            final = finals(
-                completions.filter(
-                    pc.is_in(completions["request_key"], value_set=pc.unique(planned["request_key"]))
-                )
-            )
-            took = {row["request_key"]: row for row in final.to_pylist()}
-            for row in planned.to_pylist():
-                if (end := took.get(row["request_key"])) is not None:
-                    requests = stages.get(row["request_key"], row["stage"] + 1)  # samples: as planned
-                    tokens = end["prompt_tokens"] or 0, end["output_tokens"] or 0
-                    answers[row["arm_id"]][row["qa_id"]] = (requests, *tokens)
-    return tuple(
-        ArmUsage(arm, len(own), *map(sum, zip(*own.values(), strict=True)))
-        for arm, own in answers.items()
-        if own
-    )
-
-
-def _stage_counts(run: Run) -> dict[str, int]:
-    """Number of completed stages of each chain whose stages depend on replies, by request_key."""
-    stages = tables.read(run.seen, schemas.SEEN, ("request_key", "status"))
-    completed = stages.filter(pc.is_valid(stages["status"]))
-    return {row["values"]: row["counts"] for row in pc.value_counts(completed["request_key"]).to_pylist()}
-
-
 def usage_of(
     parts: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[Mapping[str, Any]]
 ) -> tuple[Usage, ...]:
@@ -105,28 +52,13 @@ def _usage(model: str, places: Sequence[tuple[Run, Path]]) -> Usage:
     requests = pa.concat_tables(
         tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run, _ in places
     )
-    planned = requests.filter(pc.equal(requests["status"], "planned"))
-    keys = pc.unique(planned["request_key"])
-    completions = pa.concat_tables(
-        tables.read(folder, schemas.COMPLETIONS, _COLUMNS)
-        for folder in dict.fromkeys(folder for _, folder in places)
-    )
-    final = finals(completions.filter(pc.is_in(completions["request_key"], value_set=keys)))
-
-    def total(column: str) -> float:
-        return pc.sum(final[column]).as_py() or 0
-
-    return Usage(
-        model=model,
-        asked=requests.num_rows,
-        unique=len(keys),
-        answered=final.num_rows,
-        prompt_tokens=int(total("prompt_tokens")),
-        cached_tokens=int(total("cached_tokens")),
-        output_tokens=int(total("output_tokens")),
-        seconds=float(total("seconds")),
-        last_at=pc.max(final["written_at"]).as_py(),
-    )
+    keys = pc.unique(requests.filter(pc.equal(requests["status"], "planned"))["request_key"])
+    folders = dict.fromkeys(folder for _, folder in places)
+    stored = pa.concat_tables(tables.read(folder, schemas.COMPLETIONS, _COLUMNS) for folder in folders)
+    final = finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys)))
+    sums = {name: pc.sum(final[name]).as_py() or 0 for name in _COLUMNS[3:]}
+    last_at = pc.max(final["written_at"]).as_py()
+    return Usage(model, requests.num_rows, len(keys), final.num_rows, last_at=last_at, **sums)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,6 @@ def write_page(
     for place, script in page.chunks.items():
         disk.write_text(run.root / place, script)
     begin("writing the case viewer")
-    write_viewer(run, parts, facts.header, include_images=include_images)
+    write_viewer(run, parts, facts, include_images=include_images)
     disk.write_text(run.page, page.index)
     return run.page

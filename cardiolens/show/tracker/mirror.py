@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from tempfile import TemporaryDirectory
@@ -11,15 +11,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.base.errors import RunError
 from cardiolens.base.sanitize import one_line
 from cardiolens.config.sweep import TrackerSpec
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.tracker.tracked_progress import open_model, read_rows
-from cardiolens.show.tracker.wandb_runs import WandbGroup, WandbRun, finishing, open_group
+from cardiolens.show.tracker.tracked_progress import read_rows
+from cardiolens.show.tracker.wandb_runs import WandbGroup, open_group
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 
@@ -35,10 +34,7 @@ _USAGE = {  # of a model: name in a summary, and in its usage
 
 
 def track(run: Run, tracker: TrackerSpec) -> bool:
-    """Mirror a judged run; False if W&B failed, or holds fewer rows than the run.
-
-    A failure is logged and raises nothing: the disk is the record.
-    """
+    """Mirror a judged run; False if W&B failed, which is logged alone: the disk is the record."""
     if tracker.kind == "none":
         return True
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
@@ -46,28 +42,21 @@ def track(run: Run, tracker: TrackerSpec) -> bool:
     group = open_group(run, spec, tracker, protocol=manifest["protocol"], studies=manifest["studies"])
     try:
         with _staging(tracker):
-            with finishing(group.open("sweep", tags=["sweep"])) as opened:
-                _add_sweep(opened, run, facts)
-            if tracker.runs != "summary":
-                for model in manifest["models"]:
-                    _add_model(group, run, facts, model)
-            if tracker.runs == "arms":
-                for arm in facts.arms:
-                    if arm.model in manifest["models"]:  # not one that could not be planned
-                        _add_arm(group, facts, arm)
+            _add_sweep(group, run, facts)
+            for model in manifest["models"] if tracker.runs != "summary" else ():
+                _add_model(group, run, facts, model)
+            for arm in facts.arms if tracker.runs == "arms" else ():
+                if arm.model in manifest["models"]:  # not one that could not be planned
+                    _add_arm(group, facts, arm)
     except Exception as error:  # noqa: BLE001 - whatever a server said, the sweep is done and on the disk
         words = one_line(str(error), 400)
         log.error("Weights & Biases was not written (%s); every number is in %s", words, run.root)
-        _end_quietly()
+        import wandb
+
+        with suppress(Exception):  # at the end of the process it would be a traceback
+            wandb.teardown(1)
         return False
     return True
-
-
-def _end_quietly() -> None:
-    import wandb
-
-    with suppress(Exception):  # at the end of the process it would be a traceback
-        wandb.teardown(1)
 
 
 @contextmanager
@@ -87,28 +76,21 @@ def _staging(tracker: TrackerSpec) -> Iterator[None]:
             del os.environ["WANDB_DATA_DIR"]
 
 
-def _add_sweep(opened: WandbRun, run: Run, facts: Facts) -> None:
-    """Write summary and page of the sweep, and every table; RunError if a row of a table was not written."""
-    opened.summarize(_of_sweep(facts))
-    if run.page.exists():
-        opened.add_page(run.page)
-    for name, table in tables_of_run(run, facts):
-        n_written = opened.add_table(name, table)
-        if n_written != table.num_rows:
-            raise RunError(f"of table {name}, {n_written:,} of {table.num_rows:,} rows were written")
+def _add_sweep(group: WandbGroup, run: Run, facts: Facts) -> None:
+    """Write summary, page and tables of the sweep."""
+    with group.open("sweep", tags=["sweep"]) as opened:
+        opened.summarize(_of_sweep(facts))
+        if run.page.exists():
+            opened.add_page(run.page)
+        for name, table in tables_of_run(run, facts):
+            opened.add_table(name, table)
 
 
 def tables_of_run(run: Run, facts: Facts) -> Iterator[tuple[str, pa.Table]]:
     """Yield the tables by name: aggregates alone, without a study, patient or question."""
-    yield (
-        "cards",
-        pa.table(
-            {
-                name: [getattr(card, name) for card in cards(facts)]
-                for name in ("question", "verdict", "sentence")
-            }
-        ),
-    )
+    names = ("question", "verdict", "sentence")
+    told = [{name: getattr(card, name) for name in names} for card in cards(facts)]
+    yield "cards", pa.Table.from_pylist(told)
     arms = [{name: str(value) for name, value in asdict(arm).items()} for arm in facts.arms]
     yield "arms", pa.Table.from_pylist(arms)
     yield "scores", tables.read(run.scores, schemas.SCORES)
@@ -128,7 +110,7 @@ def _add_model(group: WandbGroup, run: Run, facts: Facts, model: str) -> None:
     for usage in facts.usage:
         if usage.model == model:
             summary |= {name: getattr(usage, of) for name, of in _USAGE.items()}
-    with finishing(open_model(group, model, options)) as opened:
+    with group.open_model(model, options) as opened:
         for step, row in enumerate(read_rows(run.progress(model))):
             opened.log(row, step)
         opened.summarize(summary)
@@ -136,17 +118,12 @@ def _add_model(group: WandbGroup, run: Run, facts: Facts, model: str) -> None:
 
 def _add_arm(group: WandbGroup, facts: Facts, arm: ArmFactors) -> None:
     """Write the options and scores of one arm."""
-    options: dict[str, object] = {name: value for name, value in asdict(arm).items() if name != "simulated"}
-    options |= {"simulated": arm.simulated, **_shared(facts)}
+    spec = facts.specs[0]
+    options = {**asdict(arm), "caption": spec.caption, "answer_format": spec.answer_format}
     tags = [arm.model, arm.selector, arm.prompt, str(facts.manifests[0]["dataset"])]
     name = " ".join(getattr(arm, factor) for factor in FACTORS)
-    with finishing(group.open("arm", name, key=[arm.arm_id], tags=tags, config=options)) as opened:
+    with group.open("arm", name, key=[arm.arm_id], tags=tags, config=options) as opened:
         opened.summarize(_of_arm(facts, arm.arm_id))
-
-
-def _shared(facts: Facts) -> Mapping[str, object]:
-    spec = facts.specs[0]
-    return {"caption": spec.caption, "answer_format": spec.answer_format}
 
 
 def _of_sweep(facts: Facts) -> Summary:
@@ -182,9 +159,6 @@ def _of_arm(facts: Facts, arm_id: str) -> Summary:
             summary[f"{name}{end}"] = None if math.isnan(row[column]) else row[column]
     items = sum(row["n_items"] for row in rows)
     if items:
-        summary["percent_read"] = round(100 * (items - _unread(rows)) / items, 2)
+        unread = sum(row["n_parse_error"] + row["n_refusal"] for row in rows)
+        summary["percent_read"] = round(100 * (items - unread) / items, 2)
     return summary | {"items": items}
-
-
-def _unread(rows: Sequence[Mapping[str, Any]]) -> int:
-    return sum(int(row["n_parse_error"]) + int(row["n_refusal"]) for row in rows)

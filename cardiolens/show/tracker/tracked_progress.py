@@ -5,7 +5,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -30,7 +30,6 @@ _PATIENCE = 20.0  # seconds for W&B to take in the last rows
 def row_of(standing: Standing) -> ProgressRow:
     """Counters since the model began, under names that W&B can chart; zero failure kinds are left out."""
     of = standing.counters
-    failures = {f"failed/{kind.name.lower()}": of.get(kind, 0) for kind in ErrorKind}
     row = {
         "time": round(time.time(), 3),  # seconds since 1970
         "requests/unique": standing.unique,
@@ -40,7 +39,7 @@ def row_of(standing: Standing) -> ProgressRow:
         "requests/refused": of.get("refused", 0),
         "requests/failed": of.get("error", 0),
         "requests_per_second": round(standing.rate, 3),
-        **{name: n for name, n in failures.items() if n},
+        **{f"failed/{kind.name.lower()}": of[kind] for kind in ErrorKind if of.get(kind)},
     }
     if of.get("prompt_tokens"):
         row |= {
@@ -125,12 +124,6 @@ def watching(plan: Plan) -> Iterator[Watch]:
             mirror.close()
 
 
-def open_model(group: WandbGroup, model: str, options: Mapping[str, object] | None = None) -> WandbRun:
-    """Open the run of a model; during a sweep and after it, it is the same."""
-    config = {"model": model, **(options or {})}
-    return group.open("model", model, key=["model", model], tags=[model], config=config)
-
-
 class _Mirror:
     """One run of the tracker per model, written by a separate thread so that a slow tracker delays no model.
 
@@ -166,9 +159,10 @@ class _Mirror:
         while (entry := self._queue.get()) is not None:
             model, rows = entry
             if model not in runs:
-                runs[model], steps[model] = open_model(self._group, model), 0
+                runs[model], steps[model] = self._group.open_model(model), 0
             for row in rows:
                 runs[model].log(row, steps[model])
                 steps[model] += 1
         for run in runs.values():
-            run.finish()
+            with run:
+                pass

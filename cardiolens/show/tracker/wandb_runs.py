@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from netrc import netrc
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,9 @@ SHOWN_ROWS = 10_000  # of a table that W&B shows; of a longer one it drops the r
 
 DONE = "requests/done"  # the axis of every series: two runs of one model differ in time, not in requests
 JobType = Literal["sweep", "arm", "model"]
+
+
+_AGENT = ("WANDB_SWEEP_ID", "WANDB_LAUNCH")  # whose one id would be that of every run
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,48 +47,61 @@ class WandbGroup:
     ) -> "WandbRun":
         """Open a run of W&B; its id is a digest of the run's folder and `key`.
 
-        An agent of W&B has one id for whatever its command opens, and a project; the id does not apply, the
-        project does, and the run of a sweep belongs to the agent's sweep.
+        Host name, code and output are left out: a path or a log line may hold a patient's name.
         """
         import wandb
 
         group = self.folder.resolve().name
-        agent = wandb.setup().settings
-        project = self.tracker.project
-        if agent.sweep_id or agent.launch:
-            project = agent.project or project
-        settings = _settings()
-        if agent.sweep_id and job_type == "sweep":
-            settings.sweep_id = agent.sweep_id
-        with _without_agent(agent):
-            run = wandb.init(
-                project=project,
-                entity=agent.entity,  # of WANDB_ENTITY; else your own
-                mode=self.tracker.mode,
-                dir=str(self.folder),
-                id=digest_of([group, *key])[:16],
-                name=name or group,
-                group=group,
-                job_type=job_type,
-                tags=list(tags),
-                config={**self.config, **(config or {})},
-                # the progress of a model goes on where it stopped; everything else is replaced
-                resume="allow" if self.tracker.mode == "online" and job_type == "model" else None,
-                reinit="create_new",
-                settings=settings,
-            )
+        run = wandb.init(
+            project=self.tracker.project,
+            entity=os.environ.get("WANDB_ENTITY"),  # else your own
+            mode=self.tracker.mode,
+            dir=str(self.folder),
+            id=digest_of([group, *key])[:16],
+            name=name or group,
+            group=group,
+            job_type=job_type,
+            tags=list(tags),
+            config={**self.config, **(config or {})},
+            # the progress of a model goes on where it stopped; everything else is replaced
+            resume="allow" if self.tracker.mode == "online" and job_type == "model" else None,
+            reinit="create_new",
+            settings=wandb.Settings(
+                console="off",
+                host="unnamed",
+                silent=True,
+                disable_git=True,
+                disable_code=True,
+                x_disable_stats=True,
+                x_disable_machine_info=True,
+                x_save_requirements=False,
+            ),
+        )
         if job_type == "model":  # which has a series; its summary is what `summarize` sets
             run.define_metric(DONE, summary="none")
             run.define_metric("*", step_metric=DONE, summary="none")
         return WandbRun(run, group)
 
+    def open_model(self, model: str, options: Mapping[str, object] | None = None) -> "WandbRun":
+        """Open the run of a model; during a sweep and after it, it is the same."""
+        config = {"model": model, **(options or {})}
+        return self.open("model", model, key=["model", model], tags=[model], config=config)
+
 
 @dataclass(frozen=True, slots=True)
 class WandbRun:
-    """An open run of W&B."""
+    """An open run of W&B; as a block it ends as failed where something goes wrong."""
 
     run: Any
     group: str
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        """End the run; online, this waits until everything was sent. (W&B's own block prints a traceback.)"""
+        with suppress(Exception) if kind else nullcontext():
+            self.run.finish(exit_code=int(kind is not None))
 
     def log(self, row: Mapping[str, int | float], step: int) -> None:
         """Add a row of a series."""
@@ -95,18 +111,15 @@ class WandbRun:
         """Set the run's summary."""
         self.run.summary.update(dict(values))
 
-    def add_table(self, name: str, table: pa.Table) -> int:
-        """Keep a table whole as a Parquet file of a versioned artifact, and show it if W&B shows all of it.
-
-        The rows are counted in the file that W&B has staged.
-        """
-        if table.num_rows <= SHOWN_ROWS:
-            self._show(name, table)
-        return self._keep(name, table)
-
-    def _keep(self, name: str, table: pa.Table) -> int:
+    def add_table(self, name: str, table: pa.Table) -> None:
+        """Keep a table whole as a Parquet file of an artifact, and show it if W&B shows all of it."""
         import wandb
 
+        if table.num_rows <= SHOWN_ROWS:
+            columns = [_defined(column).to_pylist() for column in table.columns]
+            rows = [list(row) for row in zip(*columns, strict=True)]
+            shown = wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)
+            self.run.log({name: shown})
         artifact = wandb.Artifact(
             re.sub(r"[^A-Za-z0-9_.-]", "-", f"{self.group}-{name}")[-128:],
             type="table",
@@ -116,27 +129,13 @@ class WandbRun:
             file = Path(folder, f"{name}.parquet")
             pq.write_table(table.replace_schema_metadata(None), file, compression="zstd")
             artifact.add_file(str(file), name=file.name)
-        (staged,) = [entry.local_path for entry in artifact.manifest.entries.values()]
-        n_rows = pq.read_metadata(staged).num_rows
         self.run.log_artifact(artifact)
-        return int(n_rows)
-
-    def _show(self, name: str, table: pa.Table) -> None:
-        import wandb
-
-        columns = [_defined(column).to_pylist() for column in table.columns]
-        rows = [list(row) for row in zip(*columns, strict=True)]
-        self.run.log({name: wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)})
 
     def add_page(self, page: Path) -> None:
         """Show a page, as it is."""
         import wandb
 
         self.run.log({"page": wandb.Html(str(page), inject=False)})
-
-    def finish(self, *, failed: bool = False) -> None:
-        """End the run; online, this waits until everything was sent."""
-        self.run.finish(exit_code=int(failed))
 
 
 def _defined(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -146,59 +145,22 @@ def _defined(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
-@contextmanager
-def _without_agent(settings: Any) -> Iterator[None]:
-    """Hide an agent from `wandb.init` for the block, which would ignore its `id` under one."""
-    held = settings.sweep_id, settings.launch
-    settings.sweep_id, settings.launch = None, False
-    try:
-        yield
-    finally:
-        settings.sweep_id, settings.launch = held
-
-
-def _settings() -> Any:
-    """Settings without host name, code and output: a path or a log line may hold a patient's name."""
-    import wandb
-
-    return wandb.Settings(
-        console="off",
-        host="unnamed",
-        silent=True,
-        disable_git=True,
-        disable_code=True,
-        x_disable_stats=True,
-        x_disable_machine_info=True,
-        x_save_requirements=False,
-    )
-
-
-@contextmanager
-def finishing(run: WandbRun) -> Iterator[WandbRun]:
-    """Finish a run, as failed where something goes wrong. (W&B's own block prints a traceback of that.)"""
-    try:
-        yield run
-    except BaseException:
-        with suppress(Exception):
-            run.finish(failed=True)
-        raise
-    run.finish()
-
-
 def open_group(run: Run, spec: SweepSpec, tracker: TrackerSpec, *, protocol: str, studies: int) -> WandbGroup:
     """The runs of a sweep; each is configured with the number of the sweep's studies."""
-    config: dict[str, object] = {
-        "experiment": spec.name,
-        "protocol": protocol,
-        "dataset": spec.dataset.name,
-        "studies": studies,
-    }
+    config = {"experiment": spec.name, "protocol": protocol, "dataset": spec.dataset.name, "studies": studies}
     return WandbGroup(run.root, tracker, config)
 
 
 def check_tracker(tracker: TrackerSpec) -> None:
-    """Raise InputError where W&B is to be written online without a login."""
-    if tracker.kind == "none" or tracker.mode == "offline" or os.environ.get("WANDB_API_KEY"):
+    """Raise InputError under an agent of W&B, or where W&B is to be written online without a login."""
+    if tracker.kind == "none":
+        return
+    if agents := [name for name in _AGENT if os.environ.get(name)]:
+        raise InputError(
+            f"{agents[0]}: is set by an agent of W&B, under which all runs would have one id; start "
+            "the sweep without an agent, or use tracker=none"
+        )
+    if tracker.mode == "offline" or os.environ.get("WANDB_API_KEY"):
         return
     try:
         hosts = netrc().hosts

@@ -258,9 +258,9 @@ def test_what_nobody_verified_is_asked_where_it_is_allowed(place, capsys):
     spec = sweep_spec(place, reader("uniform"))
     allowed = spec.dataset.model_copy(update={"allow_unverified": True})
     assert plan(spec.model_copy(update={"dataset": allowed}))
-    (said,) = (row for row in run_setup._common_settings(_facts(allowed)).rows if row[0] == "questions")
+    (said,) = (row for row in run_setup._settings(_facts(allowed)).rows if row[0] == "questions")
     assert said[1] == "answers that nobody verified were allowed (dataset.allow_unverified=true)"
-    assert not [row for row in run_setup._common_settings(_facts(spec.dataset)).rows if row[0] == "questions"]
+    assert not [row for row in run_setup._settings(_facts(spec.dataset)).rows if row[0] == "questions"]
 
 
 def _facts(dataset: Any) -> Any:

@@ -79,13 +79,14 @@ function sized(spec, width, found) {
 
 // On a phone long labels stand above their line, and legends below each other.
 function narrow(spec, width) {
-  const { y } = spec.encoding;
   const above = { labelAlign: "left", labelBaseline: "bottom", labelPadding: -4, labelOffset: -7, labelLimit: width };
-  if (y?.field === "line" || y?.field === "arm") {
-    Object.assign(y.axis, above, { ticks: false, domain: false });
-    spec.height.step = 38;
+  for (const { encoding: { y, color } } of spec.layer ?? [spec]) {
+    if (y?.field === "line" || y?.field === "arm") {
+      Object.assign(y.axis, above, { ticks: false, domain: false });
+      spec.height.step = 38;
+    }
+    if (color?.legend) color.legend.columns = 1;
   }
-  if (spec.encoding.color?.legend) spec.encoding.color.legend.columns = 1;
   return spec;
 }
 

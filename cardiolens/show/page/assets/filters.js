@@ -1,14 +1,13 @@
 // What is listed: arms, endings, flips and words, and the letters by which they are found.
-// A letter per question and arm stands in the page where it is portable, and comes from the server where it is served.
+// A letter per question stands in a script for each arm.
 
 const RUN = JSON.parse(document.getElementById("run").textContent);
 const INDEX = JSON.parse(document.getElementById("index").textContent);
 const ENDED = { r: "right", w: "wrong", u: "not readable", o: "no answer" };
 const NONE = -1;
-const ANY = -2; // arm, where the viewer holds a sample
 const promised = new Map();
 const waiting = new Map();
-const letters = new Map(); // of the arms that were asked for, where the viewer is served
+const letters = new Map(); // of the arms that were asked for
 
 window.cardiolens = {
   receive: (address, content) => waiting.get(address)?.resolve(content),
@@ -35,7 +34,7 @@ const armLabel = ([model, selector, budget, prompt, control]) => {
   return [`${model}${star}`, selector, `budget ${budget}`, prompt, control === "none" ? "" : control].filter(Boolean).join(" \u00b7 ");
 };
 
-const filter = { model: "", first: RUN.sampled ? ANY : 0, second: NONE, subtask: "", ended: "", missed: "", flips: false, word: "", said: "" };
+const filter = { model: "", first: 0, second: NONE, subtask: "", ended: "", missed: "", flips: false, word: "", said: "" };
 
 // A miss is a wrong answer. What was shown is a letter per question and arm, as what ended is.
 const MISSED = {
@@ -45,10 +44,10 @@ const MISSED = {
   "?": "missed, not known whether shown",
   all: "all readers wrong",
 };
-const shownLetters = new Map(); // of the arms that were asked for, where the viewer is served
+const shownLetters = new Map(); // of the arms that were asked for
 
 function shownOf(question, arm) {
-  return (RUN.served ? shownLetters.get(arm)[question] : INDEX.questions[question][4]?.[arm]) ?? "?";
+  return shownLetters.get(arm)[question] ?? "?";
 }
 
 // An arm and those of the other readers under the same selector, budget, prompt and control; simulated readers count
@@ -66,10 +65,10 @@ function isMissed(question, arm) {
   return ending(question, arm) === "w" && shownOf(question, arm) === filter.missed;
 }
 
-const chosen = () => (filter.first === ANY ? [] : [filter.first, filter.second].filter((arm) => arm !== NONE));
+const chosen = () => [filter.first, filter.second].filter((arm) => arm !== NONE);
 
 function ending(question, arm) {
-  return (RUN.served ? letters.get(arm)[question] : INDEX.questions[question][3][arm]) ?? " ";
+  return letters.get(arm)[question] ?? " ";
 }
 
 function select(name, title, options) {
@@ -100,11 +99,11 @@ function buildFilters() {
   flips.addEventListener("change", () => ((filter.flips = flips.checked), refresh()));
   document.getElementById("filters").replaceChildren(
     select("model", "model", [["", "all"], ...models.map((name) => [name, name])]),
-    select("first", "arm", [...(RUN.sampled ? [[ANY, "any that is here"]] : []), ...armsOf(filter.model)]),
+    select("first", "arm", armsOf(filter.model)),
     select("second", "beside", [[NONE, "no other"], ...armsOf("")]),
     select("subtask", "subtask", [["", "all"], ...subtasks.map((name) => [name, `${name} ${INDEX.subtasks[name] ?? ""}`.trim()])]),
     select("ended", "verdict", [["", "all"], ...Object.entries(ENDED)]),
-    select("missed", "missed", [["", "any or none"], ...Object.entries(MISSED).filter(([name]) => !(RUN.sampled && name === "all"))]),
+    select("missed", "missed", [["", "any or none"], ...Object.entries(MISSED)]),
     element("label", { class: "flips" }, flips, element("span", {}, "flips: right under one arm, not under the other")),
     search("word", "Study or question", "input"),
     RUN.served ? search("said", "Words of a reply, then Enter", "change") : "",
@@ -112,7 +111,7 @@ function buildFilters() {
 }
 
 function modelChosen() {
-  const left = filter.first !== ANY && filter.model && INDEX.arms[filter.first][0] !== filter.model;
+  const left = filter.model && INDEX.arms[filter.first][0] !== filter.model;
   if (left) filter.first = armsOf(filter.model)[0][0];
   buildFilters();
 }
@@ -121,7 +120,7 @@ function modelChosen() {
 function otherArm(name, by) {
   const beside = armsOf("").map(([at]) => at).filter((at) => at !== filter.first);
   const own = armsOf(filter.model).map(([at]) => at);
-  const all = name === "second" ? [NONE, ...beside] : [...(RUN.sampled ? [ANY] : []), ...own];
+  const all = name === "second" ? [NONE, ...beside] : own;
   filter[name] = all[(all.indexOf(filter[name]) + by + all.length) % all.length];
   buildFilters();
   refresh();
@@ -129,27 +128,17 @@ function otherArm(name, by) {
 
 // What every question is compared with; read before any is.
 async function needed() {
-  const arms = RUN.served ? chosen() : [];
+  const arms = chosen();
   await Promise.all(arms.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
-  const others = RUN.served && filter.missed === "all" ? arms.flatMap(peers) : [];
+  const others = filter.missed === "all" ? arms.flatMap(peers) : [];
   await Promise.all(others.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
-  const evident = RUN.served && filter.missed && filter.missed !== "all" ? arms : [];
+  const evident = filter.missed && filter.missed !== "all" ? arms : [];
   await Promise.all(evident.map(async (arm) => shownLetters.set(arm, await content(`shown/${arm}.js`))));
   const words = encodeURIComponent(filter.said);
   return filter.said ? new Set(await content(`said/${filter.first}.js?words=${words}`)) : null;
 }
 
-const differ = (one, other) => INDEX.arms[one].filter((value, at) => value !== INDEX.arms[other][at]).length;
 const flipped = (one, other) => one !== " " && other !== " " && (one === "r") !== (other === "r");
-
-// The arms under which a question is listed: those that were chosen, or each that a sample holds.
-function shownUnder(question) {
-  if (filter.first !== ANY) return [chosen()];
-  const held = Object.keys(INDEX.questions[question][3]).map(Number).filter((arm) => !filter.model || INDEX.arms[arm][0] === filter.model);
-  if (!filter.flips) return held.map((arm) => [arm]);
-  const pairs = held.flatMap((one, at) => held.slice(at + 1).map((other) => [one, other]));
-  return pairs.filter(([one, other]) => differ(one, other) === 1);
-}
 
 // A case is a question under one arm or two.
 function matching(saying) {
@@ -161,7 +150,6 @@ function matching(saying) {
     (!filter.subtask || subtask === filter.subtask) &&
     (!saying || saying.has(at)) &&
     (!filter.word || `${INDEX.studies[study]} ${qaId}`.toLowerCase().includes(filter.word));
-  return INDEX.questions.flatMap((question, at) =>
-    found(question, at) ? shownUnder(at).filter((arms) => fits(at, arms)).map((arms) => ({ question: at, arms })) : [],
-  );
+  const arms = chosen();
+  return INDEX.questions.flatMap((question, at) => (found(question, at) && fits(at, arms) ? [{ question: at, arms }] : []));
 }

@@ -21,7 +21,7 @@ async function refresh() {
   else {
     listed(0);
     current = -1;
-    holder.replaceChildren(element("p", { class: "absent" }, filter.flips && chosen().length === 1 ? "Choose an arm beside: a flip needs two." : filter.missed && !RUN.served && !INDEX.questions.some((question) => question[4]) && filter.missed !== "all" ? SHOWN_WORDS["?"] : "No case fits these filters."));
+    holder.replaceChildren(element("p", { class: "absent" }, filter.flips && chosen().length === 1 ? "Choose an arm beside: a flip needs two." : filter.missed && filter.missed !== "all" && chosen().every((arm) => !/[spn]/.test(shownLetters.get(arm))) ? SHOWN_WORDS["?"] : "No case fits these filters."));
   }
 }
 
@@ -56,7 +56,7 @@ async function open(at, anew = false) {
   const mine = asked;
   const wanted = () => mine === asked && current === at;
   try {
-    const found = await content(RUN.served ? `cases/${question}/${arms.join("-")}.js` : `cases/${study}.js`);
+    const found = await content(RUN.served ? `cases/${question}/${arms.join("-")}.js` : `cases/${question}.js`);
     if (!wanted()) return;
     showCase(holder, found, qaId, found.questions[qaId], arms.map((arm) => ({ label: armLabel(INDEX.arms[arm]), asked: found.cases[qaId]?.[arm] })), { question, study, arms });
     holder.dataset.opened = qaId;

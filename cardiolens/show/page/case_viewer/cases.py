@@ -1,4 +1,4 @@
-"""Data of the case viewer: questions and answers, grouped by study."""
+"""Data of the case viewer: questions and answers."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,25 +37,25 @@ def case_reader(sources: Sources, *, private: bool) -> Callable[[Collection[Case
     return lambda keys: _cases(sources, evidence, keys, sources.rows(keys), private=private)
 
 
-def study_cases(
+def question_cases(
     sources: Sources, keys: Collection[CaseKey], *, private: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the index of each study with its cases."""
+    """Yield each question with its cases; the tables are read once."""
     rows, evidence = sources.rows(keys), evidence_index(sources)
-    study = dict(zip(sources.questions["qa_id"].to_pylist(), sources.study.tolist(), strict=True))
-    by_study: dict[int, list[CaseKey]] = {}
+    requests, verdicts = _by_question(rows.requests), _by_question(rows.verdicts)
+    by_question: dict[int, list[CaseKey]] = {}
     for question, arm in keys:
-        by_study.setdefault(int(sources.study[question]), []).append((question, arm))
-    requests, verdicts = (_by_study(table, study) for table in (rows.requests, rows.verdicts))
-    for number in sorted(by_study):
-        own = Rows(requests.get(number, ()), verdicts.get(number, ()), rows.replies, rows.stages)
-        yield number, _cases(sources, evidence, by_study[number], own, private=private)
+        by_question.setdefault(question, []).append((question, arm))
+    for question, own in by_question.items():
+        qa_id = sources.qa_id(question)
+        of_question = Rows(requests.get(qa_id, ()), verdicts.get(qa_id, ()), rows.replies, rows.stages)
+        yield question, _cases(sources, evidence, own, of_question, private=private)
 
 
-def _by_study(rows: Sequence[CaseRow], study: Mapping[str, int]) -> dict[int, list[dict[str, Any]]]:
-    groups: dict[int, list[dict[str, Any]]] = {}
+def _by_question(rows: Sequence[CaseRow]) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(study[row["qa_id"]], []).append(dict(row))
+        groups.setdefault(row["qa_id"], []).append(dict(row))
     return groups
 
 

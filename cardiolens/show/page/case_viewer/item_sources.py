@@ -26,7 +26,6 @@ _ENDING = ("qa_id", "arm_id", "channel", "status", "parse_status", "parsed", "co
 _COMPLETION = ("request_key", "text", "reasoning", "status", "written_at")
 _STAGE = ("request_key", "stage", "frames", "prompt", "reply", "status")
 _SEPARATOR = "\x1f"
-_LISTINGS = 20  # attempts to read completions while another process compacts them
 
 CaseKey = tuple[int, int]  # places of a question and of an arm
 
@@ -228,21 +227,14 @@ def read_stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
 
 
 def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
-    """Return the final completion text per key; read texts only from row groups that hold a requested key.
-
-    If a listed part disappears because another process compacts the folder, list the parts again.
-    """
-    for listing in range(1, _LISTINGS + 1):
-        try:
-            completions = finals(tables.concat(_matching_rows(folder, keys), _schema(_COMPLETION)))
-        except FileNotFoundError as error:
-            if listing == _LISTINGS:
-                raise InputError(f"{folder}: its parts disappear while they are read ({error})") from error
-        except tables.UNREADABLE as error:
-            raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
-        else:
-            return {row["request_key"]: _with_reasoning(row) for row in completions.to_pylist()}
-    raise AssertionError("the last listing returns or raises")
+    """Return the final completion text per key; read texts only from row groups that hold a requested key."""
+    try:
+        completions = finals(tables.concat(_matching_rows(folder, keys), _schema(_COMPLETION)))
+    except FileNotFoundError as error:
+        raise InputError(f"{folder}: its parts were compacted while they were read; try again") from error
+    except tables.UNREADABLE as error:
+        raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
+    return {row["request_key"]: _with_reasoning(row) for row in completions.to_pylist()}
 
 
 def _with_reasoning(row: Mapping[str, str | None]) -> str | None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
-from urllib.parse import parse_qs
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,7 +52,7 @@ class Viewer:
             return text_reply("html", self.index)
         if parts[0] in (FRAMES, MASKS, SLICES, MASKED_SLICES):
             return png_reply(self._picture(parts))
-        script = self.script("/".join(parts), "".join(parse_qs(request.query).get("words", [])))
+        script = self.script("/".join(parts), request.query.get("words", ""))
         return None if script is None else text_reply("js", script)
 
     def _picture(self, parts: list[str]) -> bytes | None:

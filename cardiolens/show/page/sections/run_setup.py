@@ -1,151 +1,161 @@
-"""Section on the run itself: models, arms, cohort, protocol, endings of requests, and reused requests."""
+"""Section on the run itself: models, arms, cohort, protocol, how requests ended, and what they took."""
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 from cardiolens.base.phrasing import counted
+from cardiolens.base.untrusted.bounded_files import parse_json, read_text
+from cardiolens.protocol.replies import peer_readings
+from cardiolens.score.run_results import peer_scores, reading_shares
 from cardiolens.score.run_results.numerics import phrase
-from cardiolens.show.page.columns import ARM, arm_cells, setting, shots_words
-from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.columns import ARM, ENDING_WORDS, arm_cells, cells, setting, shots_words
+from cardiolens.show.page.elements import Chart, Column, Section, Table, columns
 from cardiolens.show.page.page_data import Facts
-from cardiolens.show.page.reader_agreement import ceiling
-from cardiolens.show.page.reply_readings import reading_tables
-from cardiolens.show.page.sections.cost import cost_tables
 from cardiolens.storage.documents import release_of
 
-_MODELS = (
-    Column("model", "model"),
-    Column("kind", "kind"),
-    Column("model_key", "key"),
-    Column("engine", "engine"),
-    Column("dtype", "number type"),
-    Column("device", "device"),
-    Column("asked", "asked", "count"),
-    Column("unique", "distinct", "count"),
-    Column("answered", "answered", "count"),
+CEILING = "ceiling.jsonl"  # in the folder of a review, whose `readings/` has the files of people
+UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
+PUBLIC_HEARTS = (
+    "pictures and labels are of public sets, which may be in the training data of any model: a high score "
+    "may be memory; the answers are labels of the sets, which nobody verified for these questions"
 )
-
-_STAGES = (
-    Column("model", "model"),
-    Column("stage", "stage", "count"),
-    Column("asked", "chains that came to it", "count"),
-    Column("unique", "distinct requests", "count"),
-    Column("executed", "executed by the last invocation", "count"),
-    Column("refused", "refused", "count"),
-    Column("failed", "failed", "count"),
-)
-
-# in the order of the bars, and in words
-ENDINGS = {
-    "ok": "read",
-    "asked_back": "read when asked back",
-    "no_answer": "no answer when asked back",
-    "inconsistent": "inconsistent",
-    "contradicted": "contradicts itself",
-    "parse_error": "not readable",
-    "truncated": "cut off",
-    "illegal_selection": "illegal selection",
-    "refusal": "refused",
-    "overflow": "too long for the model",
-    "skipped": "skipped",
-    "engine_error": "engine failed",
-    "missing": "not run",
-}
-
-
-_AUDITS = (
-    *(
-        Column("model", "model"),
-        Column("audited", "read by a person", "count"),
-        Column("replies", "replies", "count"),
-    ),
-    *(Column("misread", "misread, %", "score"), Column("misread_low", "95 % from", "score")),
-    *(Column("misread_high", "to", "score"), Column("missed", "missed, %", "score")),
-    *(Column("missed_low", "95 % from", "score"), Column("missed_high", "to", "score")),
-    *(Column("shift", "share right would move by", "points"), Column("shift_low", "95 % from", "points")),
-    Column("shift_high", "to", "points"),
+PUBLIC_BENCHMARK = (
+    "closed questions of a public benchmark alone; its pictures, questions and answers may be in the "
+    "training data of any model: a high score may be memory"
 )
 _NO_AUDIT = (
     "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
     "run=<folder> shows a person a sample of the replies and reports the errors by model."
 )
-
-UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
-
-PUBLIC_HEARTS = (
-    "pictures and labels are of public sets, which may be in the training data of any model: a high score "
-    "may be memory; the answers are labels of the sets, which nobody verified for these questions"
+_MODELS = (
+    *columns("model", "kind", "engine", "device", model_key="key", dtype="number type"),
+    *columns("asked", "answered", kind="count", unique="distinct"),
 )
-
-PUBLIC_BENCHMARK = (
-    "closed questions of a public benchmark alone; its pictures, questions and answers may be in the "
-    "training data of any model: a high score may be memory"
+_USAGE = (
+    *(Column("model", "model"), Column("answered", "requests", "count")),
+    *columns(kind="count", prompt_tokens="prompt tokens", cached_tokens="from cache"),
+    Column("output_tokens", "output tokens", "count"),
+    *columns(kind="score", per_request="prompt tokens per request", seconds="seconds, summed over requests"),
+    *(Column("gpus", "GPUs", "count"), Column("gpu_hours", "GPU hours held", "number")),
 )
+_CEILING = (
+    *columns("subtask", readers="people"),
+    *columns(kind="count", n_pairs="pairs of answers", n_patients="patients"),
+    *columns(kind="score", same="same answer, percent", same_low="95 % from", same_high="to"),
+    *columns("kappa", kind="number", kappa_low="95 % from", kappa_high="to"),
+    *columns(kind="number", ac1="AC1", ac1_low="95 % from", ac1_high="to"),
+)
+_SHARES = (
+    Column("n", "replies", "count"),
+    *columns(kind="score", at_once="read at once, %", asked_back="asked back, %"),
+    *columns(kind="score", no_answer="no answer (N), %", unread="unread, %", refused="refused, %"),
+    *columns(kind="score", cut="cut off, %", illegal_selection="illegal selection, %"),
+)
+_BOUNDS = tuple(
+    Column(f"{name}_{tier.replace(':', '_')}", f"{tier.replace(':', ' ')}, {words}", "score")
+    for tier in reading_shares.TIERS
+    for name, words in (
+        ("once", "asked back = wrong"),
+        ("low", "as scored, unread = wrong"),
+        ("high", "unread = right"),
+    )
+)
+_PEERS = (
+    *columns("model", scope="on"),
+    *(
+        column
+        for name, words in {peer_scores.STRICT: "strict, with second turns", **peer_readings.WORDS}.items()
+        for column in (Column(name, words, "score"), Column(f"{name}_rank", "rank", "count"))
+    ),
+)
+_AUDITS = (
+    *(Column("model", "model"), *columns("replies", kind="count", audited="read by a person")),
+    *columns(kind="score", misread="misread, %", misread_low="95 % from", misread_high="to"),
+    *columns(kind="score", missed="missed, %", missed_low="95 % from", missed_high="to"),
+    *columns(kind="points", shift="share right would move by", shift_low="95 % from", shift_high="to"),
+)
+_ENDINGS = (
+    *(*ARM, Column("arm", "arm"), Column("order", "order", "count"), Column("ending", "ending")),
+    *(Column("n", "questions", "count"), Column("share", "share, %", "score")),
+)
+_FRAMES = {  # counters of the manifest; readers and served models report no encoder runs
+    "referenced": "frames shown, over all requests",
+    "processed": "frames processed for models",
+    "encoded": "frames run through vision encoders",
+}
 
 
 def run_setup(facts: Facts) -> Section:
-    """Tables of models, of arms, and of the settings that all arms share."""
+    """Models, arms, and what all arms share."""
+    note = (
+        "No answer, not readable, cut off, illegal selection and refused count as wrong; unanswered ones are "
+        "in no score."
+    )
+    table = _endings(facts)
     return Section(
         "asked",
         "What was run",
         "Models, arms, cohort and protocol, how every request ended, and what it took.",
-        figures=_endings(facts),
+        figures=(Chart("endings-chart", "How questions ended", "endings", table, None, ("model",), note),),
         tables=(
-            *(_models(facts), *ceiling(facts), _work(facts), *_stages(facts)),
-            *(*reading_tables(facts), *_audits(facts)),
-            *(_arms(facts), _common_settings(facts), *cost_tables(facts)),
+            *(_models(facts), _usage(facts), _ceiling(facts), *_readings(facts)),
+            *(_audits(facts), _arms(facts), _settings(facts)),
+            _named("work", "Work, and work saved", _work(facts)),
         ),
-        notes=_notes(facts),
+        notes=tuple(_notes(facts)),
         is_folded=True,
     )
 
 
-def _notes(facts: Facts) -> tuple[str, ...]:
-    notes = []
-    if facts.simulated & set(facts.models):
-        names = ", ".join(name for name in facts.models if name in facts.simulated)
-        notes.append(
+def _notes(facts: Facts) -> Iterator[str]:
+    if names := ", ".join(name for name in facts.models if name in facts.simulated):
+        yield (
             f"* Simulated readers ({names}) know or ignore the answers by construction: their numbers test "
             "the software, they say nothing about a model."
         )
     if not facts.audits and not facts.simulated.issuperset(facts.models):
-        notes.append(_NO_AUDIT)
-    notes += _examples(facts)
-    notes += _videos(facts)
-    notes += _numerics(facts)
-    if people := sorted(facts.header.people & set(facts.models)):
-        notes.append(
+        yield _NO_AUDIT
+    yield from _examples(facts)
+    for prompt in sorted({arm.prompt for arm in facts.arms if arm.cine == "video"}):
+        yield (
+            f"Prompt {prompt} shows the phases of a slice of cine as one video, of the same frames in the "
+            "same order; everything else stays single frames. Requests without a video are those of the "
+            "same prompt with frames, and are asked once."
+        )
+    yield from _numerics(facts)
+    if people := sorted(facts.people & set(facts.models)):
+        yield (
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
             "budget and prompt their arm names. What they did not read is not in their scores."
         )
-    if copies := max(int(manifest.get("same_pixels", 0)) for manifest in facts.manifests):
-        notes.append(
+    if copies := _most(facts, "same_pixels"):
+        yield (
             f"{copies} {'study holds' if copies == 1 else 'studies hold'} images that stand in another study "
             "of this run too (dataset.allow_same_pixels): scores count them as different patients, so that "
             "intervals are too narrow."
         )
-    if withheld := _withheld(facts):
-        notes.append(
+    if withheld := _most(facts, "withheld"):
+        yield (
             f"The answers of {counted(withheld, 'question')} are withheld: they were asked, their "
             "replies are in no score and count nowhere as wrong."
         )
-    errors = {
+    failed = {
         name: reason for manifest in facts.manifests for name, reason in manifest.get("failed", {}).items()
     }
-    notes += [f"{name} failed: {reason}" for name, reason in errors.items()]
-    without_answer = [usage.model for usage in facts.usage if usage.unique and not usage.answered]
-    if unanswered := [name for name in without_answer if name not in errors]:
-        notes.append(f"No request of {', '.join(unanswered)} has an answer.")
-    return tuple(notes)
+    yield from (f"{name} failed: {reason}" for name, reason in failed.items())
+    silent = [usage.model for usage in facts.usage if usage.unique and not usage.answered]
+    if unanswered := [name for name in silent if name not in failed]:
+        yield f"No request of {', '.join(unanswered)} has an answer."
 
 
 def _examples(facts: Facts) -> list[str]:
-    """How many solved examples each prompt shows, and whose they are."""
-    n_training = max(int(manifest.get("examples_kept", 0)) for manifest in facts.manifests)
-    whose = (
-        f"{n_training} patients of the cohort train, of whom nothing is asked"
-        if n_training
-        else ("other patients of this cohort, never of the patient asked")
-    )
+    """How many solved examples each prompt shows, and of which patients."""
+    whose = "other patients of this cohort, never of the patient asked"
+    if n_training := _most(facts, "examples_kept"):
+        whose = f"{n_training} patients of the cohort train, of whom nothing is asked"
     return [
         f"Prompt {prompt} shows {shots_words(shots)} before each question but those for reports: solved "
         f"questions of {whose}."
@@ -153,17 +163,12 @@ def _examples(facts: Facts) -> list[str]:
     ]
 
 
-def _videos(facts: Facts) -> list[str]:
-    """Which prompts show videos, and what stays a frame."""
-    return [
-        f"Prompt {prompt} shows the phases of a slice of cine as one video, of the same frames in the same "
-        "order; everything else stays single frames. Requests without a video are those of the same prompt "
-        "with frames, and are asked once."
-        for prompt in sorted({arm.prompt for arm in facts.arms if arm.cine == "video"})
-    ]
+def _most(facts: Facts, name: str) -> int:
+    """The largest number of that name in a manifest; runs seen as one asked the same questions."""
+    return max(int(manifest.get(name, 0)) for manifest in facts.manifests)
 
 
-def _numerics(facts: Facts) -> list[str]:
+def _numerics(facts: Facts) -> Iterator[str]:
     """Models with answers of more than one engine, device, attention backend or tensor parallel size."""
     several = {
         name: records
@@ -171,90 +176,114 @@ def _numerics(facts: Facts) -> list[str]:
         for name, records in manifest.get("numerics", {}).items()
         if len(records) > 1
     }
-    return [
-        f"The answers of {name} come from {len(records)} ways to compute, which round differently, so that "
-        f"the same request may have another answer: {'; '.join(map(phrase, records))}."
-        for name, records in sorted(several.items())
-    ]
+    for name, records in sorted(several.items()):
+        yield (
+            f"The answers of {name} come from {len(records)} ways to compute, which round differently, so that "
+            f"the same request may have another answer: {'; '.join(map(phrase, records))}."
+        )
 
 
-def _withheld(facts: Facts) -> int:
-    """Number of questions that were asked and not judged; runs seen as one asked the same questions."""
-    return max(int(manifest.get("withheld", 0)) for manifest in facts.manifests)
+def kind_of(facts: Facts, model: str) -> str:
+    """What gave the answers of a model: a person, a simulated reader or a model."""
+    if model in facts.people:
+        return "person"
+    return "simulated reader" if model in facts.simulated else "model"
 
 
 def _models(facts: Facts) -> Table:
-    model_records = {
-        name: record for manifest in facts.manifests for name, record in manifest["models"].items()
-    }
+    described = {name: record for manifest in facts.manifests for name, record in manifest["models"].items()}
     records = [
-        {
-            **model_records.get(usage.model, {}),
-            "kind": _kind(usage.model, facts),
-            "model": usage.model,
-            "asked": usage.asked,
-            "unique": usage.unique,
-            "answered": usage.answered,
-        }
+        {**described.get(usage.model, {}), **asdict(usage), "kind": kind_of(facts, usage.model)}
         for usage in facts.usage
     ]
     return Table.of("models", "Models", _MODELS, records)
 
 
-def _kind(model: str, facts: Facts) -> str:
-    if model in facts.header.people:
-        return "person"
-    return "simulated reader" if model in facts.simulated else "model"
-
-
-def _work(facts: Facts) -> Table:
-    n_asked, unique = (sum(getattr(usage, name) for usage in facts.usage) for name in ("asked", "unique"))
-    n_answered = sum(usage.answered for usage in facts.usage)
-    rows: list[tuple[str, int]] = [
-        ("questions asked under all arms", n_asked),
-        ("distinct requests", unique),
-        ("saved, as other arms ask the same", n_asked - unique),
-        ("distinct requests with a final answer", n_answered),
+def _usage(facts: Facts) -> Table:
+    """Tokens and GPUs by model. Requests overlap: their summed seconds are not wall-clock time."""
+    hours = gpu_hours_by_model(facts)
+    gpus = {group["model"]: group["replicas"] * group["gpus_per_replica"] for group in _groups(facts)}
+    records = [
+        {
+            **asdict(usage),
+            "per_request": usage.prompt_tokens / usage.answered if usage.answered else None,
+            "gpus": gpus.get(usage.model),
+            "gpu_hours": hours.get(usage.model),
+        }
+        for usage in facts.usage
     ]
-    for name in ("executed", "reused"):
-        total = sum(manifest["requests"][name] for manifest in facts.manifests)
-        rows.append((f"{name} by the last invocation", total))
-    return Table("work", "Work, and work saved", (Column("what", ""), Column("n", "number", "count")), rows)
+    return Table.of("usage", "Tokens and GPUs by model, of the last invocation", _USAGE, records)
 
 
-def _stages(facts: Facts) -> tuple[Table, ...]:
-    """Requests of chains by stage; runs that the page joins stand one below the other."""
-    records = [stage for manifest in facts.manifests for stage in manifest.get("stages", [])]
-    return (Table.of("stages", "Requests in chains, by stage", _STAGES, records),) if records else ()
+def _groups(facts: Facts) -> list[Mapping[str, Any]]:
+    """Where models ran in the last invocation."""
+    placements = (manifest.get("placement", {}) for manifest in facts.manifests)
+    return [group for placement in placements for wave in placement.get("waves", []) for group in wave]
 
 
-def _endings(facts: Facts) -> tuple[Chart, ...]:
-    """One bar per arm; only the first six kinds of ending enter a score."""
-    table = _endings_table(facts)
-    note = (
-        "No answer, not readable, cut off, illegal selection and refused count as wrong; unanswered ones are "
-        "in no score."
-    )
-    choices = ("model",)
-    chart = Chart("endings-chart", "How questions ended", "endings", table, None, choices, note)
-    return (chart,) if table.rows else ()
+def gpu_hours_by_model(facts: Facts) -> dict[str, float]:
+    """GPU hours of the last invocation by model; a model that held no GPU is left out."""
+    hours: Counter[str] = Counter()
+    for group in _groups(facts):
+        if (span := group["span"]) is not None:
+            n_gpus = group["replicas"] * group["gpus_per_replica"]
+            hours[group["model"]] += n_gpus * (span["ended"] - span["began"]) / 3600
+    return {model: value for model, value in hours.items() if value}
 
 
-def _audits(facts: Facts) -> tuple[Table, ...]:
+def _ceiling(facts: Facts) -> Table:
+    """How far people agree, where their review was exported: what a model can reach at most."""
+    models = (model for spec in facts.specs for model in spec.model if model.answers_from == "readings")
+    files = sorted({Path(model.source).parent.parent / CEILING for model in models})
+    records = [_agreement(line) for file in files for line in _lines(file)]
+    return Table.of("ceiling", "Agreement between people who read (ceiling)", _CEILING, records)
+
+
+def _lines(file: Path) -> list[Mapping[str, Any]]:
+    """Agreement rows of a file; none if it is missing or no export of a review."""
+    try:
+        rows = [parse_json(line) for line in read_text(file).splitlines()]
+    except (OSError, ValueError):
+        return []
+    return [line for line in rows if isinstance(line, dict) and line.get("schema") == "human-agreement-1"]
+
+
+def _agreement(line: Mapping[str, Any]) -> dict[str, object]:
+    record: dict[str, object] = {**line, "readers": ", ".join(map(str, line.get("readers") or ()))}
+    for name, scale in (("same", 100), ("kappa", 1), ("ac1", 1)):
+        interval = line.get(name) if isinstance(line.get(name), dict) else {}
+        for part, field in (("value", name), ("low", f"{name}_low"), ("high", f"{name}_high")):
+            number = (interval or {}).get(part)
+            record[field] = number * scale if isinstance(number, int | float) else None
+    return record
+
+
+def _readings(facts: Facts) -> tuple[Table, Table]:
+    """How replies were read by model, and scores by the rules of others (reading=all)."""
+    shares = [cells(facts, row) for row in facts.analysis(reading_shares.NAME) if row.get("arm_id") is None]
+    peers = [cells(facts, row) for row in facts.analysis(peer_scores.NAME)]
+    title = "How replies to choice questions were read, by model"
+    by_model = Table.of("readings_by_model", title, (Column("model", "model"), *_SHARES), shares)
+    title = "Scores and ranks of models by the strict reading and by three rules of others"
+    return by_model, Table.of("readings_of_peers", title, _PEERS, peers)
+
+
+def _audits(facts: Facts) -> Table:
     """The replies of each model that a person read otherwise than the rules did."""
     records = [
         {"model": entry.model, "audited": entry.audited, "replies": entry.replies}
         | {
-            f"{name}{suffix}": 100 * getattr(rate, end)
-            for name, rate in (("misread", entry.misread), ("missed", entry.missed), ("shift", entry.shift))
+            f"{name}{suffix}": 100 * getattr(getattr(entry, name), end)
+            for name in ("misread", "missed", "shift")
             for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
         }
         for entry in facts.audits
     ]
-    return (Table.of("audits", "Replies that a person read", _AUDITS, records),) if records else ()
+    return Table.of("audits", "Replies that a person read", _AUDITS, records)
 
 
-def _endings_table(facts: Facts) -> Table:
+def _endings(facts: Facts) -> Table:
+    """One row per arm and ending; only the first six kinds of ending enter a score."""
     counts: Counter[tuple[str, str]] = Counter()
     total: Counter[str] = Counter()
     for row in facts.analysis("how requests ended"):
@@ -264,52 +293,69 @@ def _endings_table(facts: Facts) -> Table:
             total[row["arm_id"]] += row["n"]
     records = [
         arm_cells(arm, facts.simulated)
-        | {
-            "arm": setting(arm),
-            "ending": ENDINGS.get(ending, ending),
-            "order": at,
-            "n": counts[arm.arm_id, ending],
-            "share": 100 * counts[arm.arm_id, ending] / total[arm.arm_id],
-        }
+        | {"arm": setting(arm), "ending": words, "order": at, "n": number}
+        | {"share": 100 * number / total[arm.arm_id]}
         for arm in facts.arms
-        for at, ending in enumerate(ENDINGS)
-        if counts[arm.arm_id, ending]
+        for at, (ending, words) in enumerate(ENDING_WORDS.items())
+        if (number := counts[arm.arm_id, ending])
     ]
-    columns = (
-        *(*ARM, Column("arm", "arm"), Column("order", "order", "count")),
-        *(
-            Column("ending", "ending"),
-            Column("n", "questions", "count"),
-            Column("share", "share, %", "score"),
-        ),
-    )
-    return Table.of("endings_by_arm", "How questions ended, by arm", columns, records)
+    return Table.of("endings_by_arm", "How questions ended, by arm", _ENDINGS, records)
 
 
 def _arms(facts: Facts) -> Table:
-    records = [arm_cells(arm, facts.simulated) | {"arm_id": arm.arm_id} for arm in facts.arms]
-    return Table.of("arms", f"Arms ({len(facts.arms)})", (*ARM, Column("arm_id", "arm")), records)
+    """Every arm, how its replies were read, and its scores between bounds."""
+    read = {row["arm_id"]: row for row in facts.analysis(reading_shares.NAME) if row.get("arm_id")}
+    records = [
+        {**read.get(arm.arm_id, {}), **arm_cells(arm, facts.simulated), "arm_id": arm.arm_id}
+        for arm in facts.arms
+    ]
+    found = [column for column in (*_SHARES, *_BOUNDS) if any(column.name in record for record in records)]
+    title = f"Arms ({len(facts.arms)}), how their replies to choice questions were read, and bounds"
+    return Table.of("arms", title, (*ARM, *found, Column("arm_id", "arm")), records)
 
 
-def _common_settings(facts: Facts) -> Table:
+def _settings(facts: Facts) -> Table:
+    """What all arms share, and what the last invocation did."""
     manifest, spec = facts.manifests[0], facts.specs[0]
-    withheld = _withheld(facts)
-    rows: list[tuple[str, str | int]] = [
-        ("dataset", manifest["dataset"]),
-        *([("release", str(release))] if (release := release_of(manifest)) else []),
-        ("studies", manifest["studies"]),
-        ("patients with a verdict", facts.n_patients),
-        ("protocol", str(manifest["protocol"])),
-        *([("questions", UNVERIFIED_ALLOWED)] if spec.dataset.allow_unverified else []),
-        *([("public hearts", PUBLIC_HEARTS)] if spec.dataset.public_hearts else []),
-        *([("public benchmark", PUBLIC_BENCHMARK)] if spec.dataset.has_pictures else []),
-        *([("questions with withheld answers", withheld)] if withheld else []),
-        ("captions", spec.caption),
-        ("answer format", spec.answer_format),
+    withheld = _most(facts, "withheld")
+    rows: list[tuple[str, object]] = [
+        *(("dataset", manifest["dataset"]), ("release", release_of(manifest))),
+        *(("studies", manifest["studies"]), ("patients with a verdict", facts.n_patients)),
+        ("protocol", manifest["protocol"]),
+        ("questions", spec.dataset.allow_unverified and UNVERIFIED_ALLOWED),
+        ("public hearts", spec.dataset.public_hearts and PUBLIC_HEARTS),
+        ("public benchmark", spec.dataset.has_pictures and PUBLIC_BENCHMARK),
+        ("questions with withheld answers", withheld),
+        *(("captions", spec.caption), ("answer format", spec.answer_format)),
         ("subtasks", ", ".join(spec.subtask) or "all that have questions"),
         ("bootstrap resamples", spec.statistics.resamples),
-        ("seed of the statistics", spec.statistics.seed),
+        ("seed of the statistics", str(spec.statistics.seed)),
         ("CardioLens", f"{manifest['cardiolens']} ({str(manifest['git_commit'] or 'installed')[:12]})"),
         ("packages", ", ".join(f"{name} {version}" for name, version in manifest["packages"].items())),
     ]
-    return Table("fixed", "What is the same for all arms", (Column("what", ""), Column("value", "")), rows)
+    return _named("fixed", "What is the same for all arms", rows)
+
+
+def _named(name: str, title: str, rows: Iterable[tuple[str, object]]) -> Table:
+    """Values by name; what is not there has no row."""
+    records = [{"what": what, "value": value} for what, value in rows if value not in (None, False, 0)]
+    return Table.of(name, title, columns(what="", value=""), records)
+
+
+def _work(facts: Facts) -> Iterator[tuple[str, object]]:
+    """Requests, frames and seconds of all runs."""
+    asked, unique = (sum(getattr(usage, name) for usage in facts.usage) for name in ("asked", "unique"))
+    yield "questions asked under all arms", asked
+    yield "distinct requests", unique
+    yield "saved, as other arms ask the same", asked - unique
+    yield "distinct requests with a final answer", sum(usage.answered for usage in facts.usage)
+    for name in ("executed", "reused"):
+        number = sum(manifest["requests"][name] for manifest in facts.manifests)
+        yield f"{name} by the last invocation", str(number)
+    for name, words in _FRAMES.items():
+        yield words, sum(manifest.get("frames", {}).get(name, 0) for manifest in facts.manifests)
+    seconds: Counter[str] = Counter()
+    for manifest in facts.manifests:
+        seconds.update(manifest["seconds"])
+    yield from ((f"{step}, seconds", round(value, 3)) for step, value in seconds.items())
+    yield "GPU hours held", round(sum(gpu_hours_by_model(facts).values()), 4)

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from email.message import Message
 
 import pytest
 
@@ -59,8 +58,8 @@ def test_one_decision_settles_a_set_that_holds_both_directions(tmp_path, form):
             stacks={proposal["stack"]: accepted(proposal)},
             everywhere=True,
         )
-        reply = desk.decide(Request(("decide",), "", Message(), 0, change.model_dump_json().encode()))
-        told = json.loads(reply.content)
+        reply = desk.decide(Request(("decide",), body=change.model_dump_json().encode()))
+        told = json.loads(reply.body)
         assert set(told.get("others", {})) == {second.name}, told
     desk.ledger.close()
     imported_set(tmp_path / "export", out, decisions=tmp_path / "decisions.jsonl")

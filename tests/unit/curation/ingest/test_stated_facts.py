@@ -1,7 +1,6 @@
 """What only a person knows: voxel size, slice order and masks, for one study or for all of a source."""
 
 import json
-from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -91,8 +90,8 @@ def test_a_decision_is_carried_to_all_studies_of_the_source(waiting, tmp_path):
     stack = open_stacks(waiting)[first.study_id]["stack"]
     made = choice(ed_phase=0, es_phase=4)
     change = Change(study_id=first.study_id, revision=0, stacks={stack: made}, everywhere=True)
-    reply = desk.decide(Request(("decide",), "", Message(), 0, change.model_dump_json().encode()))
-    assert set(json.loads(reply.content)["others"]) == {desk.studies[1].study_id}
+    reply = desk.decide(Request(("decide",), body=change.model_dump_json().encode()))
+    assert set(json.loads(reply.body)["others"]) == {desk.studies[1].study_id}
     [carried] = desk.ledger.decisions.of(desk.studies[1].study_id).values()
     assert (carried.spacing, carried.base_first, carried.display) == ("pixdim", True, SHOWN)
     assert (carried.ed_phase, carried.es_phase) == (None, None), "phases belong to one study"

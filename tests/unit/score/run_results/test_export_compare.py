@@ -15,8 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.compare import Words, compare
 from cardiolens.config.command_words import read_words
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
-from cardiolens.show.export.paper import latex, markdown
-from cardiolens.show.export.table_export import export
+from cardiolens.show.export.table_export import export, latex, markdown
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run

@@ -12,7 +12,7 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.sections.explored_section import explored
+from cardiolens.show.page.sections.comparison_sections import explored
 from cardiolens.storage import schemas, tables
 
 N = 60

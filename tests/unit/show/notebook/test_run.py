@@ -83,12 +83,6 @@ def test_a_figure_has_the_scores_of_single_arms(run: FinishedRun) -> None:
     assert drawn
 
 
-def test_without_altair_the_extra_is_named(run: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "altair", None)
-    with pytest.raises(InputError, match=r"cardiolens\[notebook\]"):
-        run.figure()
-
-
 @pytest.mark.parametrize(
     ("statement", "heavy"),
     [

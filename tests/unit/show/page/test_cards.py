@@ -21,8 +21,8 @@ from cardiolens.show.page.cards import cards
 from cardiolens.show.page.elements import Card
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.page_rendering import render
-from cardiolens.show.page.sections.landscape_section import landscape
-from cardiolens.show.page.sections.questions_section import questions
+from cardiolens.show.page.sections.comparison_sections import questions
+from cardiolens.show.page.sections.score_sections import landscape
 from cardiolens.storage.schemas import COMPARISONS, VERDICTS
 from cardiolens.storage.tables import from_rows
 

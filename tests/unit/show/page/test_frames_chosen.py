@@ -11,18 +11,17 @@ from page_run import write_record
 from pyarrow import parquet
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-import cardiolens
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.show.export.dataset_export import write_dataset
+from cardiolens.show.page.charts import chart_forms
+from cardiolens.show.page.columns import ENDING_WORDS
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
-from cardiolens.show.page.sections.run_setup import ENDINGS
 from cardiolens.show.page.usage import ChoiceCounts, choices_of
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}
-CHARTS = Path(cardiolens.__file__).parent / "show" / "page" / "charts"
 
 
 class Asking(Reader):
@@ -81,8 +80,8 @@ def test_an_illegal_selection_ends_its_questions_and_is_counted_as_that(root):
 
 
 def test_the_chart_of_endings_has_a_colour_for_each():
-    scale = json.loads((CHARTS / "endings.json").read_text())["encoding"]["color"]["scale"]
-    assert scale["domain"] == list(ENDINGS.values())
+    scale = chart_forms()["endings"]["encoding"]["color"]["scale"]
+    assert scale["domain"] == list(ENDING_WORDS.values())
     assert len(set(scale["range"])) == len(scale["domain"])
 
 

@@ -13,7 +13,7 @@ from study_folders import study, volume, voxels, write_nifti
 
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.review.review_export import keep_quotes
-from cardiolens.show.page.case_viewer.cases import study_cases
+from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import overlay_of
 from cardiolens.storage import documents, schemas, tables
@@ -61,7 +61,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def shown(sources: Sources, *, private: bool) -> dict[str, Any]:
     every = [(question, 0) for question in range(len(sources.study))]
-    cases = [case for _, case in study_cases(sources, every, private=private)]
+    cases = [case for _, case in question_cases(sources, every, private=private)]
     return {qa_id: question for case in cases for qa_id, question in case["questions"].items()}
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.show.page.case_viewer.cases import study_cases
+from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.sample import sample_of
 from cardiolens.show.page.case_viewer.withheld import WITHHELD
 from cardiolens.show.page.embed import to_json
 from cardiolens.storage import schemas, tables
@@ -28,9 +27,8 @@ def words(root: Path) -> list[str]:
 
 
 def shown(sources: Sources, *, private: bool) -> str:
-    subtasks = sources.questions["subtask"].to_pylist()
-    asked = sample_of(sources.every_ending(), subtasks, sources.header.arms).keys
-    return to_json([cases for _, cases in study_cases(sources, asked, private=private)])
+    asked = [(question, 0) for question in range(sources.questions.num_rows)]
+    return to_json([cases for _, cases in question_cases(sources, asked, private=private)])
 
 
 def test_words_of_reports_stand_only_where_they_were_asked_for(tmp_path: Path) -> None:

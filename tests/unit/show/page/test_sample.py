@@ -1,81 +1,56 @@
 """The sample of a portable viewer: bounded whatever the number of arms, the same each time, told in words."""
 
-from itertools import product
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from page_run import finished, small_spec
+from small_cohort import make_cohort
 
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.show.page.case_viewer import sample
-from cardiolens.show.page.case_viewer.sample import ENDINGS, sample_of
-
-LETTERS = np.frombuffer(("".join(ENDINGS) + " ").encode(), np.uint8)
+from cardiolens.show.page.case_viewer import viewer_files
+from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
+from cardiolens.show.page.case_viewer.viewer_files import sampled
 
 
-def arms(models: int) -> list[ArmFactors]:
-    lists = (range(models), ("clinical", "random"), ("8", "16"), ("standard", "reasoning"))
-    return [ArmFactors(f"{model}-{rest}", f"m{model}", *rest) for model, *rest in map(list, product(*lists))]
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    run = finished(small_spec(make_cohort(tmp_path_factory.mktemp("sampled"), 4), "sampled"))
+    return open_sources(run, [run])
 
 
-def endings(questions: int, models: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).choice(LETTERS, (questions, 8 * models))
-
-
-def bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("MAX_UNSAMPLED", 100), ("FLIPS", 30), ("A_CELL", 3)):
-        monkeypatch.setattr(sample, name, value)
-
-
-@pytest.mark.parametrize("models", [1, 4, 12])
-def test_a_sample_is_bounded_whatever_the_number_of_arms(
-    monkeypatch: pytest.MonkeyPatch, models: int
+@pytest.mark.parametrize("most", [20, 40, 60])
+def test_a_sample_is_bounded_and_has_every_answer_of_as_many_questions_of_each_subtask(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    bounds(monkeypatch)
-    subtasks = ["C01", "C02", "D01"] * 40
-    letters = endings(len(subtasks), models, models)
-    drawn = sample_of(letters, subtasks, arms(models))
-    assert 2 * 30 / 2 < len(drawn.keys) <= 2 * 30 + 3 * 4 * 3
-    assert not drawn.complete
-    assert drawn == sample_of(letters, subtasks, arms(models))
-    held = {(subtasks[question], letters[question, arm]) for question, arm in drawn.keys}
-    assert held == set(product(subtasks, LETTERS[:4]))  # each cell, and nothing that was not asked
-    assert f"{len(drawn.keys):,} of {int((letters != ord(' ')).sum()):,} answers" in drawn.words
+    whole = sources.every_ending()
+    monkeypatch.setattr(viewer_files, "MOST_ANSWERS", most)
+    held, letters, words = sampled(sources)
+    assert most - len(sources.arms) < (letters != ord(" ")).sum() <= most
+    places = {qa_id: at for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())}
+    at = [places[qa_id] for qa_id in held.questions["qa_id"].to_pylist()]
+    assert (letters == whole[at]).all()
+    by_subtask = Counter(held.questions["subtask"].to_pylist())
+    there = Counter(sources.questions["subtask"].to_pylist())
+    assert all(
+        max(by_subtask.values()) - 1 <= by_subtask[name] or by_subtask[name] == there[name] for name in there
+    )
+    assert f"A sample: {len(at)} of {len(whole)} questions" in words
+    again, _, _ = sampled(sources)
+    assert again.questions.equals(held.questions)
 
 
-@settings(max_examples=40, deadline=None)
-@given(st.integers(1, 12), st.integers(0, 10**6))
-def test_every_flip_is_held_up_to_the_bound_and_counted(questions: int, seed: int) -> None:
-    letters, asked = endings(questions, 2, seed), arms(2)
-    flips = {
-        (question, one, other)
-        for question in range(questions)
-        for one, other in product(range(len(asked)), repeat=2)
-        if letters[question, one] == ord("r") and letters[question, other] not in (ord("r"), ord(" "))
-        if sum(_factors(asked[one])[at] != value for at, value in enumerate(_factors(asked[other]))) == 1
-    }
-    with pytest.MonkeyPatch.context() as patch:
-        bounds(patch)
-        patch.setattr(sample, "MAX_UNSAMPLED", -1)
-        patch.setattr(sample, "FLIPS", max(len(flips), 1))
-        patch.setattr(sample, "A_CELL", 0)
-        drawn = sample_of(letters, ["C01"] * questions, asked)
-        assert set(drawn.keys) == {(at, arm) for at, *both in flips for arm in both}
-        assert f"all {len(flips):,} flips" in drawn.words
-        if len(flips) > 1:
-            patch.setattr(sample, "FLIPS", len(flips) - 1)
-            fewer = sample_of(letters, ["C01"] * questions, asked)
-            assert set(fewer.keys) <= set(drawn.keys)
-            assert f"{len(flips) - 1:,} of {len(flips):,} flips" in fewer.words
+def test_a_question_stands_under_each_arm_that_was_asked_however_many_there_are(
+    sources: Sources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(viewer_files, "MOST_ANSWERS", 1)
+    held, letters, _ = sampled(sources)
+    assert letters.shape == (1, len(sources.arms))
+    assert held.qa_id(0) in set(sources.questions["qa_id"].to_pylist())
 
 
-def _factors(arm: ArmFactors) -> tuple[str, ...]:
-    return arm.model, arm.selector, arm.budget, arm.prompt
-
-
-def test_a_small_run_is_held_whole() -> None:
-    letters = endings(30, 1, 7)
-    drawn = sample_of(letters, ["C01"] * 30, arms(1))
-    assert drawn.complete
-    assert set(drawn.keys) == {tuple(place) for place in np.argwhere(letters != ord(" ")).tolist()}
+def test_a_small_run_is_held_whole(sources: Sources) -> None:
+    held, letters, words = sampled(sources)
+    assert held == replace(sources)
+    assert np.array_equal(letters, sources.every_ending())
+    assert words.startswith("All ")

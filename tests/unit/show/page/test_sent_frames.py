@@ -13,7 +13,6 @@ from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
 from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, Sent, evidence_index, shown_under
-from cardiolens.show.page.case_viewer.viewer_files import portable_index
 from cardiolens.storage import schemas, tables
 
 SLICES = {
@@ -149,15 +148,6 @@ def test_a_case_says_whether_its_evidence_was_shown(sources: Sources) -> None:
             assert isinstance(case, dict)
             for arms in case["cases"].values():
                 assert arms[arm]["shown"] == letters[question]
-
-
-def test_a_portable_list_has_letters_of_known_evidence_alone(sources: Sources) -> None:
-    keys = [(question, 0) for question in range(sources.questions.num_rows)]
-    index = portable_index(sources, keys, sources.every_ending(), {(0, 0): "p"})
-    questions = index["questions"]
-    assert isinstance(questions, list)
-    assert [len(question) for question in questions] == [5, *[4] * (len(questions) - 1)]
-    assert questions[0][4] == {0: "p"}
 
 
 def test_a_chain_sends_the_frames_of_all_its_requests(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """What the served viewer answers of whole studies: the store's own pixels, and nothing else."""
 
 import io
-from email.message import Message
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +31,8 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Viewer:
 
 
 def picture(viewer: Viewer, path: str) -> np.ndarray | None:
-    reply = viewer.read(Request(path.split("/"), "", Message(), 1))
-    return None if reply is None else np.asarray(Image.open(io.BytesIO(reply.content)))
+    reply = viewer.read(Request(path.split("/")))
+    return None if reply is None else np.asarray(Image.open(io.BytesIO(reply.body)))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +66,7 @@ def test_every_frame_stands_once_in_a_picture_of_phases(
     ],
 )
 def test_nothing_else_is_answered(viewer: Viewer, path: str) -> None:
-    assert viewer.read(Request(path.split("/"), "", Message(), 1)) is None
+    assert viewer.read(Request(path.split("/"))) is None
 
 
 def test_pictures_of_several_sizes_and_colours_share_a_sheet() -> None:

@@ -15,11 +15,14 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
+from cardiolens.base.errors import InputError
+from cardiolens.config.sweep import TrackerSpec
 from cardiolens.show.page.write import write_page
+from cardiolens.show.tracker.wandb_runs import check_tracker
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run
 from tests.wandb_files import content
-from tests.wandb_server import ENTITY, Mood, Server, wandb_server
+from tests.wandb_server import Mood, Server, wandb_server
 
 
 @pytest.fixture(scope="module")
@@ -94,24 +97,11 @@ def test_offline_files_arrive_when_they_are_synced(run: Run) -> None:
         assert arrived(server) == held
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("agent", ["sweep", "launch"])
-def test_under_an_agent_each_run_has_its_own_id_and_the_agents_project(
-    run: Run, monkeypatch: pytest.MonkeyPatch, agent: str
-) -> None:
-    usual = set(offline(run))
-    said = {"WANDB_RUN_ID": "agents-run", "WANDB_PROJECT": "agents", "WANDB_ENTITY": ENTITY}
-    said |= {"WANDB_SWEEP_ID": "s1"} if agent == "sweep" else {"WANDB_LAUNCH": "true"}
-    for name, value in said.items():
-        monkeypatch.setenv(name, value)
-    with wandb_server() as server:
-        done = tracked(run, server, "online")
-        assert done.returncode == 0, done.stderr
-        assert set(server.buckets) == usual
-        told = [bucket.told for bucket in server.buckets.values()]
-        assert {one["project"] for one in told} == {"agents"}
-        of_sweep = {one["jobType"] for one in told if one.get("sweep")}
-        assert of_sweep == ({"sweep"} if agent == "sweep" else set())
+@pytest.mark.parametrize("name", ["WANDB_SWEEP_ID", "WANDB_LAUNCH"])
+def test_under_an_agent_nothing_is_mirrored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "s1")
+    with pytest.raises(InputError, match=f"{name}: is set by an agent of W&B"):
+        check_tracker(TrackerSpec(kind="wandb", project="mirror"))
 
 
 @pytest.mark.full

@@ -6,7 +6,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import wandb
@@ -17,7 +16,6 @@ from cardiolens.config.sweep import TrackerSpec
 from cardiolens.show.page.write import write_page
 from cardiolens.show.tracker import wandb_runs
 from cardiolens.show.tracker.mirror import track
-from cardiolens.show.tracker.wandb_runs import WandbRun
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from tests.wandb_files import content, kept_tables
@@ -94,20 +92,6 @@ def test_a_table_that_is_too_long_to_be_shown_is_kept_whole(
 
 def is_sweep(path: Path) -> bool:
     return bool(content(path)["job_type"] == "sweep")
-
-
-def test_a_row_that_was_not_written_is_an_error(
-    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    real = WandbRun._keep
-
-    def without_the_last(self: WandbRun, name: str, table: pa.Table) -> int:
-        return real(self, name, table.slice(0, table.num_rows - (name == "scores")))
-
-    monkeypatch.setattr(WandbRun, "_keep", without_the_last)
-    assert not track(run, tracker_of(run, "summary"))
-    n_scores = tables.read(run.scores, schemas.SCORES).num_rows
-    assert f"of table scores, {n_scores - 1:,} of {n_scores:,} rows were written" in caplog.text
 
 
 def test_the_sweep_has_cards_page_and_a_summary_to_sort_by(run: Run) -> None:

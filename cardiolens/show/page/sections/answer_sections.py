@@ -1,0 +1,126 @@
+"""Sections on single answers: confusion and collapse, and confidence."""
+
+from typing import Any
+
+from cardiolens.show.page.columns import (
+    ARM,
+    COUNTS,
+    HIGH,
+    LOW,
+    METHOD,
+    VALUE,
+    answer_words,
+    cells,
+    of_analysis,
+    of_arms,
+    subtask_words,
+)
+from cardiolens.show.page.elements import Chart, Column, Grid, Section, Table, columns
+from cardiolens.show.page.page_data import Facts
+
+_DIAGNOSES = ("D01", "D02", "D01+D02")
+_INDICES = (
+    *(*columns("arm"), *ARM, *columns("subtask")),
+    *columns(kind="score", collapse_index="collapse index", modal_share="modal share"),
+    *columns(kind="score", modal_excess="modal excess", excess_low="95 % CI from", excess_high="to"),
+    *columns("absorption", "entropy", kind="score", entropy_deficit="entropy deficit", shift="shift"),
+    *(
+        Column("unparsed", "not readable", "score"),
+        Column("flag", "flag"),
+        Column("n_items", "items", "count"),
+    ),
+)
+_MATRIX = (*columns("arm", "subtask", gold="true", predicted="called"), Column("n", "items", "count"))
+_MEASURES = {
+    "auroc": "AUROC",
+    "average_precision": "average precision",
+    "calibration_error": "calibration error",
+    "risk_area": "risk-coverage area",
+}
+_CONFIDENCE = (
+    *(*columns("arm"), *ARM[:1], *columns("subtask", "option", line="item", metric="measure")),
+    *(VALUE, LOW, HIGH, *COUNTS, Column("n_positive", "positive items", "count")),
+    *(Column("n_rarer_class", "patients of the rarer class", "count"), METHOD),
+)
+_CALIBRATION = (
+    Column("from", "confidence from", "count"),
+    Column("to", "confidence to", "count"),
+    *columns(kind="score", confidence="mean confidence", accuracy="accuracy"),
+)
+_RISK = (Column("coverage", "kept", "count"), Column("risk", "wrong among them", "score"))
+
+
+def collapse(facts: Facts) -> Section:
+    """Confusion matrices, diagnoses first, then indices of every subtask with one right option."""
+    rows = [row | {"flag": "collapsed" if row["collapsed"] else ""} for row in of_analysis(facts, "collapse")]
+    rows.sort(key=lambda row: row["subtask"].partition(" ")[0] not in _DIAGNOSES)
+    indices = Table.of(
+        "collapse_indices", "Collapse indices", _INDICES, [row for row in rows if "arm" in row]
+    )
+    matrices = [row for row in of_analysis(facts, "confusion") if "arm" in row]
+    of_diagnosis = [_matrix(facts, row) for row in matrices if row["subtask"] in _DIAGNOSES]
+    of_findings = [_matrix(facts, row) for row in matrices if row["subtask"] not in _DIAGNOSES]
+    tables = (
+        Table.of("confusion", "Diagnosis: true against called", _MATRIX, of_diagnosis),
+        Table.of("confusion_findings", "Findings: true against called", _MATRIX, of_findings),
+    )
+    note = "Shares of a row: what was called where the row is true. Numbers are items."
+    diagnoses, findings = (
+        Grid(table.name, table.title, table, "gold", "predicted", "n", ("subtask", "arm"), True, note)
+        for table in tables
+    )
+    note = (
+        "A subtask counts as collapsed from an index of 30 %, or where one answer holds 80 % and 10 % "
+        "too much, if the 95 % interval of that excess lies above 5 points."
+    )
+    choices = ("subtask", "model")
+    chart = Chart("collapse-index", "Collapse index", "index", indices, None, choices, note)
+    question = "Does a model default to a few categories, whatever the image shows?"
+    return Section("collapse", "Confusion and collapse", question, (diagnoses, chart, findings))
+
+
+def _matrix(facts: Facts, row: dict[str, Any]) -> dict[str, Any]:
+    subtask = row["subtask"]
+    words = {side: answer_words(facts, subtask, row[side]) for side in ("gold", "predicted")}
+    return {**row, **words, "subtask": subtask_words(facts, subtask)}
+
+
+def confidence(facts: Facts) -> Section:
+    """Separation of right from wrong answers, and calibration, where the engine gave probabilities."""
+    records = []
+    for row in of_arms(facts, None, "subtask:"):
+        metric, _, option = row["metric"].partition(".")
+        if metric in _MEASURES:
+            line = f"{row['subtask']} {option}".strip()
+            records.append(row | {"metric": _MEASURES[metric], "option": option, "line": line})
+    table = Table.of("confidence", "Separation and calibration", _CONFIDENCE, records)
+    calibration, risk = (
+        _curve(facts, "calibration", _CALIBRATION),
+        _curve(facts, "risk and coverage", _RISK),
+    )
+    of_arm, on = ("arm",), ("arm", "on")
+    note = "50 %: no better than chance. Rows with an interval, by subtask or option."
+    auroc = Chart("auroc-chart", "AUROC", "auroc", table, {"metric": "AUROC"}, of_arm, note)
+    note, where = (
+        "Mean distance of confidence and accuracy; zero is calibrated.",
+        {"metric": "calibration error"},
+    )
+    errors = Chart(
+        "calibration-chart", "Expected calibration error", "calibration", table, where, of_arm, note
+    )
+    note = "On the dashed line, confidence equals accuracy. Each point is one of ten confidence bins."
+    curve = Chart("calibration-curve", "Calibration curve", "calibration_curve", calibration, None, on, note)
+    note = "Error rate among the answers that remain when the least confident ones are dropped."
+    kept = Chart("risk-curve", "Risk and coverage", "risk", risk, None, on, note)
+    question = "When a model is sure, is it right?"
+    return Section("confidence", "Confidence", question, (auroc, errors, curve, kept))
+
+
+def _curve(facts: Facts, analysis: str, measures: tuple[Column, ...]) -> Table:
+    """Points of an analysis in the order of the arms; a tier's points stand before those of its subtasks."""
+    rows = [row for row in facts.analysis(analysis) if facts.arm(row["arm_id"])]
+    rows.sort(key=lambda row: (facts.place(row["arm_id"]), not row["scope"].startswith("tier:")))
+    made = [cells(facts, row) for row in rows]
+    records = [row | {"on": row.get("subtask", row["scope"])} for row in made]
+    all_columns = (*columns("arm", "on"), *measures, LOW, HIGH, *COUNTS)
+    return Table.of(analysis.replace(" ", "_"), analysis.capitalize(), all_columns, records)

@@ -1,0 +1,206 @@
+"""Sections on differences: questions over all models, single settings, and what scores depend on."""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from cardiolens.base.phrasing import counted
+from cardiolens.score.claims import declared
+from cardiolens.score.statistics.factors import FACTORS
+from cardiolens.score.statistics.lesion_twins import FOLLOWED, MOVED, STRAYED
+from cardiolens.score.statistics.option_order import ORDER_BIAS, POSITION_BIAS, SUGGESTIONS
+from cardiolens.score.statistics.scores import ANSWERS_CHANGED
+from cardiolens.show.page.columns import (
+    ARM,
+    COUNTS,
+    ESTIMATE,
+    HIGH,
+    LOW,
+    METHOD,
+    SCOPE,
+    VALUE,
+    arm_cells,
+    cells,
+    of_analysis,
+    of_arms,
+    setting,
+)
+from cardiolens.show.page.elements import Chart, Column, Section, Table, columns
+from cardiolens.show.page.page_data import Facts
+
+_MEASURES = {
+    ANSWERS_CHANGED: "answers that change when asked again",
+    ORDER_BIAS: "preference for first places, ordinal questions",
+    "followed_wrong": "answers that follow a wrong suggestion",
+    "followed_wrong_gain": "answers that follow a wrong suggestion, beyond those alike without it",
+    "right_to_wrong": "right without, wrong after a wrong suggestion",
+    "followed_right": "answers that follow a right suggestion",
+    "followed_right_gain": "answers that follow a right suggestion, beyond those alike without it",
+    "wrong_to_right": "wrong without, right after a right suggestion",
+    MOVED: "answers that move where the lesion is taken away and the truth moves",
+    FOLLOWED: "right both with the lesion and without, of these",
+    STRAYED: "answers that move where the truth stays",
+}
+_VARIED = {
+    "protocol": "slice selection",
+    "seed": "seed of a selection",
+    "budget": "slice budget",
+    "prompt": "prompt",
+    "wording": "wording of the questions",
+}
+_QUESTIONS = (
+    *(*columns("comparison"), SCOPE, *columns(metric="measure", line="models"), *ESTIMATE),
+    *(Column("spread", "SD between models", "score"), Column("n_models_above", "above 0", "count")),
+    *(*COUNTS, METHOD),
+)
+_LINES = (*ARM[:1], ARM[3], *ARM[1:3], SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD)
+_PAIRS = (
+    *(*columns("model", factor="varied"), SCOPE, *columns("comparison", metric="measure", line="setting")),
+    *(*ESTIMATE, *COUNTS, Column("n_same_request", "same request", "count")),
+    Column("read_difference", "on items read at once", "points"),
+    *(Column("n_read", "these items", "count"), METHOD),
+)
+_CONTROLS = (*ARM, *columns(metric="measure"), SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD)
+_CHOICES = (
+    *(*ARM, Column("asked", "questions", "count")),
+    *columns(kind="number", requests="requests for frames, mean", frames="frames shown, mean"),
+    Column("refused", "names refused, mean", "number"),
+    Column("unanswered", "without a legal request or not yet answered", "count"),
+)
+_PARTS = (*columns(part="cohort part", line="model"), SCOPE, *ESTIMATE, *COUNTS, METHOD)
+_SUBGROUPS = (*columns("attribute", "subgroup", "model"), SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD)
+_SHIFTS = (*columns("part", "subtask"), Column("value", "shift of true answers", "score"))
+_SPREAD = (
+    *(*columns("model"), SCOPE, *columns(factor="varied"), *columns("levels", "settings", kind="count")),
+    *columns(kind="score", mean_range="mean range", max_range="largest range"),
+)
+_DIFFICULTY = (
+    *(*columns("subtask"), *columns(kind="count", n_items="items", readers="readers")),
+    Column("difficulty", "right, mean over readers", "score"),
+    *columns(kind="score", hardest="hardest item", easiest="easiest item"),
+    *(Column("never_right", "never right", "count"), Column("discrimination", "discrimination", "number")),
+    Column("n_discrimination", "items that discriminate", "count"),
+)
+
+
+def questions(facts: Facts) -> Section:
+    """One forest of models under each answer."""
+    rows = [
+        row
+        for row in facts.findings
+        if row["factor"] not in ("model", "tier", "cohort") and row["family"] != declared.FAMILY
+    ]
+    models = {row["model"] for row in rows if row["model"]}
+    if len(models) == 1:  # it is the mean over all models
+        rows = [row for row in rows if not row["model"]]
+    pooled = "all models" if len(models) > 1 else "".join(models)
+    records = [cells(facts, row) | {"line": row["model"] or pooled} for row in rows]
+    table = Table.of("questions", "Questions over all models", _QUESTIONS, records)
+    note = "Grey band: ±2 points."
+    if len(models) > 1:
+        note += " First line: the mean over all models, of equal weight; below it each model."
+    choices = ("comparison", "scope", "metric")
+    chart = Chart("questions-chart", "Difference over all models", "forest", table, None, choices, note)
+    question = "What do selection, slice budget, prompt and images do, over all models of this run?"
+    return Section("questions", "Questions over all models", question, (chart,))
+
+
+def explored(facts: Facts) -> Section:
+    """One line per selection over slice budgets, and one table of all pairs that differ in one factor."""
+    title = "Score by slice budget and selection"
+    scores = [row for row in of_arms(facts, ["primary"], "tier:") if row["control"] == "none"]
+    if len({row["budget"] for row in scores}) < 2:
+        scores = []
+    lines = Table.of("slice_scores", title, _LINES, scores)
+    note = "Bars are 95 % intervals over patients; arms share patients, so read differences below."
+    by_budget = Chart("slice-lines", title, "lines", lines, None, ("model", "prompt"), note)
+    pairs = Table.of("pairs", "Pairs of arms", _PAIRS, list(_pairs(facts)))
+    note = "Grey band: ±2 points. The thick line is the 90 % interval. Single settings are explored."
+    choices, title = ("factor", "model", "scope", "metric"), "Every pair of arms that differ in one factor"
+    forest = Chart("pairs-chart", title, "forest", pairs, None, choices, note)
+    question = "Does it matter which slices a model sees, how many, and how it is asked?"
+    tables = (_measures(facts), _choices(facts))
+    return Section("explored", "Single settings", question, (by_budget, forest), tables)
+
+
+def _pairs(facts: Facts) -> Iterator[dict[str, object]]:
+    """Yield a record for each pair; models with images come first."""
+    rows = sorted(facts.pairs(), key=lambda row: (FACTORS.index(row["factor"]), facts.place(row["arm_id"])))
+    for row in rows:
+        arm = facts.arm(row["arm_id"])
+        if arm is not None and row["factor"] != "model":
+            made = cells(facts, row)
+            yield made | {"line": f"{made['comparison']} · {setting(arm, row['factor'])}"}
+
+
+def _measures(facts: Facts) -> Table:
+    records = []
+    for row in of_arms(facts, None, "tier:"):
+        metric, _, place = row["metric"].partition(".")
+        if metric in {*_MEASURES, *SUGGESTIONS, POSITION_BIAS}:
+            records.append(row | {"metric": _MEASURES.get(metric, f"position bias, place {place}")})
+    title = "Repetition, order of options, suggestions, lesions"
+    return Table.of("control_measures", title, _CONTROLS, records)
+
+
+def _choices(facts: Facts) -> Table:
+    """Frame requests of readers that choose their frames."""
+    records = [
+        asdict(counts) | arm_cells(arm, facts.simulated)
+        for counts in facts.choices
+        if (arm := facts.arm(counts.arm_id))
+    ]
+    return Table.of("choices", "Readers that chose their frames", _CHOICES, records)
+
+
+def dependence(facts: Facts) -> Section:
+    """Headlines on parts and subgroups of the cohort, ranges by what was varied, and difficulty of items."""
+    rows = [row for row in facts.findings if row["factor"] == "cohort" and row["metric"] == "primary"]
+    made = [cells(facts, row) for row in rows]
+    records = [row | {"part": row["versus"], "line": row["model"]} for row in made]
+    title = "Full cohort minus part"
+    parts = Table.of("cohort_differences", title, _PARTS, records)
+    spread = [row | {"factor": _VARIED[row["factor"]]} for row in of_analysis(facts, "spread")]
+    tables = (
+        Table.of("gold_shifts", "How far true answers shift", _SHIFTS, of_analysis(facts, "gold shifts")),
+        Table.of(
+            "subgroups",
+            "Headline scores by subgroup of patients",
+            _SUBGROUPS,
+            of_analysis(facts, "subgroups"),
+        ),
+        Table.of("spread", "Range of scores over what was varied, all else held", _SPREAD, spread),
+        Table.of(  # which ones nobody got right stands in analyses.json, since their ids name studies
+            "item_difficulty",
+            "Difficulty of items over readers",
+            _DIFFICULTY,
+            of_analysis(facts, "item difficulty"),
+        ),
+    )
+    return Section(
+        "dependence",
+        "What scores depend on",
+        "Would another part of the cohort, another seed, wording or item have told the same story?",
+        figures=(Chart("cohort-differences-chart", title, "forest", parts, choices=("part", "scope")),),
+        tables=tables,
+        notes=(*_preparation(facts), *_one_seed(facts)),
+    )
+
+
+def _preparation(facts: Facts) -> tuple[str, ...]:
+    """Warnings of study preparation, and what it inferred where study.json declares nothing."""
+    counts: dict[str, int] = {}
+    for kind, words in (("warnings", "To be looked at"), ("found", "Found in the pixels")):
+        for manifest in facts.manifests:
+            for message, n_studies in sorted(manifest.get("preparation", {}).get(kind, {}).items()):
+                counts[f"{words}: {message}"] = max(n_studies, counts.get(f"{words}: {message}", 0))
+    return tuple(f"{message} ({counted(n_studies, 'study')})" for message, n_studies in counts.items())
+
+
+def _one_seed(facts: Facts) -> list[str]:
+    """A note on random selections that were drawn once."""
+    seeds: dict[str, set[str]] = {}
+    for arm in facts.arms:
+        if "@" in arm.selector:
+            seeds.setdefault(arm.protocol, set()).add(arm.selector)
+    once = sorted(min(selections) for selections in seeds.values() if len(selections) == 1)
+    return [f"{', '.join(once)}: drawn with one seed; +experiment=seeds draws five."] if once else []
