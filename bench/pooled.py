@@ -18,18 +18,18 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from cardiolens.score.statistics.differences import PairComparison
 
 from bench.claims import arms_of
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
 from cardiolens.score.statistics.comparisons import Row, decided
-from cardiolens.score.statistics.differences import PairComparison
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.pooled import PooledEffects, pooled_rows
 from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.statistic import Basis, Resampling, Statistic
+from cardiolens.score.statistics.statistic import Basis, Resampling, Settings, Statistic
 
 SELECTORS, BUDGETS = ("clinical", "kcenter", "random@1"), ("4", "8", "16", "32")
 PROMPTS = ("standard", "reasoning")
@@ -106,7 +106,7 @@ def compared(models: int, patients: int, effect: float, seed: int, weights: Floa
         for ours, theirs in sorted(effects.pairs):
             if ours in values:
                 effects.add(_pair(ours, theirs, values[ours] - values[theirs], bases))
-    rows = pooled_rows(asked, effects, Resampling(weights, 5, 2026))
+    rows = pooled_rows(asked, effects, Resampling(Settings(5, len(weights) - 1, 2026), weights))
     return [row | decided({"p_adjusted": None, "adjustment": None, **row}) for row in rows]
 
 

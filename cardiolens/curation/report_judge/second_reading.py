@@ -22,8 +22,7 @@ from cardiolens.report_text.entities import ReportForm, entity_counts
 from cardiolens.report_text.extract import Entity, settled
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import arm_statistics
-from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.statistic import Resampling, as_row
+from cardiolens.score.statistics.statistic import Resampling, Settings, as_row
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report_verdict import texts
@@ -115,12 +114,12 @@ def _scores(verdicts: pa.Table, statistics: StatisticsSpec) -> dict[str, dict[st
     arm_answers = ArmAnswers.of(verdicts)
     if not arm_answers.patients:
         return {}
-    weights = resampling_weights(len(arm_answers.patients), statistics.resamples, statistics.seed)
-    sampling = Resampling(weights, statistics.min_n, statistics.seed)
+    settings = Settings(statistics.min_n, statistics.resamples, statistics.seed)
+    sampling = Resampling.of(settings, len(arm_answers.patients))
     key = (METRIC, SCOPE)
     return {
-        arm: as_row(key, arm_statistics(answers, sampling)[key], sampling.method)
-        for arm, answers in arm_answers.judged.items()
+        arm: as_row(key, arm_statistics(arm_answers.judged(arm), sampling)[key], sampling.method)
+        for arm in arm_answers.arms
     }
 
 

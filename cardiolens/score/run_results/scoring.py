@@ -35,7 +35,8 @@ from cardiolens.score.run_results.stored_replies import changed_questions
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
 from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.scores import Results, Settings, compute_scores
+from cardiolens.score.statistics.scores import Results, compute_scores
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import documents, schemas, tables

@@ -4,9 +4,15 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from cardiolens.score.claims.sentences import SUBJECTS, sides
+from cardiolens.score.statistics.control_scores import (
+    FOLLOWED,
+    MOVED,
+    ORDER_BIAS,
+    POSITION_BIAS,
+    STRAYED,
+    SUGGESTIONS,
+)
 from cardiolens.score.statistics.factors import FACTORS
-from cardiolens.score.statistics.lesion_twins import FOLLOWED, MOVED, STRAYED
-from cardiolens.score.statistics.option_order import ORDER_BIAS, POSITION_BIAS, SUGGESTIONS
 from cardiolens.score.statistics.scores import ANSWERS_CHANGED
 from cardiolens.show.page.columns import (
     ARM,

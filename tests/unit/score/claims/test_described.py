@@ -15,7 +15,8 @@ from cardiolens.score.claims.planned_power import number_of_questions, power_lin
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import QUESTIONS, VERDICTS
 from cardiolens.storage.tables import from_rows
 

@@ -15,7 +15,8 @@ from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.hypothesis_tests import coins, split, stack, swap_p
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.statistic import Resampling
 
 

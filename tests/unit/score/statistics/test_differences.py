@@ -11,7 +11,8 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.comparisons import reversed_row
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 

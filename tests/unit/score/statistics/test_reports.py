@@ -7,7 +7,8 @@ import pytest
 
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.metrics import bleu_4, of_entities
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.verdicts.overlap import overlap_counts
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows

@@ -13,7 +13,8 @@ from cardiolens.score.statistics import differences
 from cardiolens.score.statistics import scores as of_scores
 from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.schemas import SCORES, VERDICTS
 from cardiolens.storage.tables import from_rows
