@@ -18,15 +18,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from cardiolens.score.statistics.differences import PairComparison
 
 from bench.claims import arms_of
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
 from cardiolens.score.statistics.comparisons import Row, decided
+from cardiolens.score.statistics.effects import Effect
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.pairs import PairComparison
 from cardiolens.score.statistics.pooled import PooledEffects, pooled_rows
 from cardiolens.score.statistics.pooled_questions import pooled_questions
 from cardiolens.score.statistics.statistic import Basis, Resampling, Settings, Statistic
@@ -111,15 +112,16 @@ def compared(models: int, patients: int, effect: float, seed: int, weights: Floa
 
 
 def _pair(ours: str, theirs: str, change: Floats, bases: list[Basis]) -> PairComparison:
-    kept = {
+    differences = {
         ("primary", f"tier:{tier}"): Statistic(values, basis, of_pairs=True)
         for tier, values, basis in zip((1, 2, 3), change, bases, strict=True)
     }
-    rows: list[Row] = [
-        {"metric": metric, "tier": int(tier.removeprefix("tier:")), "n_same_request": 0}
-        for metric, tier in kept
-    ]
-    return PairComparison(ours, theirs, rows, kept, {})
+    effects = {
+        (key, is_differing): Effect.of(difference)
+        for key, difference in differences.items()
+        for is_differing in (False, True)
+    }
+    return PairComparison(ours, theirs, [], effects)
 
 
 def main() -> None:

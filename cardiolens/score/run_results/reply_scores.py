@@ -20,7 +20,7 @@ from cardiolens.score.statistics.control_scores import (
 from cardiolens.score.statistics.factors import control_pairs
 from cardiolens.score.statistics.item_scores import ItemScores, table_of
 from cardiolens.score.statistics.open_scores import open_scores
-from cardiolens.score.statistics.statistic import Resampling, Row, Settings
+from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort, judged_shares
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS
 
@@ -52,25 +52,17 @@ def scores_from_replies(rows: Verdicts, sweep_arms: Sequence[Arm], statistics: S
 
 
 def _rows(rows: Verdicts, sweep_arms: Sequence[Arm], settings: Settings) -> Iterator[Row]:
-    def over(patients: Sequence[str]) -> ItemScores:
-        sampling = Resampling.of(settings, len(patients))
-        return ItemScores(sampling, {name: at for at, name in enumerate(patients)})
-
     def both(pair: tuple[str, str]) -> pa.Table:
         return pa.concat_tables(map(rows.of_arm, pair))
 
-    scores = over(cohort(rows))
+    scores = ItemScores.of(settings, cohort(rows))
     for arm in sorted(rows.arms):
         of_arm = rows.of_arm(arm)
         yield from confidence_scores(arm, of_arm, scores)
         yield from open_scores(arm, of_arm, scores)
     is_shuffled = {arm.arm_id for arm in sweep_arms if arm.control == "shuffled_options"}
-    shuffled = sorted(is_shuffled & {*rows.arms})
-    scores_of_shuffled = over(
-        sorted({name for arm in shuffled for name in cohort(rows.of_arm(arm, ["patient_id"]))})
-    )
-    for arm in shuffled:
-        yield from position_scores(arm, rows.of_arm(arm), scores_of_shuffled)
+    for arm in sorted(is_shuffled & {*rows.arms}):
+        yield from position_scores(arm, rows.of_arm(arm), scores)
     arms = judged_arms(sweep_arms, [arm for arm in rows.arms if _is_judged(rows, arm)])
     for pair in sorted(control_pairs(arms, "reversed_options")):
         yield from order_scores(pair, both(pair), scores)

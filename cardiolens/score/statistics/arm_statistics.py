@@ -306,9 +306,7 @@ def _fields(items: Items, sampling: Resampling) -> Iterator[tuple[Key, Statistic
         if len(rows):
             measures.append((SET_ACCURACY, rows, (rows.gold == rows.parsed).astype(np.float64)))
         if len(sets) and not scope.startswith("subtask:"):
-            measures += [
-                (name, sets, values) for name, values in zip(OF_SETS, set_scores(sets), strict=True)
-            ]
+            measures += [(name, sets, values) for name, values in zip(OF_SETS, set_scores(sets), strict=True)]
         for name, of_items, values in measures:
             mean = item_mean(values, of_items.patient, sampling.weights)
             yield (name, scope), Statistic(mean, Basis.of(of_items))

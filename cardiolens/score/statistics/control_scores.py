@@ -40,7 +40,9 @@ def position_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Ro
     named = (row["option_keys"].index(key) for row in items for key in {*row["parsed"], *row["gold"]})
     for place in range(1 + max(named, default=-1)):
         excess = [
-            sum((key in row["parsed"]) - (key in row["gold"]) for key in row["option_keys"][place : place + 1])
+            sum(
+                (key in row["parsed"]) - (key in row["gold"]) for key in row["option_keys"][place : place + 1]
+            )
             for row in items
         ]
         yield scores.mean(arm, f"{POSITION_BIAS}.{place + 1}", np.array(excess, np.float64), items)

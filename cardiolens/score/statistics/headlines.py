@@ -126,9 +126,7 @@ def _arms(protocols: Protocols) -> list[str]:
     return [arm for arms in protocols.values() for arm in arms]
 
 
-def _common_items(
-    answers: ArmAnswers, arms: Sequence[str], deciding: Sequence[str]
-) -> Mapping[str, Answers]:
+def _common_items(answers: ArmAnswers, arms: Sequence[str], deciding: Sequence[str]) -> Mapping[str, Answers]:
     """The answers of arms to the items that all deciding ones judged."""
     items, reports = (
         functools.reduce(np.intersect1d, (getattr(answers.judged(arm), kind).question for arm in deciding))
@@ -153,9 +151,7 @@ def _pair_rows(
     of_asked = [[answers[arm] for arm in _arms(side)] for side in protocols]
     cells = [[Cells.of(arm, sampling.patients) for arm in side] for side in of_judged]
     shares = [1 / len(protocols[0]) / len(arms) for arms in protocols[0].values() for _ in arms]
-    sides = Sides(
-        (of_judged[0], of_judged[1]), (of_asked[0], of_asked[1]), (cells[0], cells[1]), shares
-    )
+    sides = Sides((of_judged[0], of_judged[1]), (of_asked[0], of_asked[1]), (cells[0], cells[1]), shares)
     differences = {
         key: Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
         for key in (("primary", tier) for tier in TIERS)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cardiolens.score.statistics.counting import Key
 from cardiolens.score.statistics.items import Bools, Floats, Ints
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Statistic, as_row
+from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Settings, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import percent_judged
 from cardiolens.storage.schemas import SCORES
 from cardiolens.storage.tables import from_rows
@@ -23,6 +23,12 @@ class ItemScores:
 
     sampling: Resampling
     patients: Mapping[str, int]  # their rows in the cohort
+
+    @staticmethod
+    def of(settings: Settings, patients: Iterable[str]) -> "ItemScores":
+        """Resample sorted patients."""
+        rows = {name: at for at, name in enumerate(patients)}
+        return ItemScores(Resampling.of(settings, len(rows)), rows)
 
     def places(self, rows: Iterable[Mapping[str, Any]]) -> Ints:
         """The rows of the cohort that the patients of some items are."""
@@ -64,4 +70,3 @@ def judged_answers(rows: pa.Table, **columns: object) -> list[dict[str, Any]]:
         rows = rows.filter(pc.fill_null(pc.equal(rows[name], value), False))
     answers: list[dict[str, Any]] = rows.drop_columns(["counts"]).to_pylist()
     return answers
-

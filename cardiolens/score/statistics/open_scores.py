@@ -40,9 +40,7 @@ def open_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:
             yield scores.row(arm, (metric, f"subtask:{subtask}"), Statistic(values, basis))
 
 
-def _numbers(
-    rows: pa.Table, patient: Ints, read: Bools, weights: Floats
-) -> dict[str, tuple[Floats, Bools]]:
+def _numbers(rows: pa.Table, patient: Ints, read: Bools, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
     truth, error, tolerance = (count(rows, name) for name in ("truth", "error", "tolerance"))
 
     def mean(values: Floats) -> Floats:
@@ -77,9 +75,7 @@ def _nearest_to_most(truth: Floats, tolerance: Floats) -> Bools:
     return within
 
 
-def _rankings(
-    rows: pa.Table, patient: Ints, read: Bools, weights: Floats
-) -> dict[str, tuple[Floats, Bools]]:
+def _rankings(rows: pa.Table, patient: Ints, read: Bools, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
     place = count(rows, "place")
     every, listed = np.ones(len(place), bool), place > 0
     values = {f"recall_at_{most}": (listed & (place <= most)).astype(np.float64) for most in PLACES}

@@ -197,7 +197,8 @@ class Sides:
             ]
             return {
                 key: np.sum(
-                    [share * values[key] for share, values in zip(self.shares, statistics, strict=True)], axis=0
+                    [share * values[key] for share, values in zip(self.shares, statistics, strict=True)],
+                    axis=0,
                 )
                 for key in statistics[0]
                 if key in keys

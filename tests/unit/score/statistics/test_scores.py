@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from cardiolens.score.statistics import differences
+from cardiolens.score.statistics import pairs
 from cardiolens.score.statistics import scores as of_scores
 from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.score.statistics.factors import ArmFactors
@@ -140,11 +140,6 @@ def test_a_single_patient_has_no_interval() -> None:
     assert "no interval: fewer than 8 patients" in row["method"]
 
 
-def test_method_names_the_interval() -> None:
-    row = scores_of(cohort(60))["primary", "subtask:L01"]
-    assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
-
-
 @pytest.mark.full
 def test_processes_change_no_digit(monkeypatch) -> None:
     rows = cohort(15, arms="abcd")
@@ -152,9 +147,9 @@ def test_processes_change_no_digit(monkeypatch) -> None:
     settings = Settings(5, 40, 7, swaps=20)
     alone = score(table(rows[:-1]), arms, settings).tables
     assert "d" in alone[1]["arm_id"].to_pylist()
-    for module in (of_scores, differences):
+    for module in (of_scores, pairs):
         monkeypatch.setattr(module, "MANY", 0)
-    monkeypatch.setattr(differences, "_CHUNK", 1)
+    monkeypatch.setattr(pairs, "_CHUNK", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     for found, expected in zip(score(table(rows[:-1]), arms, settings).tables, alone, strict=True):
         assert same(found, expected)
@@ -171,13 +166,6 @@ def test_order_and_parts_change_no_digit() -> None:
     for part in parts:
         by_arm.add(part)
     assert same(scored(by_arm, 5, 200, seed=2026), once)
-
-
-def by_arm_of(rows) -> Verdicts:
-    """Verdicts in a file, which other processes read as well."""
-    found = Verdicts()
-    found.add(table(rows))
-    return found
 
 
 def test_same_seed_same_interval_and_other_seed_another() -> None:
@@ -223,13 +211,6 @@ def test_an_interval_agrees_with_resampling_written_out() -> None:
     assert [row["value"], row["low"], row["high"]] == pytest.approx(
         [expected.value, expected.low, expected.high]
     )
-
-
-def test_weights_draw_whole_cohorts() -> None:
-    weights = resampling_weights(9, 30, seed=4)
-    assert weights.shape == (31, 9)
-    assert (weights[0] == 1).all()
-    assert (weights.sum(axis=1) == 9).all()
 
 
 def test_percentiles_reach_as_far_as_a_t_interval_of_so_many_patients() -> None:
