@@ -22,7 +22,7 @@ import numpy as np
 from bench.claims import arms_of
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
-from cardiolens.score.statistics.comparisons import Row, decided
+from cardiolens.score.statistics.comparisons import decided
 from cardiolens.score.statistics.effects import Effect
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
@@ -30,7 +30,7 @@ from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.pairs import PairComparison
 from cardiolens.score.statistics.pooled import PooledEffects, pooled_rows
 from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.statistic import Basis, Resampling, Settings, Statistic
+from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Settings, Statistic
 
 SELECTORS, BUDGETS = ("clinical", "kcenter", "random@1"), ("4", "8", "16", "32")
 PROMPTS = ("standard", "reasoning")

@@ -9,13 +9,13 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.bootstrap import Interval, resampling_weights
-from cardiolens.score.statistics.comparisons import Row, comparison, decided
+from cardiolens.score.statistics.comparisons import comparison, decided
 from cardiolens.score.statistics.counting import Cells, Key
 from cardiolens.score.statistics.headlines import PREFIX, Headlines, model_means
 from cardiolens.score.statistics.hypothesis_tests import adjusted, interval_p
 from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.statistic import Resampling, Settings, Statistic, as_row
+from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic, as_row
 
 FEWEST = 5  # smaller subgroups have no score, which could identify patients
 TOO_FEW = f"fewer than {FEWEST} patients: not given"

@@ -16,8 +16,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
     equivalence_p,
     margin_side,
 )
-from cardiolens.score.statistics.statistic import Row as Row
-from cardiolens.score.statistics.statistic import Statistic, how, interval_of
+from cardiolens.score.statistics.statistic import Row, Statistic, how, interval_of
 from cardiolens.storage.schemas import COMPARISONS
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import from_rows

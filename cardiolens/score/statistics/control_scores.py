@@ -29,8 +29,8 @@ _ORDINAL = "ordinal"
 def position_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:
     """How often each displayed place is chosen, minus how often it is right, whatever it holds.
 
-    Metrics are `position_bias.1`, `position_bias.2`, ... over answers that were read. Ordinal questions, whose
-    options are never shuffled, are left out.
+    Metrics are `position_bias.1`, `position_bias.2`, ... over answers that were read. Ordinal questions,
+    whose options are never shuffled, are left out.
     """
     items = [
         row

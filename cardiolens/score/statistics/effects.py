@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardiolens.score.statistics.comparisons import Row, comparison
+from cardiolens.score.statistics.comparisons import comparison
 from cardiolens.score.statistics.counting import Key
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.statistic import Basis, Statistic, scale
+from cardiolens.score.statistics.statistic import Basis, Row, Statistic, scale
 from cardiolens.score.statistics.verdict_rows import COMPLETE
 
 

@@ -11,13 +11,12 @@ from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import HEADLINE
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT, arm_statistics
-from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.counting import Cells, Key
 from cardiolens.score.statistics.effects import joined
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.metrics import ENTROPY_DEFICIT
 from cardiolens.score.statistics.pairs import Sides
-from cardiolens.score.statistics.statistic import TIERS, Resampling, Statistic, as_row
+from cardiolens.score.statistics.statistic import TIERS, Resampling, Row, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import COMPLETE, SpilledMapping
 
 Protocols = Mapping[str, Sequence[str]]  # by protocol: arms, one a seed

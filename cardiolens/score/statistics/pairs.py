@@ -12,14 +12,14 @@ from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.answers import Answers, ArmAnswers, Pair
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.bootstrap import Interval
-from cardiolens.score.statistics.comparisons import RUN, VARIED, Row
+from cardiolens.score.statistics.comparisons import RUN, VARIED
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, claimed_values
 from cardiolens.score.statistics.effects import Effect, Limits, ReadInBoth
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair
 from cardiolens.score.statistics.hypothesis_tests import interval_p, split, stack, swap_p
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Rows
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, SEVERITY_SHIFT
-from cardiolens.score.statistics.statistic import Basis, Resampling, Statistic, interval_of
+from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Statistic, interval_of
 from cardiolens.score.statistics.verdict_rows import SpilledMapping
 
 Families = Mapping[str, Sequence[ArmPair]]  # by name, e.g. `selector | the other factors`

@@ -10,7 +10,7 @@ import numpy as np
 from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT
 from cardiolens.score.statistics.bootstrap import Interval, resampled_variance
-from cardiolens.score.statistics.comparisons import LEVEL, Row, comparison
+from cardiolens.score.statistics.comparisons import LEVEL, comparison
 from cardiolens.score.statistics.counting import Key
 from cardiolens.score.statistics.effects import Effect, joined, mean, total
 from cardiolens.score.statistics.factors import ArmPair
@@ -19,7 +19,7 @@ from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, SEVERITY_SHIFT
 from cardiolens.score.statistics.pairs import PairComparison
 from cardiolens.score.statistics.pooled_questions import COLLAPSE, DOUBLING, PooledQuestion
-from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Statistic, interval_of, scale
+from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Statistic, interval_of, scale
 
 FAMILY = "questions over all models"
 # of prompts, besides the score: whether answers are more cautious (17.9)

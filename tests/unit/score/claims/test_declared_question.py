@@ -13,7 +13,7 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims.declared import Declaration, DeclaredQuestion
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Row
+from cardiolens.score.statistics.statistic import Row
 
 MODELS = ("a", "b", "c")
 

@@ -10,8 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Row, comes_of_reading, decided
+from cardiolens.score.statistics.comparisons import comes_of_reading, decided
 from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.statistic import Row
 
 GATE, PATIENTS = "L01", 120
 MODELS = ("a", "b", "c")
