@@ -39,9 +39,13 @@ from cardiolens.curation.report_judge.discussion_scores import discussion_scores
 from cardiolens.curation.report_judge.reasoning_agreement import JudgedSteps, agreement
 from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
-from cardiolens.score.run_results.case_discussions import discussions_by_case
-from cardiolens.score.run_results.case_rationales import responses_by_case
-from cardiolens.score.run_results.case_scores import case_scores, rouge_l, step_overlap
+from cardiolens.score.run_results.cases import (
+    case_scores,
+    discussions_by_case,
+    responses_by_case,
+    rouge_l,
+    step_overlap,
+)
 from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest

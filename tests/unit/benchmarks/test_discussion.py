@@ -15,7 +15,7 @@ from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.protocol.prompts.case_prompts import SECTIONS, sections_of, sentences_of
-from cardiolens.score.run_results.case_discussions import discussions_by_case
+from cardiolens.score.run_results.cases import discussions_by_case
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from jobs import medthinkvqa

@@ -14,7 +14,7 @@ from cardiolens.benchmarks.case_group import image_bytes
 from cardiolens.benchmarks.case_submission import submission_problems, write_submission
 from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
 from cardiolens.benchmarks.picture import pixels_of
-from cardiolens.score.run_results.case_scores import rouge_l, step_overlap
+from cardiolens.score.run_results.cases import rouge_l, step_overlap
 from tests.support.cases.example_cases import make_cases
 
 

@@ -17,8 +17,8 @@ from cardiolens.inference.plan.prefix_order import beginnings, shared_frames
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.messages import studies_of
 from cardiolens.protocol.prompts.frames import count_videos
-from cardiolens.score.run_results.asked_alike import check_templates
 from cardiolens.score.run_results.groups import arm_factors
+from cardiolens.score.run_results.merging import check_templates
 from cardiolens.score.run_results.run_comparison import _setting
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.write import write_page

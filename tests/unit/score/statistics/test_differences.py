@@ -112,11 +112,3 @@ def test_what_one_model_does_is_explored_and_its_p_adjusted_over_all_pairs() -> 
 def test_an_arm_that_has_nothing_is_named() -> None:
     with pytest.raises(InputError, match=r"'nobody' has no judged item"):
         tables_of(cohort(3), [ARMS[0], ArmFactors("nobody", "model", "clinical", "8", "other")])
-
-
-def test_differences_repeat_in_any_order_of_rows() -> None:
-    rows = cohort(12)
-    once = compared(rows)
-    random.Random(1).shuffle(rows)
-    assert repr(compared(rows)) == repr(once)
-    assert not math.isnan(once["primary", "poor"]["low"])
