@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS
 
 TYPES = ("multi",) * 17 + ("ordinal",) * 7 + ("single",) * 8

@@ -19,7 +19,8 @@ from scipy import stats
 
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 

@@ -9,6 +9,7 @@ bootstrap whose degrees of freedom are the patients'.
 
 import argparse
 import math
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def changes_of(
             for name, of_gates in changes.items():
                 of_gates.append(ours[name] - theirs[name])
             read.append(sides[0])
-        worth = min(worth, effective_patients_of_calls(Items.together(read)))
+        worth = min(worth, effective_patients_of_calls(reduce(Items.joined_with, read)))
     return changes, worth
 
 

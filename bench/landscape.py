@@ -25,7 +25,8 @@ from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
-from cardiolens.score.statistics.scores import Settings, compute_scores
+from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import schemas, tables

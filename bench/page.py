@@ -22,7 +22,8 @@ from cardiolens.base import disk
 from cardiolens.score.run_results.groups import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.answers import ArmAnswers
-from cardiolens.score.statistics.scores import Settings, compute_scores
+from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store

@@ -22,14 +22,15 @@ import numpy as np
 from bench.claims import arms_of
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
-from cardiolens.score.statistics.comparisons import Row, decided
-from cardiolens.score.statistics.differences import PairComparison
+from cardiolens.score.statistics.comparisons import decided
+from cardiolens.score.statistics.effects import Effect
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.pairs import PairComparison
 from cardiolens.score.statistics.pooled import PooledEffects, pooled_rows
 from cardiolens.score.statistics.pooled_questions import pooled_questions
-from cardiolens.score.statistics.statistic import Basis, Resampling, Statistic
+from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Settings, Statistic
 
 SELECTORS, BUDGETS = ("clinical", "kcenter", "random@1"), ("4", "8", "16", "32")
 PROMPTS = ("standard", "reasoning")
@@ -106,20 +107,21 @@ def compared(models: int, patients: int, effect: float, seed: int, weights: Floa
         for ours, theirs in sorted(effects.pairs):
             if ours in values:
                 effects.add(_pair(ours, theirs, values[ours] - values[theirs], bases))
-    rows = pooled_rows(asked, effects, Resampling(weights, 5, 2026))
+    rows = pooled_rows(asked, effects, Resampling(Settings(5, len(weights) - 1, 2026), weights))
     return [row | decided({"p_adjusted": None, "adjustment": None, **row}) for row in rows]
 
 
 def _pair(ours: str, theirs: str, change: Floats, bases: list[Basis]) -> PairComparison:
-    kept = {
+    differences = {
         ("primary", f"tier:{tier}"): Statistic(values, basis, of_pairs=True)
         for tier, values, basis in zip((1, 2, 3), change, bases, strict=True)
     }
-    rows: list[Row] = [
-        {"metric": metric, "tier": int(tier.removeprefix("tier:")), "n_same_request": 0}
-        for metric, tier in kept
-    ]
-    return PairComparison(ours, theirs, rows, kept, {})
+    effects = {
+        (key, is_differing): Effect.of(difference)
+        for key, difference in differences.items()
+        for is_differing in (False, True)
+    }
+    return PairComparison(ours, theirs, [], effects)
 
 
 def main() -> None:

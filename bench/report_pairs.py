@@ -21,8 +21,7 @@ from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.report_judge.report_errors import ReportPair, judge_reports
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.report_text.extract import extract
-from cardiolens.score.verdicts.overlap import overlap_counts
-from cardiolens.score.verdicts.text_metrics import open_text_metrics
+from cardiolens.score.verdicts.text_metrics import open_text_metrics, overlap_counts
 
 PAIRS = Path(__file__).with_name("report_pairs.yaml")
 CATALOGUE = load_catalogue("openprotocol-1")

@@ -36,9 +36,13 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
-from cardiolens.score.run_results.case_discussions import discussions_by_case
-from cardiolens.score.run_results.case_rationales import responses_by_case
-from cardiolens.score.run_results.case_scores import case_scores, rouge_l, step_overlap
+from cardiolens.score.run_results.cases import (
+    case_scores,
+    discussions_by_case,
+    responses_by_case,
+    rouge_l,
+    step_overlap,
+)
 from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio, weighted_agreement

@@ -8,6 +8,5 @@ from typing import Final
 
 PREPARED: Final = "1"  # a study's frames: study/
 PLAN: Final = "1"  # requests: protocol/, inference/plan
-VERDICTS: Final = "2"  # readings of replies: protocol/replies, score/verdicts
 IMPORT: Final = "4"  # studies of an export: curation/ingest
 DRAFTS: Final = "2"  # questions of reports and masks: curation/questions

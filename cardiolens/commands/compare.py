@@ -21,8 +21,7 @@ from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed, read_words
 from cardiolens.score.claims.sentences import signed
-from cardiolens.score.run_results.asked_alike import check_templates
-from cardiolens.score.run_results.merging import merged_run
+from cardiolens.score.run_results.merging import check_templates, merged_run
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.show.leaderboard.leaderboard_page import write_leaderboard

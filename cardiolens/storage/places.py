@@ -48,10 +48,6 @@ class Run:
     def verdicts(self) -> Path:
         return self.root / "verdicts"
 
-    def judged(self, model: str) -> Path:
-        """Verdicts of a model's job, until the run is scored."""
-        return self.root / "judged" / model
-
     @property
     def seen(self) -> Path:
         """Frames, prompts and replies of chains, stage by stage."""

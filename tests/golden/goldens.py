@@ -22,7 +22,6 @@ Document = dict[str, Any]
 
 STAGES = {
     "plan": ("PREPARED", "PLAN"),
-    "page": ("VERDICTS",),
     "imports": ("IMPORT",),
     "drafts": ("DRAFTS",),
 }

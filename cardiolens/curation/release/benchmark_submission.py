@@ -33,7 +33,8 @@ from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.stored_replies import check_stored
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import schemas

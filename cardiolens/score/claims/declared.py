@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cardiolens.score.statistics.comparisons import Row, decided, reversed_row
+from cardiolens.score.statistics.comparisons import decided, reversed_row
 from cardiolens.score.statistics.pooled_questions import DOUBLING
+from cardiolens.score.statistics.statistic import Row
 
 FAMILY = "declared"
 

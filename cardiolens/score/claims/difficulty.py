@@ -1,6 +1,6 @@
 """Difficulty and discrimination of items over models (protocol 16.11)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -8,23 +8,17 @@ import pyarrow.compute as pc
 
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.statistic import Row
 from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
-from cardiolens.storage.schemas import VERDICTS
 
 # With two readers discrimination is always 1 or -1, and an item that few readers get wrong is hard for
 # them, not suspect in itself.
 FEWEST_READERS = 3
-_ITEM = ("qa_id", "subtask", "tier")
-_TOTALS_SCHEMA = pa.schema(
-    [
-        *(VERDICTS.field(name) for name in _ITEM),
-        ("reader", pa.string()),
-        ("right", pa.float64()),
-        ("answers", pa.int64()),
-    ]
-)
-_AT_ONCE = 2**18  # rows that are summed at once
+_COLUMNS = ("qa_id", "subtask", "tier", "channel", "status", "arm_id", "correct")
+_ITEM = ("tier", "subtask", "qa_id")
+
+Item = tuple[int, str, str]  # tier, subtask, question
 
 
 def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> tuple[list[Row], list[Row]]:
@@ -37,89 +31,66 @@ def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -
     """
     eligible = [arm for arm in arms if arm.control == "none"]
     eligible = [arm for arm in eligible if not arm.simulated] or eligible
-    reader = {arm.arm_id: arm.model for arm in eligible}
-    items = _results(verdicts, reader)
-    if not items.num_rows:
+    items, shares = _shares(verdicts, {arm.arm_id: arm.model for arm in eligible})
+    if not items:
         return [], []
-    listed = _never_right(items) if len(pc.unique(items["reader"])) >= FEWEST_READERS else ()
-    return list(_by_subtask(items)), list(listed)
-
-
-def _results(verdicts: pa.Table | Verdicts, reader: Mapping[str, str]) -> pa.Table:
-    """One row per item and reader, with the share of its exact answers."""
-    totals, pending = _TOTALS_SCHEMA.empty_table(), [_TOTALS_SCHEMA.empty_table()]
-    for rows in blocks(verdicts, [*_ITEM, "channel", "status", "arm_id", "correct"]):
-        pending.append(_counts(rows, reader))
-        if sum(part.num_rows for part in pending) > _AT_ONCE + totals.num_rows:
-            totals, pending = _summed([totals, *pending]), []
-    totals = _summed([totals, *pending])
-    share = pc.divide(totals["right"], pc.cast(totals["answers"], pa.float64()))
-    keys = [*_ITEM, "reader"]
-    results = totals.select(keys).append_column("right_mean", share)
-    return results.sort_by([(key, "ascending") for key in keys])
-
-
-def _counts(verdicts: pa.Table, reader: Mapping[str, str]) -> pa.Table:
-    """Count exact and all answers of some verdicts, one row per item and reader."""
-    picked = verdicts.filter(
-        pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
-    )
-    picked = picked.filter(pc.is_in(picked["arm_id"], pa.array(list(reader), pa.string())))
-    names = pa.array([reader[arm] for arm in picked["arm_id"].to_pylist()], pa.string())
-    table = pa.table(
-        {
-            "qa_id": picked["qa_id"],
-            "subtask": picked["subtask"],
-            "tier": picked["tier"],
-            "reader": names,
-            "right": pc.cast(pc.fill_null(picked["correct"], False), pa.float64()),
-            "answers": pa.repeat(1, picked.num_rows),
-        },
-        schema=_TOTALS_SCHEMA,
-    )
-    return _summed([table])
-
-
-def _summed(parts: Sequence[pa.Table]) -> pa.Table:
-    keys = [*_ITEM, "reader"]
-    summed = pa.concat_tables(parts).group_by(keys).aggregate([("right", "sum"), ("answers", "sum")])
-    return summed.rename_columns(_TOTALS_SCHEMA.names)
-
-
-def _by_subtask(items: pa.Table) -> Iterator[Row]:
-    for tier in sorted(pc.unique(items["tier"]).to_pylist()):
-        of_tier = items.filter(pc.equal(items["tier"], tier))
-        results, subtasks = _matrix(of_tier)
-        discrimination = _discrimination(results)
-        for subtask in sorted(set(subtasks.tolist())):
-            is_of_subtask = subtasks == subtask
-            readers = int((~np.isnan(results[is_of_subtask])).any(axis=0).sum())
-            rates = np.nanmean(results[is_of_subtask], axis=1)
-            defined = discrimination[is_of_subtask][~np.isnan(discrimination[is_of_subtask])]
-            yield {
-                "scope": f"subtask:{subtask}",
-                "n_items": int(is_of_subtask.sum()),
-                "readers": readers,
+    rows = []
+    tier, subtask = (np.array([item[at] for item in items]) for at in (0, 1))
+    discrimination = np.full(len(items), np.nan)
+    for of_tier in (tier == number for number in np.unique(tier)):
+        discrimination[of_tier] = _discrimination(shares[of_tier])
+    for name in dict.fromkeys(subtask.tolist()):
+        of_subtask = shares[subtask == name]
+        rates, defined = np.nanmean(of_subtask, axis=1), discrimination[subtask == name]
+        defined = defined[~np.isnan(defined)]
+        rows.append(
+            {
+                "scope": f"subtask:{name}",
+                "n_items": len(of_subtask),
+                "readers": int((~np.isnan(of_subtask)).any(axis=0).sum()),
                 "difficulty": 100 * float(rates.mean()),
                 "easiest": 100 * float(rates.max()),
                 "hardest": 100 * float(rates.min()),
-                "never_right": int((np.nanmax(results[is_of_subtask], axis=1) == 0).sum()),
+                "never_right": int((np.nanmax(of_subtask, axis=1) == 0).sum()),
                 "discrimination": float(defined.mean()) if len(defined) else float("nan"),
                 "n_discrimination": len(defined),
             }
+        )
+    if shares.shape[1] < FEWEST_READERS:
+        return rows, []
+    never = [
+        {"qa_id": item[2], "scope": f"subtask:{item[1]}", "readers": int((~np.isnan(of_item)).sum())}
+        for item, of_item in zip(items, shares, strict=True)
+        if np.nanmax(of_item) == 0
+    ]
+    return rows, sorted(never, key=lambda row: (row["scope"], row["qa_id"]))
 
 
-def _matrix(items: pa.Table) -> tuple[Floats, np.ndarray]:
-    """Share of exact answers (item, reader), NaN where not judged, and the subtask of each item."""
-    names = sorted(set(items["qa_id"].to_pylist()))
-    readers = sorted(set(items["reader"].to_pylist()))
-    item_codes = np.asarray(pc.index_in(items["qa_id"], value_set=pa.array(names)))
-    reader_codes = np.asarray(pc.index_in(items["reader"], value_set=pa.array(readers)))
-    shares = np.full((len(names), len(readers)), np.nan)
-    shares[item_codes, reader_codes] = np.asarray(items["right_mean"])
-    subtasks = np.empty(len(names), dtype=object)
-    subtasks[item_codes] = np.asarray(items["subtask"].to_pylist(), dtype=object)
-    return shares, subtasks
+def _shares(verdicts: pa.Table | Verdicts, reader: dict[str, str]) -> tuple[list[Item], Floats]:
+    """The items in order, and the share of exact answers (item, reader), NaN where none was judged."""
+    distinct = set[Item]()
+    for rows in _judged(verdicts, reader):
+        of_rows = rows.group_by(list(_ITEM)).aggregate([])
+        distinct.update(zip(*(of_rows[name].to_pylist() for name in _ITEM), strict=True))
+    items = sorted(distinct)
+    questions = pa.array([item[2] for item in items], pa.string())
+    names = list(dict.fromkeys(reader.values()))
+    counts = np.zeros((2, len(items), len(names)))
+    for rows in _judged(verdicts, reader):
+        item = np.asarray(pc.index_in(rows["qa_id"], value_set=questions), np.int64)
+        of_row = np.array([names.index(reader[arm]) for arm in rows["arm_id"].to_pylist()], np.int64)
+        np.add.at(counts[0], (item, of_row), np.asarray(pc.fill_null(rows["correct"], False), np.float64))
+        np.add.at(counts[1], (item, of_row), 1)
+    shares = ratio(*counts)
+    return items, shares[:, ~np.isnan(shares).all(axis=0)]
+
+
+def _judged(verdicts: pa.Table | Verdicts, reader: dict[str, str]) -> Iterator[pa.Table]:
+    """Yield the judged answers of readers to choice questions."""
+    arms = pa.array(list(reader), pa.string())
+    for rows in blocks(verdicts, _COLUMNS):
+        is_answer = pc.and_(pc.equal(rows["channel"], "answer"), pc.equal(rows["status"], "judged"))
+        yield rows.filter(pc.and_(is_answer, pc.is_in(rows["arm_id"], value_set=arms)))
 
 
 def _discrimination(results: Floats) -> Floats:
@@ -135,13 +106,3 @@ def _discrimination(results: Floats) -> Floats:
     correlations: Floats = np.full(n_items, np.nan)
     np.divide((item * rest).sum(axis=1), spread, out=correlations, where=spread > 1e-12)
     return correlations
-
-
-def _never_right(items: pa.Table) -> Iterator[Row]:
-    """Items to review: no reader gave the gold answer in any arm."""
-    best = items.group_by(["qa_id", "subtask"]).aggregate([("right_mean", "max"), ("reader", "count")])
-    wrong = best.filter(pc.equal(best["right_mean_max"], 0)).sort_by(
-        [("subtask", "ascending"), ("qa_id", "ascending")]
-    )
-    for row in wrong.to_pylist():
-        yield {"qa_id": row["qa_id"], "scope": f"subtask:{row['subtask']}", "readers": row["reader_count"]}

@@ -9,14 +9,13 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.bootstrap import Interval, resampling_weights
-from cardiolens.score.statistics.comparisons import Row, comparison, decided
+from cardiolens.score.statistics.comparisons import comparison, decided
 from cardiolens.score.statistics.counting import Cells, Key
 from cardiolens.score.statistics.headlines import PREFIX, Headlines, model_means
 from cardiolens.score.statistics.hypothesis_tests import adjusted, interval_p
 from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.scores import Settings
-from cardiolens.score.statistics.statistic import Resampling, Statistic, as_row
+from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic, as_row
 
 FEWEST = 5  # smaller subgroups have no score, which could identify patients
 TOO_FEW = f"fewer than {FEWEST} patients: not given"
@@ -42,7 +41,7 @@ def full_minus_part(
     """
     inside = _inside(answers.patients, part.patients)
     weights = separate_weights(inside, settings.resamples, settings.seed)
-    sampling = Resampling(weights, settings.min_n, settings.seed, settings.forms)
+    sampling = Resampling(settings, weights)
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
     method += f", expanded percentile, B={settings.resamples}, seed {settings.seed}"
     rows: list[Row] = []
@@ -76,7 +75,7 @@ def _headline(
     """The tier scores of a model: the mean over its protocols of the mean over seeds."""
     by_arm = {}
     for arm in (arm for arms in protocols.values() for arm in arms):
-        own = answers[arm].where_judged()
+        own = answers[arm].judged
         own = own if patients is None else own.of_patients(patients)
         if len(own):
             by_arm[arm] = _tier_scores(own, sampling)
@@ -109,7 +108,7 @@ def subgroup_rows(
             elif inside.any():
                 weights = np.zeros((1 + resamples, len(answers.patients)))
                 weights[:, inside] = resampling_weights(int(inside.sum()), resamples, seed)
-                sampling = Resampling(weights, settings.min_n, seed)
+                sampling = Resampling(settings, weights)
                 for model, protocols in models.items():
                     names = {**labels, "arm_id": f"{PREFIX}{model}"}
                     for key, statistic in _headline(answers, protocols, sampling, inside).items():
@@ -132,7 +131,7 @@ def gold_shift(answers: ArmAnswers, part: Collection[str]) -> dict[str, float]:
     inside = _inside(answers.patients, part)
     if not answers.arms:  # numbers and rankings have no classes
         return {}
-    items = answers.judged[answers.arms[0]].items
+    items = answers.judged(answers.arms[0]).items
     items = items.where(items.answer_type != "multi")
     subtasks = map(str, np.unique(items.subtask))
     return {subtask: _distance(items.where(items.subtask == subtask), inside) for subtask in subtasks}

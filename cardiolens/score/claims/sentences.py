@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
-from cardiolens.score.statistics.comparisons import Row, comes_of_reading, is_reliable, rests_on_same
+from cardiolens.score.statistics.comparisons import comes_of_reading, is_reliable, rests_on_same
 from cardiolens.score.statistics.counting import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import MARGIN, detectable_difference, difference_words
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, SEVERITY_SHIFT
 from cardiolens.score.statistics.pooled_questions import DOUBLING
-from cardiolens.score.statistics.statistic import OWN_UNIT
+from cardiolens.score.statistics.statistic import OWN_UNIT, Row
 
 _NORMAL_95 = 1.959963984540054
 _LEAST_P = 0.001  # smaller p-values are printed as "p < 0.001"

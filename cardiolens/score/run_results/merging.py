@@ -1,7 +1,7 @@
-"""Merge several runs into one, e.g. of two clusters or two days; incompatible runs are refused."""
+"""Merge several runs into one, e.g. of two clusters or two days; runs that did not ask alike are refused."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.score.run_results.asked_alike import check_names
 from cardiolens.score.run_results.scoring import Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
@@ -22,6 +21,16 @@ from cardiolens.storage.places import Run
 _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest", "cohort_digest")
 _OPTIONS = ("caption", "answer_format", "templates", "statistics")
 _KEY = ("arm_id", "qa_id", "channel")
+_COLUMNS = ("arm_id", "subtask", "template")
+_SETTING = ("prompt", "control")
+_FILMED = " with cine as video"
+# What one name stands for; seeds stand in the names of arms, and limits of replies are each model's own.
+_NAMED = {
+    "selector": {"seeds", "encoder"},  # an encoder has another path on each machine
+    "prompt": {"max_tokens", "report_max_tokens", "step_max_tokens"},
+}
+
+_Asked = tuple[str, str, str]  # prompt, control, subtask
 
 
 def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[dict[str, Any]]) -> None:
@@ -41,7 +50,7 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
                     f"{run.root}: {name} is not that of {runs[0].root}; runs that are seen as one must have "
                     f"asked the same questions on the same studies in the same form"
                 )
-    check_names(runs, specs)
+    _check_names(runs, specs)
     keys: dict[str, str] = {}
     for run, manifest in zip(runs, manifests, strict=True):
         for model, described in manifest["models"].items():
@@ -51,6 +60,65 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
                     f"{run.root}: model {model} is {key}, in an earlier run {keys[model]}; one name stands "
                     "for one model: give one of them another name, or leave that run out"
                 )
+
+
+def _check_names(runs: Sequence[Run], specs: Sequence[SweepSpec]) -> None:
+    """Refuse runs in which one name stands for two selectors or two prompts: they would be ranked as one."""
+    first: dict[tuple[str, str], tuple[Run, dict[str, Any]]] = {}
+    for run, spec in zip(runs, specs, strict=True):
+        for kind, apart in _NAMED.items():
+            for entry in getattr(spec, kind):
+                own = entry.model_dump(mode="json", exclude=apart)
+                other_run, other = first.setdefault((kind, entry.name), (run, own))
+                if differing := [name for name in own if own[name] != other[name]]:
+                    name = differing[0]
+                    raise InputError(
+                        f"{run.root}: {kind} {entry.name} has {name} {own[name]}, in {other_run.root} "
+                        f"{other[name]}; one name stands for one {kind}: give one of them another name and "
+                        "run it again, or leave that run out"
+                    )
+
+
+def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse runs that put one question into different words: versions of CardioLens may bring other ones.
+
+    A template's name holds a digest of its text, so that one name is one text.
+    """
+    first: dict[_Asked, tuple[str, Run, str]] = {}
+    for run, manifest in zip(runs, manifests, strict=True):
+        settings = {arm["arm_id"]: tuple(str(arm[name]) for name in _SETTING) for arm in manifest["arms"]}
+        added = {str(arm["prompt"]): _added(arm) for arm in manifest["arms"]}
+        for model in manifest["models"]:
+            for place, alone in _templates(run, model, settings):
+                template = f"{alone}{added[place[0]]}"
+                first_template, first_run, first_model = first.setdefault(place, (template, run, model))
+                if first_template != template:
+                    raise InputError(
+                        f"{run.root}: {model} was asked {place[2]} with template {template}, but "
+                        f"{first_model} in {first_run.root} with {first_template}; models are ranked on the "
+                        "same words: run the sweep again in one version of CardioLens, or leave that run out"
+                    )
+
+
+def _added(arm: Mapping[str, Any]) -> str:
+    """What the prompt of an arm shows besides its template, in words."""
+    shots = int(arm.get("shots", 0))
+    return (
+        f"{f' after {shots} solved examples' if shots else ''}{_FILMED if arm.get('cine') == 'video' else ''}"
+    )
+
+
+def _templates(run: Run, model: str, settings: Mapping[str, tuple[str, ...]]) -> list[tuple[_Asked, str]]:
+    """The template of each prompt, control and subtask that a model was asked, in order."""
+    rows = tables.read(run.requests(model), schemas.REQUESTS, _COLUMNS)
+    distinct = rows.filter(
+        pc.is_in(rows["arm_id"], value_set=pa.array(list(settings), pa.string()))
+    ).group_by(list(_COLUMNS))
+    pairs = {
+        ((*settings[row["arm_id"]], row["subtask"]), row["template"])
+        for row in distinct.aggregate([]).to_pylist()
+    }
+    return sorted(((prompt, control, subtask), template) for (prompt, control, subtask), template in pairs)
 
 
 def merged_run(runs: Sequence[Run]) -> Run:

@@ -1,7 +1,7 @@
 """Judge one model of a run: its completions → verdicts, extra scores, transcripts and counts."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,12 +11,11 @@ import pyarrow.compute as pc
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms, arms_asking_back
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.protocol.dialogue.chain_tables import read_chains, seen_table, walk
+from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, seen_table, walk
 from cardiolens.protocol.tasks.questions import is_withheld
 from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
 from cardiolens.score.run_results.second_turns import SecondTurns
-from cardiolens.score.run_results.stages import StageCounts, count_stages
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.text_metrics import TextMetric
@@ -32,6 +31,18 @@ class OnDisk:
     model: str
     requests: Path
     completions: Path
+
+
+@dataclass(frozen=True, slots=True)
+class StageCounts:
+    """One stage of a model's chains, counted from the files on disk."""
+
+    stage: int  # from 1
+    asked: int  # chains that came to it, counted once per arm
+    unique: int  # distinct requests; those that chains share count once
+    ok: int
+    refused: int
+    failed: int  # tried, and without an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +92,33 @@ def judge_model(
         reply_scores=scores_from_replies(rows, of_model, spec.statistics),
         seen=pa.concat_tables([seen_table(chains, steps), turns.seen]),
         counts=counts,
-        stages=count_stages(steps, times_asked, replies.attempted_steps),
+        stages=_stages(steps, times_asked, replies.attempted_steps),
     )
+
+
+def _stages(
+    steps: Sequence[Step], times_asked: Mapping[str, int], attempted: Collection[str]
+) -> tuple[StageCounts, ...]:
+    """Count every stage that at least one chain has reached.
+
+    `times_asked`: rows of the plan by chain key; `attempted`: request keys with any completion.
+    """
+    counts = []
+    for number in sorted({step.stage for step in steps}):
+        of_stage = [step for step in steps if step.stage == number]
+        completions = {step.request_key: step.completion for step in of_stage}
+        statuses = [row["status"] for row in completions.values() if row is not None]
+        counts.append(
+            StageCounts(
+                stage=number + 1,
+                asked=sum(times_asked[step.chain] for step in of_stage),
+                unique=len(completions),
+                ok=statuses.count("ok"),
+                refused=statuses.count("refused"),
+                failed=sum(row is None and key in attempted for key, row in completions.items()),
+            )
+        )
+    return tuple(counts)
 
 
 def question_ids_of(requests: Path) -> pa.Array:

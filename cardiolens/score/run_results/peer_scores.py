@@ -15,7 +15,8 @@ from cardiolens.score.run_results.aligned_replies import align_completions
 from cardiolens.score.run_results.model_replies import OnDisk
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import PREFIX, headlines
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge

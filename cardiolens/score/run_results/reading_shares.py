@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.schemas import ASKED_BACK, ILLEGAL_SELECTION, NO_ANSWER, VERDICTS
 

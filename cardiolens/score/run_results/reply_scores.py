@@ -1,6 +1,6 @@
-"""Scores computed from replies: option probabilities and position bias."""
+"""Scores computed from replies: option probabilities, controls, and open questions."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,14 +10,19 @@ from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.protocol.prompts.question import LEADING
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.run_results.groups import judged_arms
-from cardiolens.score.statistics.confidence import AUROC, AVERAGE_PRECISION, confidence_scores
+from cardiolens.score.statistics.confidence import confidence_scores
+from cardiolens.score.statistics.control_scores import (
+    lesion_scores,
+    order_scores,
+    position_scores,
+    suggestion_scores,
+)
 from cardiolens.score.statistics.factors import control_pairs
-from cardiolens.score.statistics.lesion_twins import lesion_scores
+from cardiolens.score.statistics.item_scores import ItemScores, table_of
 from cardiolens.score.statistics.open_scores import open_scores
-from cardiolens.score.statistics.option_order import order_scores, position_scores, suggestion_scores
-from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
-from cardiolens.storage import tables
-from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SCORES, VERDICTS
+from cardiolens.score.statistics.statistic import Row, Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort, judged_shares
+from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS
 
 # Verdicts, the options as displayed, and the log-probabilities that the engine returned.
 WITH_REPLIES = pa.schema(
@@ -27,7 +32,7 @@ WITH_REPLIES = pa.schema(
 
 def add_reply_columns(verdicts: pa.Table, requests: pa.Table, completions: pa.Table) -> pa.Table:
     """Append the columns of requests and final completions that these scores need to verdicts."""
-    of_request = pc.index_in(_item(verdicts), value_set=_item(requests).combine_chunks())
+    of_request = pc.index_in(item_of(verdicts), value_set=item_of(requests).combine_chunks())
     keys = completions["request_key"].combine_chunks()
     of_completion = pc.index_in(verdicts["request_key"], value_set=keys)
     option_keys = requests["option_keys"].take(of_request)
@@ -35,61 +40,38 @@ def add_reply_columns(verdicts: pa.Table, requests: pa.Table, completions: pa.Ta
     return verdicts.append_column("option_keys", option_keys).append_column("option_logprobs", logprobs)
 
 
-def _item(rows: pa.Table) -> pa.ChunkedArray:
+def item_of(rows: pa.Table) -> pa.ChunkedArray:
+    """The arm and question of each row, as one key."""
     return pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], "\x1f")
 
 
 def scores_from_replies(rows: Verdicts, sweep_arms: Sequence[Arm], statistics: StatisticsSpec) -> pa.Table:
     """Compute these scores of one model from rows of WITH_REPLIES, at most two arms in memory."""
-    resampling = statistics.resamples, statistics.seed
-    names = sorted(rows.arms)
-    patients = cohort(rows)
-    by_arm = [
-        confidence_scores(verdicts, requests, completions, *resampling, patients=patients)
-        for verdicts, requests, completions in (_parts(rows, [arm]) for arm in names)
-    ]
-    shuffled = {arm.arm_id for arm in sweep_arms if arm.control == "shuffled_options"}
-    shuffled_arms = [arm for arm in names if arm in shuffled]
-    shuffled_patients = sorted(
-        {name for arm in shuffled_arms for name in cohort(rows.of_arm(arm, ["patient_id"]))}
-    )
-    places = [
-        position_scores(*_parts(rows, [arm])[:2], *resampling, patients=shuffled_patients)
-        for arm in shuffled_arms
-    ]
-    with_verdicts = [arm for arm in names if _is_judged(rows, arm)]
-    reversed_pairs = control_pairs(judged_arms(sweep_arms, with_verdicts), "reversed_options")
-    orders = [
-        order_scores(*_parts(rows, pair)[:2], [pair], *resampling, patients=patients)
-        for pair in sorted(reversed_pairs)
-    ]
-    led = [
-        suggestion_scores(*_parts(rows, pair)[:2], pair, *resampling, control=control, patients=patients)
-        for control in LEADING
-        for pair in sorted(control_pairs(judged_arms(sweep_arms, with_verdicts), control))
-    ]
-    twins = [
-        lesion_scores(_parts(rows, pair)[0], pair, *resampling, patients=patients)
-        for pair in sorted(control_pairs(judged_arms(sweep_arms, with_verdicts), LESION))
-    ]
-    opened = [open_scores(_parts(rows, [arm])[0], *resampling, patients=patients) for arm in names]
-    return tables.concat([*_separation_first(by_arm), *places, *orders, *led, *opened, *twins], SCORES)
+    settings = Settings(statistics.min_n, statistics.resamples, statistics.seed)
+    return table_of(_rows(rows, sweep_arms, settings), judged_shares(rows))
 
 
-def _parts(rows: Verdicts, arms: Collection[str]) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Split the rows of some arms into the verdict, request and completion columns."""
-    arm_rows = pa.concat_tables(rows.of_arm(arm) for arm in arms)
-    verdicts, requests = arm_rows.select(VERDICTS.names), arm_rows.select(["arm_id", "qa_id", "option_keys"])
-    return verdicts, requests, arm_rows.select(["request_key", "option_logprobs"])
+def _rows(rows: Verdicts, sweep_arms: Sequence[Arm], settings: Settings) -> Iterator[Row]:
+    def both(pair: tuple[str, str]) -> pa.Table:
+        return pa.concat_tables(map(rows.of_arm, pair))
+
+    scores = ItemScores.of(settings, cohort(rows))
+    for arm in sorted(rows.arms):
+        of_arm = rows.of_arm(arm)
+        yield from confidence_scores(arm, of_arm, scores)
+        yield from open_scores(arm, of_arm, scores)
+    is_shuffled = {arm.arm_id for arm in sweep_arms if arm.control == "shuffled_options"}
+    for arm in sorted(is_shuffled & {*rows.arms}):
+        yield from position_scores(arm, rows.of_arm(arm), scores)
+    arms = judged_arms(sweep_arms, [arm for arm in rows.arms if _is_judged(rows, arm)])
+    for pair in sorted(control_pairs(arms, "reversed_options")):
+        yield from order_scores(pair, both(pair), scores)
+    for control in LEADING:
+        for pair in sorted(control_pairs(arms, control)):
+            yield from suggestion_scores(pair, both(pair), scores, control)
+    for pair in sorted(control_pairs(arms, LESION)):
+        yield from lesion_scores(pair, both(pair), scores)
 
 
 def _is_judged(rows: Verdicts, arm: str) -> bool:
     return bool(pc.any(pc.equal(rows.of_arm(arm, ["status"])["status"], "judged")).as_py())
-
-
-def _separation_first(by_arm: Sequence[pa.Table]) -> list[pa.Table]:
-    """Order scores: AUROC and average precision of all arms first, then all other metrics."""
-    scores = tables.concat(by_arm, SCORES)
-    metric = scores["metric"]
-    is_separation = pc.or_(pc.starts_with(metric, AUROC), pc.starts_with(metric, AVERAGE_PRECISION))
-    return [scores.filter(is_separation), scores.filter(pc.invert(is_separation))]

@@ -27,7 +27,7 @@ from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.confidence import BIN, RISK
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.scores import Settings
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import status_counts
 from cardiolens.storage.places import Run
 

@@ -12,7 +12,8 @@ from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
-from cardiolens.score.statistics.scores import Settings, compute_scores
+from cardiolens.score.statistics.scores import compute_scores
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import check_one_release
 from cardiolens.storage.places import Run, deciding

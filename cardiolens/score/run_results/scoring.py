@@ -1,14 +1,13 @@
 """Judge and score a run: completions → verdicts → scores → analyses."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.phases import begin, phase
 from cardiolens.config.arms import Arm, arms
@@ -20,22 +19,22 @@ from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.declared import Declaration, DeclaredComparison, DeclaredQuestion
 from cardiolens.score.claims.parts_of_cohort import full_minus_part
-from cardiolens.score.run_results.cached_verdicts import (
-    digest_of_questions,
-    fingerprint_of,
-    read_cached,
-    write_cached,
-)
 from cardiolens.score.run_results.groups import Groups, groups_of, judged_arms
-from cardiolens.score.run_results.model_replies import OnDisk, judge_model, question_ids_of
+from cardiolens.score.run_results.model_replies import (
+    ModelReplies,
+    OnDisk,
+    StageCounts,
+    judge_model,
+    question_ids_of,
+)
 from cardiolens.score.run_results.peer_scores import peer_scores
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, analyses_of, write_analyses
-from cardiolens.score.run_results.stages import StageCounts
-from cardiolens.score.run_results.stored_replies import changed_questions
+from cardiolens.score.run_results.stored_replies import changed_questions, digest_of_questions
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
 from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.scores import Results, Settings, compute_scores
+from cardiolens.score.statistics.scores import Results, compute_scores
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import documents, schemas, tables
@@ -53,7 +52,6 @@ class Replies:
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
     stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
     withheld: int = 0  # questions without a verdict, because their answers are withheld
-    in_jobs: tuple[str, ...] = ()  # models whose own jobs judged them
 
     @property
     def verdicts(self) -> pa.Table:
@@ -106,12 +104,9 @@ class RunResults:
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
     """Recompute and write verdicts, scores and analyses of a run from its completions, without engines."""
-    replies = judge_replies(run, store, model_keys, spec, reuse=True)
+    replies = judge_replies(run, store, model_keys, spec)
     groups = groups_of(store.root, replies.verdict_store)
-    results = write_results(run, replies, groups, arms(spec), spec)
-    for model in model_keys:
-        disk.remove_tree(run.judged(model))
-    return results
+    return write_results(run, replies, groups, arms(spec), spec)
 
 
 def of_tiers(scores: pa.Table) -> pa.Table:
@@ -126,56 +121,31 @@ def judge_replies(
     model_keys: Mapping[str, str],
     spec: SweepSpec,
     questions_digest: str | None = None,
-    *,
-    reuse: bool = False,
 ) -> Replies:
-    """Judge a run, one model at a time; InputError if its questions do not match `questions_digest`.
-
-    `reuse`: take the cached verdicts of model jobs where their fingerprint still matches.
-    """
-    qa_ids_by_model = {model: question_ids_of(run.requests(model)) for model in model_keys}
-    qa_ids = (
-        pc.unique(pa.concat_arrays(qa_ids_by_model.values()))
-        if qa_ids_by_model
-        else pa.array([], pa.string())
-    )
-    questions = _questions(store, qa_ids, spec)
+    """Judge a run, one model at a time; InputError if its questions do not match `questions_digest`."""
+    qa_ids = {model: question_ids_of(run.requests(model)) for model in model_keys}
+    questions = _questions(store, qa_ids.values(), spec)
     digest = digest_of_questions(questions)
     if questions_digest not in (None, digest):
         raise changed_questions(run, store)
-    verdicts, reply_scores, transcripts = Verdicts(), [], []
-    counts: Counter[str] = Counter()
-    stages: dict[str, tuple[StageCounts, ...]] = {}
-    in_jobs: list[str] = []
+    verdicts, counts = Verdicts(), Counter[str]()
+    judged: dict[str, ModelReplies] = {}
     metrics = open_text_metrics(spec.statistics)
     for model, model_key in phase("judging", "models", model_keys.items()):
-        of_model = questions.filter(pc.is_in(questions["qa_id"], qa_ids_by_model[model]))
+        of_model = questions.filter(pc.is_in(questions["qa_id"], qa_ids[model]))
         files = OnDisk(model, run.requests(model), store.completions(model_key))
-        replies = read_cached(run.judged(model), fingerprint_of(files, of_model, spec)) if reuse else None
-        if replies is None:
-            replies = judge_model(files, of_model, spec, metrics)
-        else:
-            in_jobs.append(model)
-        verdicts.extend(replies.verdicts)
-        reply_scores.append(replies.reply_scores)
-        transcripts.append(replies.seen)
-        counts.update(replies.counts)
-        stages[model] = replies.stages
-    transcript = tables.concat(transcripts, schemas.SEEN)
-    all_scores = tables.concat(reply_scores, schemas.SCORES)
-    withheld = count_withheld(questions)
-    return Replies(verdicts, all_scores, digest, transcript, counts, stages, withheld, tuple(in_jobs))
-
-
-def judge_ahead(run: Run, store: Store, model: str, model_key: str, spec: SweepSpec) -> int:
-    """Judge one model in its own job and cache that for the score job; return the number of verdicts."""
-    questions = _questions(store, question_ids_of(run.requests(model)), spec)
-    files = OnDisk(model, run.requests(model), store.completions(model_key))
-    fingerprint = fingerprint_of(files, questions, spec)  # before completions are read
-    replies = judge_model(files, questions, spec, open_text_metrics(spec.statistics))
-    if fingerprint is not None:
-        write_cached(run.judged(model), replies, fingerprint)
-    return replies.verdicts.num_rows
+        judged[model] = judge_model(files, of_model, spec, metrics)
+        verdicts.extend(judged[model].verdicts)
+        counts.update(judged[model].counts)
+    return Replies(
+        verdicts,
+        tables.concat([replies.reply_scores for replies in judged.values()], schemas.SCORES),
+        digest,
+        tables.concat([replies.seen for replies in judged.values()], schemas.SEEN),
+        counts,
+        {model: replies.stages for model, replies in judged.items()},
+        count_withheld(questions),
+    )
 
 
 def judge_by_others(
@@ -183,23 +153,17 @@ def judge_by_others(
 ) -> Sequence[AnalysisRow]:
     """Score the stored first replies by the readings of others, beside the run's own."""
     files = [OnDisk(model, run.requests(model), store.completions(key)) for model, key in model_keys.items()]
-    qa_ids = pc.unique(pa.concat_arrays([question_ids_of(model.requests) for model in files]))
-    questions = _questions(store, qa_ids, spec)
+    questions = _questions(store, [question_ids_of(model.requests) for model in files], spec)
     answered = questions.filter(pc.invert(is_withheld(questions)))
     factors = judged_arms(arms(spec), replies.verdict_store.arms)
     return peer_scores(files, answered, replies.verdict_store, factors, spec)
 
 
-def _questions(store: Store, qa_ids: pa.Array, spec: SweepSpec) -> pa.Table:
+def _questions(store: Store, qa_ids: Iterable[pa.Array], spec: SweepSpec) -> pa.Table:
     """Read questions by id; InputError if the protocol lacks the subtask of one."""
-    questions = tables.read(store.questions, schemas.QUESTIONS)
-    questions = questions.filter(pc.is_in(questions["qa_id"], qa_ids))
-    _check_subtasks(questions, spec.dataset.protocol)
-    return questions
-
-
-def _check_subtasks(questions: pa.Table, protocol: str) -> None:
-    """Refuse questions whose subtask is not in the protocol."""
+    questions, protocol = tables.read(store.questions, schemas.QUESTIONS), spec.dataset.protocol
+    asked = pa.concat_arrays([pa.array([], pa.string()), *qa_ids])
+    questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(asked)))
     subtasks = load_catalogue(protocol).subtasks
     unknown = questions.filter(pc.invert(pc.is_in(questions["subtask"], pa.array(list(subtasks)))))
     for row in unknown.select(["qa_id", "subtask"]).slice(0, 1).to_pylist():
@@ -208,6 +172,7 @@ def _check_subtasks(questions: pa.Table, protocol: str) -> None:
             f"{', '.join(subtasks)}; judge with the questions file of the run, or name its protocol in "
             "dataset.protocol"
         )
+    return questions
 
 
 def _declared(parts: Sequence[tuple[Run, SweepSpec]]) -> DeclaredComparison | DeclaredQuestion | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn
+from cardiolens.score.run_results.reply_scores import item_of
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import tables
@@ -51,7 +52,9 @@ class SecondTurns:
         if not rows:
             return verdicts
         candidates = verdicts.take(rows)
-        of_rows = requests.take(pc.index_in(_item(candidates), value_set=_item(requests).combine_chunks()))
+        of_rows = requests.take(
+            pc.index_in(item_of(candidates), value_set=item_of(requests).combine_chunks())
+        )
         reply = pc.index_in(candidates["request_key"], value_set=completions["request_key"].combine_chunks())
         replies = completions.select(["status", "text", "finish_reason"]).take(reply)
         texts = {
@@ -150,7 +153,3 @@ def _answer(choice: DisplayedChoice, completion: dict[str, str] | None) -> tuple
 def _with_keys(parts: Iterator[pa.Table], keys: pa.Array) -> pa.Table:
     rows = [part.filter(pc.is_in(part["request_key"], value_set=keys)) for part in parts]
     return tables.concat(rows, pa.schema([COMPLETIONS.field(name) for name in _COLUMNS]))
-
-
-def _item(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], "\x1f")

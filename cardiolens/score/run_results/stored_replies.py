@@ -3,12 +3,14 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base.digest import digest_of_rows
 from cardiolens.base.errors import InputError
-from cardiolens.score.run_results.cached_verdicts import digest_of_questions
 from cardiolens.score.run_results.model_replies import question_ids_of
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.run_place import store_of
+
+_AT_ONCE = 4_096  # questions that are Python objects at a time
 
 
 def check_stored(run: Run) -> Store:
@@ -61,3 +63,9 @@ def _check_replies(run: Run, store: Store, model_key: str, arms: list[str]) -> N
             f"{folder}: lacks {gone:,} of the {len(judged):,} replies that {run.root} was judged from; "
             "put it back as it was, or add store=... with the folder where the store of the run is now"
         )
+
+
+def digest_of_questions(questions: pa.Table) -> str:
+    """Digest of a table of questions (32 hex digits), independent of row order."""
+    batches = questions.sort_by("qa_id").to_batches(max_chunksize=_AT_ONCE)
+    return digest_of_rows(row for batch in batches for row in batch.to_pylist())

@@ -13,7 +13,7 @@ _OUTCOME = ("status", "parse_status", "parsed", "correct")
 Values = tuple[object, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Changes:
     """Number of verdicts, and of changed verdicts by their outcome before and after."""
 
@@ -22,10 +22,6 @@ class Changes:
     gone: int  # earlier verdicts without a later one
     kinds: Counter[tuple[str, str]]  # changed verdicts by outcome before and after
 
-    def __add__(self, other: "Changes") -> "Changes":
-        numbers = self.total + other.total, self.new + other.new, self.gone + other.gone
-        return Changes(*numbers, self.kinds + other.kinds)
-
     @property
     def changed(self) -> int:
         return sum(self.kinds.values())
@@ -33,31 +29,20 @@ class Changes:
 
 def changes(before: Verdicts, after: Verdicts) -> Changes:
     """Compare the verdicts of one run before and after, one arm at a time."""
-    columns = (*_KEY, *_OUTCOME)
-    total = Changes(0, 0, 0, Counter())
+    found = Changes(0, 0, 0, Counter())
     for arm in dict.fromkeys([*before.arms, *after.arms]):
-        total += _of_arm(before.of_arm(arm, columns), after.of_arm(arm, columns))
-    return total
-
-
-def _of_arm(before: pa.Table, after: pa.Table) -> Changes:
-    if before.equals(after):
-        return Changes(after.num_rows, 0, 0, Counter())
-    old, new = _by_key(before), _by_key(after)
-    differing = [key for key, outcome in new.items() if key in old and old[key] != outcome]
-    kinds = Counter((_kind(old[key]), _kind(new[key])) for key in differing)
-    return Changes(len(new), len(set(new) - set(old)), len(set(old) - set(new)), kinds)
+        old, new = (_by_key(of_run.of_arm(arm, (*_KEY, *_OUTCOME))) for of_run in (before, after))
+        found.total += len(new)
+        found.new += len(new.keys() - old.keys())
+        found.gone += len(old.keys() - new.keys())
+        differing = [key for key in new.keys() & old.keys() if old[key] != new[key]]
+        found.kinds.update((_kind(old[key]), _kind(new[key])) for key in differing)
+    return found
 
 
 def _by_key(verdicts: pa.Table) -> dict[Values, Values]:
-    columns = verdicts.select([*_KEY, *_OUTCOME]).to_pydict()
-    keys = zip(*(columns[name] for name in _KEY), strict=True)
-    outcomes = zip(*(map(_hashable, columns[name]) for name in _OUTCOME), strict=True)
-    return dict(zip(keys, outcomes, strict=True))
-
-
-def _hashable(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else value
+    rows = zip(*(verdicts[name].to_pylist() for name in (*_KEY, *_OUTCOME)), strict=True)
+    return {row[:3]: (*row[3:5], row[5] and tuple(row[5]), row[6]) for row in rows}
 
 
 def _kind(outcome: Values) -> str:

@@ -1,6 +1,6 @@
 """Every statistic of one arm: subtasks, sequences and tiers, with their references (protocol 3.3, 8)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -8,112 +8,85 @@ import numpy as np
 from cardiolens.base.phrasing import counted
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.answers import Answers, of_fields
+from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, Part, part_values, tier_values
+from cardiolens.score.statistics.item_scores import item_mean
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, mean_defined, ratio
-from cardiolens.score.statistics.references import (
-    REFERENCES,
-    best_constant,
-    best_constant_report,
-    guesses,
-    option_flags,
-    report_guess_scores,
-    skill,
-)
+from cardiolens.score.statistics.references import best_constant, best_constant_report, option_flags, skill
 from cardiolens.score.statistics.statistic import Basis, Resampling, Scopes, Statistic, mean_of
 
 CORRECTED, EXACT = "corrected_accuracy", "exact_answers"
 SET_ACCURACY = "set_accuracy"
 OF_SETS = ("hit", "set_precision", "set_recall", "set_f1")
 FIELD_METRICS = (SET_ACCURACY, *OF_SETS)
-_WITH_REFERENCES = ("", *(f".{name}" for name in REFERENCES))
-_OF_CLASSES = (CRITERION, D_PRIME)  # rates among the normal and among the abnormal weigh alike
-_OVER_OPTIONS = ("primary", "precision", "recall")  # of sets: shares of single options
 _CHANNELS: dict[str, Callable[[metrics.Sums], dict[str, Floats]]] = {
     "fields": metrics.of_fields,
     "text": metrics.of_text,
 }
 _Statistics = dict[Key, Statistic]
+_PartValues = Sequence[tuple[Part, Mapping[str, Floats]]]
 
 
 def arm_statistics(answers: Answers, sampling: Resampling) -> _Statistics:
     """Compute the statistics of every subtask, sequence and tier from the answers of one arm."""
-    cells = Cells.of(answers, sampling.patients)
-    values = [
-        part_values(part, sums)
-        for part, sums in zip(cells.parts, cells.resampled(sampling.weights), strict=True)
-    ]
-    statistics = _subtasks(answers.items, cells.parts, values, sampling)
-    statistics |= _tiers(answers, cells.parts, values, sampling.min_n)
-    statistics |= _references_of_scopes(statistics, answers.items, cells.parts, sampling.min_n)
-    statistics |= _report_statistics(answers.reports, sampling)
-    statistics |= _corrected(answers, sampling)
-    return statistics | _field_statistics(answers.items, sampling)
+    values = _values(Cells.of(answers, sampling.patients), sampling)
+    min_n = sampling.settings.min_n
+    statistics = _subtasks(answers.items, values, sampling)
+    statistics |= _tiers(answers, values, min_n) | dict(_means(statistics, answers.items, values, min_n))
+    statistics |= _reports(answers.reports, sampling) | _corrected(answers, sampling)
+    statistics |= {
+        ("primary.skill", scope): Statistic(
+            skill(statistics["primary", scope].values, constant.values), constant.basis
+        )
+        for (metric, scope), constant in statistics.items()
+        if metric == "primary.constant"
+    }
+    return statistics | dict(_fields(answers.items, sampling))
 
 
 def claimed_statistics(answers: Answers, cells: Cells, sampling: Resampling) -> _Statistics:
     """The statistics of tiers that may be compared between arms."""
-    values = [
-        part_values(part, sums)
-        for part, sums in zip(cells.parts, cells.resampled(sampling.weights), strict=True)
-    ]
-    return _tiers(answers, cells.parts, values, sampling.min_n)
+    return _tiers(answers, _values(cells, sampling), sampling.settings.min_n)
 
 
-def _subtasks(
-    items: Items, parts: Sequence[Part], values: Sequence[Mapping[str, Floats]], sampling: Resampling
-) -> _Statistics:
-    """Scores, references, skill and indices of collapse of every choice subtask."""
+def _values(cells: Cells, sampling: Resampling) -> _PartValues:
+    sums = cells.resampled(sampling.weights)
+    return [(part, part_values(part, of_part)) for part, of_part in zip(cells.parts, sums, strict=True)]
+
+
+def _subtasks(items: Items, values: _PartValues, sampling: Resampling) -> _Statistics:
+    """Scores, best constants and indices of collapse of every choice subtask."""
     statistics: _Statistics = {}
-    for part, of_part in zip(parts, values, strict=True):
+    for part, of_part in values:
         if part.kind == "report":
             continue
-        of_subtask = items.where(items.subtask == part.subtask)
-        every = (
-            dict(of_part)
-            | _references(part, of_subtask, of_part, sampling)
-            | _collapse(part, of_subtask, sampling)
-        )
-        every.pop("abnormal_call", None)
-        basis = Basis.of(of_subtask)
-        bases = dict.fromkeys(_OF_CLASSES, _of_calls(basis, of_subtask) if part.has_calls else basis)
-        if part.kind == "set":
-            options = int(np.bitwise_count(of_subtask.gold).sum())
-            bases |= dict.fromkeys(_OVER_OPTIONS, replace(basis, n_entities=options))
-        else:
-            bases["macro_f1"] = basis.of_classes(of_subtask)
-        scope = f"subtask:{part.subtask}"
+        rows = items.where(items.subtask == part.subtask)
+        basis = Basis.of(rows)
+        found = {"primary": of_part["primary"]}
+        if part.kind != "set":
+            found |= _of_confusion(part, rows, sampling)
+        found |= {f"{name}.constant": value for name, value in _constants(part, rows, sampling).items()}
+        bases = {"primary": basis, "macro_f1": basis.of_classes(rows)}
+        if part.kind == "set":  # shares of single options
+            bases["primary"] = replace(basis, n_entities=int(np.bitwise_count(rows.gold).sum()))
         statistics |= {
-            (name, scope): Statistic(value, bases.get(name, basis)) for name, value in every.items()
+            (name, f"subtask:{part.subtask}"): Statistic(value, bases.get(name, basis))
+            for name, value in found.items()
         }
     return statistics
 
 
-def _references(
-    part: Part, items: Items, values: Mapping[str, Floats], sampling: Resampling
-) -> dict[str, Floats]:
-    """References and skill of the primary score, and of a diagnosis references of macro-F1."""
-    units, weights = sampling.patients, sampling.weights
+def _constants(part: Part, items: Items, sampling: Resampling) -> dict[str, Floats]:
     options = [items.gold >> bit & 1 for bit in range(items.size)]
-    counts = metrics.by_patient([*options, np.ones(len(items))], items.patient, units) @ weights.T
-    constants = best_constant(part, counts[:-1], counts[-1])
-    references = {f"{metric}.constant": value for metric, value in constants.items()}
-    for reader, means in guesses(part, items.gold, items.size, sampling.seed).items():
-        references |= {f"{metric}.{reader}": np.array([means[metric]]) for metric in constants}
-    references["primary.skill"] = skill(values["primary"], references["primary.constant"])
-    return references
+    by_patient = metrics.by_patient([*options, np.ones(len(items))], items.patient, sampling.patients)
+    counts = by_patient @ sampling.weights.T
+    return best_constant(part, counts[:-1], counts[-1])
 
 
-def _collapse(part: Part, items: Items, sampling: Resampling) -> dict[str, Floats]:
-    """Indices of collapse and macro-F1 of a subtask with one right option; of sets what was not read."""
-    units, weights = sampling.patients, sampling.weights
-    if part.kind == "set":
-        counts = (
-            metrics.by_patient([items.parsed == 0, np.ones(len(items))], items.patient, units) @ weights.T
-        )
-        return {"unparsed": ratio(counts[0], counts[1])}
-    size = items.size
+def _of_confusion(part: Part, items: Items, sampling: Resampling) -> dict[str, Floats]:
+    """Indices of collapse and macro-F1 of a subtask with one right option."""
+    units, weights, size = sampling.patients, sampling.weights, items.size
     predicted = np.where(items.parsed == 0, size, _first_bit(items.parsed))
     cell = _first_bit(items.gold) * (size + 1) + predicted
     places = items.patient * size * (size + 1) + cell
@@ -130,20 +103,13 @@ def _first_bit(masks: Ints) -> Ints:
     return np.asarray(np.log2(np.maximum(masks, 1)), np.int64)
 
 
-def _of_calls(basis: Basis, items: Items) -> Basis:
-    """A basis for z values of rates, which are known by the rarer answers."""
-    return replace(basis, n_effective=metrics.effective_patients_of_calls(items))
-
-
-def _tiers(
-    answers: Answers, parts: Sequence[Part], values: Sequence[Mapping[str, Floats]], min_n: int
-) -> _Statistics:
+def _tiers(answers: Answers, values: _PartValues, min_n: int) -> _Statistics:
     """The scores of tiers, and on tiers 1 and 3 how answers are given."""
     statistics = {
-        key: Statistic(value, _tier_basis(answers, parts, key, min_n))
-        for key, value in tier_values(parts, values, min_n).items()
+        key: Statistic(value, _tier_basis(answers, [part for part, _ in values], key, min_n))
+        for key, value in tier_values(values, min_n).items()
     }
-    if any(part.tier == 1 for part in parts) and ("primary", "tier:1") not in statistics:
+    if any(part.tier == 1 for part, _ in values) and ("primary", "tier:1") not in statistics:
         _, basis = _enough(answers.items.where(answers.items.tier == 1), min_n)
         statistics["primary", "tier:1"] = mean_of([], basis)
     return statistics
@@ -152,14 +118,11 @@ def _tiers(
 def _tier_basis(answers: Answers, parts: Sequence[Part], key: Key, min_n: int) -> Basis:
     metric, tier = key
     if tier == "tier:2":
-        rows = of_fields(answers.reports)
-        assert isinstance(rows, Reports)
-        return Basis.of_entities(rows, f"mean over {' '.join(map(str, np.unique(rows.subtask)))}")
-    items = answers.items.where(answers.items.tier == int(tier[-1]))
-    names = [part.subtask for part in parts if f"tier:{part.tier}" == tier]
-    if metric in EXTRA_METRICS:
-        names = [part.subtask for part in parts if f"tier:{part.tier}" == tier and part.has(metric)]
-        items = items.where(np.isin(items.subtask, names))
+        reports = answers.reports.of_fields
+        return Basis.of_entities(reports, f"mean over {' '.join(map(str, np.unique(reports.subtask)))}")
+    of_tier = [part for part in parts if f"tier:{part.tier}" == tier]
+    names = [part.subtask for part in of_tier if metric not in EXTRA_METRICS or part.has(metric)]
+    items = answers.items.where(np.isin(answers.items.subtask, names))
     if tier == "tier:1":
         sufficient, basis = _enough(items, min_n)
         items = items.where(np.isin(items.subtask, sufficient))
@@ -167,7 +130,9 @@ def _tier_basis(answers: Answers, parts: Sequence[Part], key: Key, min_n: int) -
         return Basis.of(items, f"macro_f1 of {_together(names)}").of_classes(items)
     else:
         basis = Basis.of(items, f"{metric} of {' and '.join(names)}")
-    return _of_calls(basis, items) if metric in _OF_CLASSES else basis
+    if metric in (CRITERION, D_PRIME):  # z values of rates are known by the rarer answers
+        return replace(basis, n_effective=metrics.effective_patients_of_calls(items))
+    return basis
 
 
 def _enough(items: Items, min_n: int) -> tuple[list[str], Basis]:
@@ -184,53 +149,43 @@ def _together(names: Sequence[str]) -> str:
     return " and ".join(names) if len(names) > 1 else f"{names[0]} alone"
 
 
-def _references_of_scopes(
-    statistics: Mapping[Key, Statistic], items: Items, parts: Sequence[Part], min_n: int
-) -> _Statistics:
-    """Scores of sequences, references and skill of sequences and tiers, and further means over subtasks."""
-    means: _Statistics = {}
+def _means(
+    statistics: Mapping[Key, Statistic], items: Items, values: _PartValues, min_n: int
+) -> Iterator[tuple[Key, Statistic]]:
+    """Means over subtasks: scores of sequences, best constants of sequences and tiers, entropy deficits."""
+
+    def mean(metric: str, subtasks: Sequence[str], basis: Basis) -> Statistic:
+        keys = [(metric, f"subtask:{subtask}") for subtask in subtasks]
+        return mean_of([statistics[key] for key in keys if key in statistics], basis)
+
     first = items.where(items.tier == 1)
     scopes = {f"sequence:{name}": first.where(first.sequence == name) for name in np.unique(first.sequence)}
     scopes |= {"tier:1": first} if len(first) else {}
     for scope, in_scope in scopes.items():
-        sufficient, basis = _enough(in_scope, min_n)
-        means |= _with_references(statistics, sufficient, "primary", basis, scope)
+        names, basis = _enough(in_scope, min_n)
+        for metric in ("primary", "primary.constant"):
+            if (metric, scope) != ("primary", "tier:1"):
+                yield (metric, scope), mean(metric, names, basis)
     if len(first):
-        choices = [part.subtask for part in parts if part.kind != "set"]
-        sufficient, basis = _enough(first.where(np.isin(first.subtask, choices)), min_n)
-        means[ENTROPY_DEFICIT, "tier:1"] = _mean(statistics, sufficient, ENTROPY_DEFICIT, basis)
+        choices = [part.subtask for part, _ in values if part.kind != "set"]
+        names, basis = _enough(first.where(np.isin(first.subtask, choices)), min_n)
+        yield (ENTROPY_DEFICIT, "tier:1"), mean(ENTROPY_DEFICIT, names, basis)
     third = items.where(items.tier == 3)
     if names := list(map(str, np.unique(third.subtask))):
-        together = _together(names)
-        basis = Basis.of(third, f"macro_f1 of {together}").of_classes(third)
-        means |= _with_references(statistics, names, "macro_f1", basis, "tier:3")
-        basis = Basis.of(third, f"accuracy of {together}")
-        means["accuracy", "tier:3"] = _mean(statistics, names, "primary", basis)
-        basis = Basis.of(third, f"{ENTROPY_DEFICIT} of {together}")
-        means[ENTROPY_DEFICIT, "tier:3"] = _mean(statistics, names, ENTROPY_DEFICIT, basis)
-    return means
+        for metric, of, words in (
+            ("primary.constant", "macro_f1.constant", "macro_f1"),
+            ("accuracy", "primary", "accuracy"),
+            (ENTROPY_DEFICIT, ENTROPY_DEFICIT, ENTROPY_DEFICIT),
+        ):
+            basis = Basis.of(third, f"{words} of {_together(names)}")
+            basis = basis.of_classes(third) if words == "macro_f1" else basis
+            yield (metric, "tier:3"), mean(of, names, basis)
 
 
-def _mean(
-    statistics: Mapping[Key, Statistic], subtasks: Sequence[str], metric: str, basis: Basis
-) -> Statistic:
-    keys = [(metric, f"subtask:{subtask}") for subtask in subtasks]
-    return mean_of([statistics[key] for key in keys if key in statistics], basis)
-
-
-def _with_references(
-    statistics: Mapping[Key, Statistic], subtasks: Sequence[str], metric: str, basis: Basis, scope: str
-) -> _Statistics:
-    """Average a metric, its references and its skill over subtasks, as `primary` of a scope."""
-    means = {name: _mean(statistics, subtasks, f"{metric}{name}", basis) for name in _WITH_REFERENCES}
-    means[".skill"] = Statistic(skill(means[""].values, means[".constant"].values), basis)
-    return {(f"primary{name}", scope): statistic for name, statistic in means.items()}
-
-
-def _report_statistics(reports: Reports, sampling: Resampling) -> _Statistics:
+def _reports(reports: Reports, sampling: Resampling) -> _Statistics:
     """Scores of each report subtask; their unweighted means over sequences are those of tier 2.
 
-    `primary` repeats `entity_f1`, with the references of 8.3 where the forms hold the subtask.
+    `primary` repeats `entity_f1`, with the best constant report where the forms hold the subtask.
     """
     statistics: _Statistics = {}
     for channel, of_sums in _CHANNELS.items():
@@ -238,47 +193,30 @@ def _report_statistics(reports: Reports, sampling: Resampling) -> _Statistics:
         by_subtask = {}
         for subtask in map(str, np.unique(rows.subtask)):
             own = rows.where(rows.subtask == subtask)
-            sums, basis = _sums(own, sampling.weights), Basis.of_entities(own)
-            of_subtask = {name: Statistic(value, basis) for name, value in of_sums(sums).items()}
+            sums, basis = _sums(own.counts, own, sampling).T, Basis.of_entities(own)
+            by_name = dict(zip(own.names, sums, strict=True))
+            of_subtask = {name: Statistic(value, basis) for name, value in of_sums(by_name).items()}
             if channel == "fields":
                 of_subtask["primary"] = of_subtask["entity_f1"]
-                of_subtask |= _report_references(subtask, own, sums, sampling)
+                if (form := sampling.settings.forms.get(subtask)) is not None:
+                    options = _sums(option_flags(form, own.entities, own.gold), own, sampling)
+                    right = by_name["tp"] + by_name["fn"]
+                    constant = best_constant_report(form, options, by_name["reports"], right)
+                    of_subtask["primary.constant"] = Statistic(constant, Basis.of(own))
             by_subtask[subtask] = of_subtask
         basis = Basis.of_entities(rows, f"mean over {' '.join(by_subtask)}")
         for metric in next(iter(by_subtask.values()), {}):
             parts = {subtask: of_subtask[metric] for subtask, of_subtask in by_subtask.items()}
             statistics |= {(metric, f"subtask:{subtask}"): part for subtask, part in parts.items()}
             statistics[metric, "tier:2"] = mean_of(list(parts.values()), basis)
-    return statistics | {
-        ("primary.skill", scope): Statistic(
-            skill(statistics["primary", scope].values, constant.values), constant.basis
-        )
-        for (metric, scope), constant in statistics.items()
-        if metric == "primary.constant"
-    }
+    return statistics
 
 
-def _sums(rows: Reports, weights: Floats) -> dict[str, Floats]:
-    by_patient = np.zeros((weights.shape[1], len(rows.names)))
-    np.add.at(by_patient, rows.patient, rows.counts)
-    return dict(zip(rows.names, (weights @ by_patient).T, strict=True))
-
-
-def _report_references(
-    subtask: str, rows: Reports, sums: Mapping[str, Floats], sampling: Resampling
-) -> dict[str, Statistic]:
-    """References of the fields of one subtask; none without its form."""
-    if subtask not in sampling.forms:
-        return {}
-    form, basis = sampling.forms[subtask], Basis.of(rows)
-    gold = option_flags(form, rows.entities, rows.gold)
-    right = sums["tp"] + sums["fn"]
-    by_patient = np.zeros((sampling.patients, gold.shape[1]))
-    np.add.at(by_patient, rows.patient, gold)
-    constant = best_constant_report(form, sampling.weights @ by_patient, sums["reports"], right)
-    guessed = report_guess_scores(subtask, form, gold, float(right[0]), sampling.seed)
-    values = {"constant": constant} | {name: np.array([mean]) for name, mean in guessed.items()}
-    return {f"primary.{name}": Statistic(value, basis) for name, value in values.items()}
+def _sums(counts: Floats | Bools, reports: Reports, sampling: Resampling) -> Floats:
+    """Sums of counts (report, name) over the patients of each resample."""
+    by_patient = np.zeros((sampling.patients, counts.shape[1]))
+    np.add.at(by_patient, reports.patient, counts)
+    return sampling.weights @ by_patient
 
 
 def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
@@ -290,66 +228,44 @@ def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
     subtasks, in tier 2 over fields; subtasks with fewer than min_n items, or with a single gold answer, are
     left out of both.
     """
-    items, reports = answers.items, answers.reports
-    parts: dict[int, dict[str, tuple[Statistic, Statistic]]] = {1: {}, 2: {}, 3: {}}
-    for subtask in map(str, np.unique(items.subtask)):
-        of_subtask = items.where(items.subtask == subtask)
-        if of_subtask.tier[0] == 3 or len(of_subtask) >= sampling.min_n:
-            exact, gold = (of_subtask.gold == of_subtask.parsed)[:, None], of_subtask.gold[:, None]
-            (pair,) = _corrected_and_exact(
-                exact, gold, of_subtask.patient, sampling.weights, Basis.of(of_subtask)
-            )
-            parts[int(of_subtask.tier[0])] |= {subtask: pair} if pair else {}
-    fields = reports.where(reports.channel == "fields")
-    for subtask in map(str, np.unique(fields.subtask)):
-        parts[2] |= _corrected_fields(subtask, fields.where(fields.subtask == subtask), sampling.weights)
-    rows: dict[int, Items | Reports] = {tier: items.where(items.tier == tier) for tier in (1, 3)}
-    rows[2] = fields
-    return {
-        (metric, f"tier:{tier}"): mean_of(
-            [pair[at] for pair in of_tier.values()],
-            Basis.of(rows[tier], f"mean over {len(of_tier)} {'fields' if tier == 2 else 'subtasks'}"),
-        )
-        for tier, of_tier in parts.items()
-        for at, metric in enumerate((CORRECTED, EXACT))
-        if of_tier
-    }
+    fields = answers.reports.of_fields
+    rows: dict[int, Items | Reports] = {2: fields}
+    exact: dict[int, list[tuple[Bools, Ints, Ints]]] = {1: [], 2: [*_exact_fields(fields)], 3: []}
+    for tier in (1, 3):
+        items = answers.items.where(answers.items.tier == tier)
+        rows[tier] = items
+        for subtask in np.unique(items.subtask):
+            own = items.where(items.subtask == subtask)
+            if tier == 3 or len(own) >= sampling.settings.min_n:
+                exact[tier].append((own.gold == own.parsed, own.gold, own.patient))
+    statistics: _Statistics = {}
+    for tier, of_tier in exact.items():
+        pairs = [
+            (item_mean(right.astype(np.float64), patient, sampling.weights), chance)
+            for right, gold, patient in of_tier
+            if (chance := chance_accuracy(gold)) < 1
+        ]
+        basis = Basis.of(rows[tier], f"mean over {len(pairs)} {'fields' if tier == 2 else 'subtasks'}")
+        for metric, values in (
+            (CORRECTED, [(share - chance) / (1 - chance) for share, chance in pairs]),
+            (EXACT, [share for share, _ in pairs]),
+        ):
+            if pairs:
+                mean = mean_of([Statistic(value, basis) for value in values], basis)
+                statistics[metric, f"tier:{tier}"] = mean
+    return statistics
 
 
-def _corrected_fields(
-    subtask: str, reports: Reports, weights: Floats
-) -> dict[str, tuple[Statistic, Statistic]]:
-    """Score each field of a report as an item; in an unparsed report all fields are wrong."""
-    field = np.array([name.partition(": ")[0] for name in reports.entities])
-    names = list(dict.fromkeys(field.tolist()))
-    read = reports.parse_status == "ok"
-    columns = [np.flatnonzero(field == name) for name in names]
-    if not columns:
-        return {}
-    exact = np.stack(
-        [(reports.gold[:, at] == reports.predicted[:, at]).all(axis=1) & read for at in columns], axis=1
-    )
-    gold = np.stack(
-        [np.unique(reports.gold[:, at], axis=0, return_inverse=True)[1].ravel() for at in columns], axis=1
-    )
-    pairs = _corrected_and_exact(exact, gold, reports.patient, weights, Basis.of(reports))
-    return {f"{subtask}:{name}": pair for name, pair in zip(names, pairs, strict=True) if pair}
-
-
-def _corrected_and_exact(
-    exact: Bools, gold: Ints, patient: Ints, weights: Floats, basis: Basis
-) -> list[tuple[Statistic, Statistic] | None]:
-    """Both statistics of columns of items (item, column); None where all gold answers are equal."""
-    units = weights.shape[1]
-    number = weights @ np.bincount(patient, minlength=units)
-    right = np.zeros((units, exact.shape[1]))
-    np.add.at(right, patient, exact)
-    shares = ratio(weights @ right, number[:, None])
-    chances = [chance_accuracy(column) for column in gold.T]
-    return [
-        (Statistic((share - chance) / (1 - chance), basis), Statistic(share, basis)) if chance < 1 else None
-        for share, chance in zip(shares.T, chances, strict=True)
-    ]
+def _exact_fields(fields: Reports) -> Iterator[tuple[Bools, Ints, Ints]]:
+    """Each field of a report as an item: right, gold, patient. In an unparsed report all are wrong."""
+    of_entity = np.array([name.partition(": ")[0] for name in fields.entities])
+    for subtask in np.unique(fields.subtask):
+        own = fields.where(fields.subtask == subtask)
+        read = own.parse_status == "ok"
+        for name in dict.fromkeys(of_entity.tolist()):
+            gold, said = (flags[:, of_entity == name] for flags in (own.gold, own.predicted))
+            kind = np.unique(gold, axis=0, return_inverse=True)[1].ravel()
+            yield (gold == said).all(axis=1) & read, kind, own.patient
 
 
 def chance_accuracy(gold: Ints) -> float:
@@ -376,23 +292,24 @@ def field_scopes(catalogue: Catalogue) -> Scopes:
     }
 
 
-def _field_statistics(items: Items, sampling: Resampling) -> _Statistics:
+def _fields(items: Items, sampling: Resampling) -> Iterator[tuple[Key, Statistic]]:
     """Scores of fields as the authors' public program has them: means over items, by scope.
 
     The exact set counts as right. Hit, precision, recall and F1 are of fields that take several options.
     """
-    statistics: _Statistics = {}
-    for scope in dict.fromkeys(name for names in sampling.scopes.values() for name in names):
-        subtasks = [subtask for subtask, names in sampling.scopes.items() if scope in names]
+    scopes = sampling.settings.scopes
+    for scope in dict.fromkeys(name for names in scopes.values() for name in names):
+        subtasks = [subtask for subtask, names in scopes.items() if scope in names]
         rows = items.where(np.isin(items.subtask, subtasks))
         sets = rows.where(rows.answer_type == "multi")
+        measures: list[tuple[str, Items, Floats]] = []
         if len(rows):
-            exact = (rows.gold == rows.parsed).astype(float)
-            statistics[SET_ACCURACY, scope] = mean_over_items(rows, exact, sampling.weights)
-        if len(sets):
-            for name, values in zip(OF_SETS, set_scores(sets), strict=True):
-                statistics[name, scope] = mean_over_items(sets, values, sampling.weights)
-    return statistics
+            measures.append((SET_ACCURACY, rows, (rows.gold == rows.parsed).astype(np.float64)))
+        if len(sets) and not scope.startswith("subtask:"):
+            measures += [(name, sets, values) for name, values in zip(OF_SETS, set_scores(sets), strict=True)]
+        for name, of_items, values in measures:
+            mean = item_mean(values, of_items.patient, sampling.weights)
+            yield (name, scope), Statistic(mean, Basis.of(of_items))
 
 
 def set_scores(sets: Items) -> tuple[Floats, Floats, Floats, Floats]:
@@ -403,15 +320,3 @@ def set_scores(sets: Items) -> tuple[Floats, Floats, Floats, Floats]:
     )
     precision = right / np.maximum(picked, 1)
     return (right > 0).astype(np.float64), precision, right / true, 2 * right / (picked + true)
-
-
-def mean_over_items(rows: Items | Reports, values: Floats, weights: Floats) -> Statistic:
-    """The mean of a value of each item."""
-    return Statistic(item_mean(values, rows.patient, weights), Basis.of(rows))
-
-
-def item_mean(values: Floats, patient: Ints, weights: Floats) -> Floats:
-    """The mean over items in each resample of patients; NaN where it has none."""
-    units = weights.shape[1]
-    total = weights @ np.bincount(patient, weights=values, minlength=units)
-    return ratio(total, weights @ np.bincount(patient, minlength=units).astype(np.float64))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
     equivalence_p,
     margin_side,
 )
-from cardiolens.score.statistics.statistic import Statistic, how, interval_of
+from cardiolens.score.statistics.statistic import Row, Statistic, how, interval_of
 from cardiolens.storage.schemas import COMPARISONS
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import from_rows
@@ -29,8 +28,6 @@ VARIED = "what the run varied"
 _FIFTH = 0.2  # share of a difference from which it comes of what was not read (17.8)
 _TESTS = ("p", "within_p", "beyond_p")
 _AT_ONCE = 4096  # rows that are buffered in memory
-
-Row = dict[str, Any]
 
 
 def comparison(metric: str, tier: str, statistic: Statistic, method: str) -> Row:

@@ -6,22 +6,17 @@ threshold.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.counting import Key
+from cardiolens.score.statistics.item_scores import ItemScores, judged_answers
 from cardiolens.score.statistics.items import Bools, Floats, Ints
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
-from cardiolens.score.statistics.verdict_rows import cohort, judged_shares, percent_judged
-from cardiolens.storage.schemas import SCORES
-from cardiolens.storage.tables import from_rows
+from cardiolens.score.statistics.statistic import Basis, Row, Statistic
 
 AUROC, AVERAGE_PRECISION, BIN, RISK = "auroc", "average_precision", "calibration", "risk"
 BINS = 10
@@ -38,11 +33,6 @@ class ConfidentAnswers:
     patient: Ints  # row of the cohort
     parse_status: NDArray[np.str_]
 
-    @property
-    def hospital(self) -> Ints:
-        """Confidence is resampled over patients."""
-        return np.full(len(self.patient), -1)
-
     @staticmethod
     def together(parts: Sequence["ConfidentAnswers"]) -> "ConfidentAnswers":
         """Concatenate the answers of several subtasks."""
@@ -51,116 +41,56 @@ class ConfidentAnswers:
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         )
 
-    def where(self, selected: Bools) -> "ConfidentAnswers":
-        """Some of the answers."""
-        return ConfidentAnswers(*(getattr(self, field.name)[selected] for field in fields(self)))
+    def basis(self, selected: Bools | slice = slice(None)) -> Basis:
+        """Count the answers, or some of them."""
+        return Basis.count(self.patient[selected], self.parse_status[selected])
 
 
-@dataclass(frozen=True, slots=True)
-class Probabilities:
-    """Option probabilities of the judged items of one arm and subtask."""
-
-    keys: tuple[str, ...]  # original option keys
-    probability: Floats  # (item, option)
-    gold: Bools  # (item, option)
-    patient: Ints
-    parse_status: NDArray[np.str_]
-    tier: int
-    several: bool  # options may be true together
-
-    @property
-    def hospital(self) -> Ints:
-        """Confidence is resampled over patients."""
-        return np.full(len(self.patient), -1)
-
-    @property
-    def confident_answers(self) -> ConfidentAnswers:
-        """The top option of each item with its probability; ties go to the earlier option."""
-        best = self.probability.argmax(axis=1)
-        right = self.gold[np.arange(len(best)), best]
-        return ConfidentAnswers(self.probability.max(axis=1), right, self.patient, self.parse_status)
-
-
-def confidence_scores(
-    verdicts: pa.Table,
-    requests: pa.Table,
-    completions: pa.Table,
-    resamples: int,
-    seed: int,
-    *,
-    patients: Sequence[str] | None = None,
-) -> pa.Table:
+def confidence_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:
     """AUROC and average precision of yes-no subtasks and of each option of multi-select, calibration, risk.
 
-    Rows as those of `scores`, with metrics `auroc`, `average_precision` (of the second of two options; with
-    `.KEY` of one option), and those of `confidence_curves` of each subtask with one right option and of all
-    such of tier 1 together. Items without probabilities are left out; pass final completions only,
-    and for a part of the arms the sorted `patients` of all.
+    `rows` are the verdicts of an arm, with the options as displayed and their log-probabilities. Metrics are
+    `auroc`, `average_precision` (of the second of two options; with `.KEY` of one option), and those of
+    `confidence_curves` of each subtask with one right option and of all such of tier 1 together. Items
+    without probabilities are left out.
     """
-    patients = cohort(verdicts) if patients is None else patients
-    by_subtask = probabilities(verdicts, requests, completions, patients)
-    if not by_subtask:
-        return SCORES.empty_table()
-    weights = resampling_weights(len(patients), resamples, seed)
-    method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
-    rows: list[dict[str, Any]] = []
-    confident: dict[Key, list[ConfidentAnswers]] = {}
-    for (arm, subtask), items in by_subtask.items():
-        statistics = _separation(items, weights[:, items.patient])
-        scope = f"subtask:{subtask}"
-        rows += [
-            {"arm_id": arm} | as_row((name, scope), statistics[name], method) for name in sorted(statistics)
+    weights = scores.sampling.weights
+    items = [row for row in judged_answers(rows) if row["option_logprobs"] and row["option_keys"]]
+    items.sort(key=lambda row: (row["subtask"], row["qa_id"]))
+    confident: dict[str, list[ConfidentAnswers]] = {}
+    for subtask, group in groupby(items, key=lambda row: str(row["subtask"])):
+        of_subtask = list(group)
+        first, patient = of_subtask[0], scores.places(of_subtask)
+        several = first["answer_type"] == "multi"
+        by_key = [
+            of_options(dict(row["option_logprobs"]), row["option_keys"], several=several)
+            for row in of_subtask
         ]
-        if not items.several:
-            confident.setdefault((arm, scope), []).append(items.confident_answers)
-            if items.tier == 1:
-                confident.setdefault((arm, "tier:1"), []).append(items.confident_answers)
-    for (arm, scope), parts in sorted(confident.items()):
-        curves = confidence_curves(ConfidentAnswers.together(parts), weights)
-        rows += [{"arm_id": arm} | as_row((name, scope), curves[name], method) for name in sorted(curves)]
-    shares = judged_shares(verdicts)
-    return rows_of(rows, shares)
-
-
-def rows_of(rows: Sequence[dict[str, Any]], shares: Mapping[tuple[str, str], float]) -> pa.Table:
-    """A table of score rows, each with the share of its items that was judged."""
-    return from_rows(
-        [row | {"percent_judged": percent_judged(shares, row["arm_id"], row["scope"])} for row in rows],
-        SCORES,
-    )
-
-
-def probabilities(
-    verdicts: pa.Table, requests: pa.Table, completions: pa.Table, patients: Sequence[str]
-) -> dict[Key, Probabilities]:
-    """Collect the items with option probabilities, by (arm, subtask), sorted."""
-    with_logprobs = completions.filter(pc.is_valid(completions["option_logprobs"]))
-    logprobs_by_key = {
-        row["request_key"]: row["option_logprobs"]
-        for row in with_logprobs.select(["request_key", "option_logprobs"]).to_pylist()
-        if row["option_logprobs"]
-    }
-    if not logprobs_by_key:
-        return {}  # the usual case: skip building dictionaries of all requests
-    displayed = {
-        (row["arm_id"], row["qa_id"]): row["option_keys"]
-        for row in requests.select(["arm_id", "qa_id", "option_keys"]).to_pylist()
-    }
-    is_judged = pc.and_(pc.equal(verdicts["channel"], "answer"), pc.equal(verdicts["status"], "judged"))
-    rows = verdicts.filter(is_judged).sort_by(
-        [(name, "ascending") for name in ("arm_id", "subtask", "qa_id")]
-    )
-    groups: dict[Key, list[tuple[dict[str, object], dict[str, float]]]] = {}
-    for row in rows.to_pylist():
-        if row["request_key"] in logprobs_by_key and displayed.get((row["arm_id"], row["qa_id"])):
-            probability = of_options(
-                dict(logprobs_by_key[row["request_key"]]),
-                displayed[row["arm_id"], row["qa_id"]],
-                several=row["answer_type"] == "multi",
-            )
-            groups.setdefault((row["arm_id"], row["subtask"]), []).append((row, probability))
-    number = {patient: at for at, patient in enumerate(patients)}
-    return {key: _collect(entries, number) for key, entries in groups.items()}
+        keys = tuple(by_key[0])
+        probability = np.array([[of_item[key] for key in keys] for of_item in by_key])
+        gold = np.array([[key in row["gold"] for key in keys] for row in of_subtask])
+        status = np.array([row["parse_status"] for row in of_subtask], np.str_)
+        basis, scope = Basis.count(patient, status), f"subtask:{subtask}"
+        # all options of multi-select, the second of two, else none
+        options = enumerate(keys) if several else [(1, "")] if len(keys) == 2 else ()
+        for at, key in options:
+            positive = gold[:, at]
+            curve = Curve.of(probability[:, at], positive, weights[:, patient])
+            of_classes = basis.of_two_classes(positive, patient)
+            of_precision = replace(of_classes, effective_items=float(of_classes.n_rarer_class or 0))
+            suffix = f".{key}" if key else ""
+            yield scores.row(arm, (f"{AUROC}{suffix}", scope), Statistic(auroc(curve), of_classes))
+            precision = Statistic(average_precision(curve), of_precision)
+            yield scores.row(arm, (f"{AVERAGE_PRECISION}{suffix}", scope), precision)
+        if not several:
+            best = probability.argmax(axis=1)  # ties go to the earlier option
+            right = gold[np.arange(len(best)), best]
+            answers = ConfidentAnswers(probability.max(axis=1), right, patient, status)
+            for place in (scope, "tier:1") if first["tier"] == 1 else (scope,):
+                confident.setdefault(place, []).append(answers)
+    for scope, parts in sorted(confident.items()):
+        for name, statistic in sorted(confidence_curves(ConfidentAnswers.together(parts), weights).items()):
+            yield scores.row(arm, (name, scope), statistic)
 
 
 def of_options(logprobs: Mapping[str, float], displayed: Sequence[str], *, several: bool) -> dict[str, float]:
@@ -174,47 +104,6 @@ def of_options(logprobs: Mapping[str, float], displayed: Sequence[str], *, sever
     return {key: by_key.get(key, 0.0) / total for key in sorted(displayed)}
 
 
-def _collect(
-    entries: Sequence[tuple[dict[str, object], dict[str, float]]], number: Mapping[str, int]
-) -> Probabilities:
-    keys = tuple(entries[0][1])
-    return Probabilities(
-        keys=keys,
-        probability=np.array([[probability[key] for key in keys] for _, probability in entries]),
-        gold=np.array([[key in _gold(row) for key in keys] for row, _ in entries]),
-        patient=np.array([number[str(row["patient_id"])] for row, _ in entries]),
-        tier=int(str(entries[0][0]["tier"])),
-        several=entries[0][0]["answer_type"] == "multi",
-        parse_status=np.array([str(row["parse_status"]) for row, _ in entries]),
-    )
-
-
-def _gold(row: Mapping[str, object]) -> list[str]:
-    gold = row["gold"]
-    assert isinstance(gold, list)
-    return gold
-
-
-def _separation(items: Probabilities, times: Floats) -> dict[str, Statistic]:
-    statistics: dict[str, Statistic] = {}
-    for suffix, option in _options(items):
-        positive = items.gold[:, option]
-        curve = Curve.of(items.probability[:, option], positive, times)
-        basis = Basis.of(items).of_two_classes(positive, items.patient)
-        statistics[f"{AUROC}{suffix}"] = Statistic(auroc(curve), basis)
-        of_precision = replace(basis, effective_items=float(basis.n_rarer_class or 0))
-        statistics[f"{AVERAGE_PRECISION}{suffix}"] = Statistic(average_precision(curve), of_precision)
-    return statistics
-
-
-def _options(items: Probabilities) -> Iterator[tuple[str, int]]:
-    """Options whose separation is scored: all of multi-select, the second of two, else none."""
-    if items.several:
-        yield from ((f".{key}", at) for at, key in enumerate(items.keys))
-    elif len(items.keys) == 2:
-        yield "", 1
-
-
 def confidence_curves(answers: ConfidentAnswers, weights: Floats) -> dict[str, Statistic]:
     """Calibration and risk by metric.
 
@@ -224,19 +113,14 @@ def confidence_curves(answers: ConfidentAnswers, weights: Floats) -> dict[str, S
     """
     blocks = [_block(answers, weights[at : at + _BLOCK]) for at in range(0, len(weights), _BLOCK)]
     values = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
-    basis = Basis.of(answers)
-    statistics = {
-        name: Statistic(value, basis) for name, value in values.items() if not name.startswith(f"{BIN}.")
-    }
+    bases = dict.fromkeys(("calibration_error", "risk_area"), basis := answers.basis())
     for percent in COVERAGES:  # of the kept answers alone
-        kept = replace(basis, effective_items=basis.n_items * percent / 100)
-        statistics[f"{RISK}.{percent}"] = Statistic(values[f"{RISK}.{percent}"], kept)
+        bases[f"{RISK}.{percent}"] = replace(basis, effective_items=basis.n_items * percent / 100)
     place = bins(answers.confidence)
     for at in np.unique(place):
-        bin_basis = Basis.of(answers.where(place == at))
-        for name in (f"{BIN}.{at + 1}.confidence", f"{BIN}.{at + 1}.accuracy"):
-            statistics[name] = Statistic(values[name], bin_basis)
-    return statistics
+        of_bin = answers.basis(place == at)
+        bases |= {f"{BIN}.{at + 1}.{name}": of_bin for name in ("confidence", "accuracy")}
+    return {name: Statistic(values[name], of_values) for name, of_values in bases.items()}
 
 
 def _block(answers: ConfidentAnswers, weights: Floats) -> dict[str, Floats]:

@@ -71,7 +71,7 @@ class Cells:
     @staticmethod
     def of(answers: Answers, units: int) -> "Cells":
         """Count the answers of one arm; `units` is the number of patients in the cohort."""
-        items, reports = answers.items, answers.reports.where(answers.reports.channel == "fields")
+        items, reports = answers.items, answers.reports.of_fields
         parts: list[Part] = []
         rows: list[Floats] = []
         for name in np.unique(items.subtask):
@@ -155,11 +155,8 @@ def kind_values(kind: Kind, cells: Floats) -> dict[str, Floats]:
     return {"primary": ratio(2 * right, 2 * right + added + missed)}
 
 
-def tier_values(
-    parts: Sequence[Part], values: Sequence[Mapping[str, Floats]], min_n: int
-) -> dict[Key, Floats]:
+def tier_values(pairs: Sequence[tuple[Part, Mapping[str, Floats]]], min_n: int) -> dict[Key, Floats]:
     """The score of every tier, and EXTRA_METRICS on tiers 1 and 3, from the values of every part."""
-    pairs = list(zip(parts, values, strict=True))
     tiers: dict[Key, list[Floats]] = {}
     for metric in ("primary", *EXTRA_METRICS):
         tiers[metric, "tier:1"] = [
@@ -177,5 +174,5 @@ def tier_values(
 
 def claimed_values(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
     """The statistics of tiers that may be claimed, as fractions, from sums (cell, unit) of every part."""
-    values = [part_values(part, cells) for part, cells in zip(parts, sums, strict=True)]
-    return tier_values(parts, values, min_n)
+    pairs = [(part, part_values(part, cells)) for part, cells in zip(parts, sums, strict=True)]
+    return tier_values(pairs, min_n)

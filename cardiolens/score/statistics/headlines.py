@@ -1,33 +1,29 @@
 """Headline scores: one value per model and tier, over the protocols and items that all models have."""
 
 import functools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import HEADLINE
-from cardiolens.score.statistics.answers import Answers, of_fields
+from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT, arm_statistics
-from cardiolens.score.statistics.comparisons import Row, comparison
-from cardiolens.score.statistics.counting import Cells, Key, claimed_values
-from cardiolens.score.statistics.differences import over_hospitals_p
-from cardiolens.score.statistics.dropped_items import bounds
+from cardiolens.score.statistics.counting import Cells, Key
+from cardiolens.score.statistics.effects import joined
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.hypothesis_tests import split, stack, swap_p
-from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ENTROPY_DEFICIT
-from cardiolens.score.statistics.read_in_both import ReadInBoth, read_in_both, total_of
-from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Statistic, as_row
+from cardiolens.score.statistics.pairs import Sides
+from cardiolens.score.statistics.statistic import TIERS, Resampling, Row, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import COMPLETE, SpilledMapping
 
-Headlines = Mapping[str, Mapping[str, Sequence[str]]]  # by model, by protocol: arms, one a seed
+Protocols = Mapping[str, Sequence[str]]  # by protocol: arms, one a seed
+Headlines = Mapping[str, Protocols]  # by model
 
 METRICS = (
-    *("primary", "primary.skill", "primary.uniform", "primary.prevalence", "primary.constant"),
+    *("primary", "primary.skill", "primary.constant"),
     *(CORRECTED, EXACT, ENTROPY_DEFICIT),
 )
 PREFIX = "headline:"
@@ -69,79 +65,17 @@ def why_no_headline(arms: Sequence[ArmFactors]) -> str:
     return f"A headline is of arms with {settings}; this run has none with an answer that was judged.{add}"
 
 
-def headline_statistics(statistics: Mapping[Key, Statistic]) -> dict[Key, Statistic]:
-    """Filter the statistics of an arm to those of headlines: tier scores and their references."""
-    keys = [(metric, tier) for tier in TIERS for metric in METRICS]
-    return {key: statistics[key] for key in keys if key in statistics}
-
-
-@dataclass(frozen=True, slots=True)
-class HeadlineArms:
-    """The arms behind headlines, on the items judged in all of them."""
-
-    answers: Mapping[str, Answers]  # by arm, judged or not
-    judged: Mapping[str, Answers]  # by arm, the common items
-    statistics: Mapping[str, Mapping[Key, Statistic]]
-    numbers: Mapping[tuple[str, str], tuple[int, int]]  # of requested and of common items, by arm and tier
-
-    @staticmethod
-    def of(
-        answers: Mapping[str, Answers],
-        statistics: Mapping[str, Mapping[Key, Statistic]],
-        models: Headlines,
-        sampling: Resampling,
-        simulated: Collection[str],
-    ) -> "HeadlineArms":
-        """Restrict every arm to the common items, and recompute its statistics if it has others."""
-        every = [arm for protocols in models.values() for arm in _arms(protocols)]
-        deciding = [arm for arm in every if arm not in simulated] or every
-        items, reports = (
-            _common(getattr(answers[arm].where_judged(), kind).question for arm in deciding)
-            for kind in ("items", "reports")
-        )
-        judged: SpilledMapping[Answers] = SpilledMapping()
-        headline_values: dict[str, Mapping[Key, Statistic]] = {}
-        numbers: dict[tuple[str, str], tuple[int, int]] = {}
-        for arm in every:
-            own = answers[arm].where_judged()
-            common = judged[arm] = own.among(items, reports)
-            headline_values[arm] = (
-                statistics[arm] if len(common) == len(own) else arm_statistics(common, sampling)
-            )
-            headline_values[arm] = headline_statistics(headline_values[arm])
-            for tier in TIERS:
-                of_asked, of_common = (of_fields(side.in_scope(tier)) for side in (answers[arm], common))
-                numbers[arm, tier] = len(of_asked), len(of_common)
-        return HeadlineArms(answers, judged, headline_values, numbers)
-
-    def percent_judged(self, tier: str, protocols: Mapping[str, Sequence[str]]) -> float | None:
-        """Percent of the requested items that all compared arms judged; None where nearly all are."""
-        n_requested, n_used = (
-            sum(number[side] for number in (self.numbers[arm, tier] for arm in _arms(protocols)))
-            for side in range(2)
-        )
-        return None if n_used >= COMPLETE * n_requested else 100 * n_used / n_requested
-
-
-def _arms(protocols: Mapping[str, Sequence[str]]) -> list[str]:
-    return [arm for arms in protocols.values() for arm in arms]
-
-
-def _common(questions: Iterable[np.ndarray]) -> np.ndarray:
-    return functools.reduce(np.intersect1d, questions)
-
-
 @dataclass(frozen=True, slots=True)
 class HeadlineResults:
     """Score rows of headlines, their comparisons, and the means of models that are no simulated readers."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     comparisons: list[Row]
     means: Mapping[str, Mapping[Key, Statistic]]
 
 
 def headline_results(
-    answers: Mapping[str, Answers],
+    answers: ArmAnswers,
     statistics: Mapping[str, Mapping[Key, Statistic]],
     models: Headlines,
     sampling: Resampling,
@@ -149,125 +83,99 @@ def headline_results(
 ) -> HeadlineResults:
     """Scores of `headline:<model>` on every tier, and their differences between models.
 
-    Seeds are averaged first, then protocols; all arms share their resamples. `simulated` are arms of readers
-    that are not models: they are compared only if there are no others.
+    They are over the items judged in all arms behind headlines. Seeds are averaged first, then protocols; all
+    arms share their resamples. `simulated` are arms of readers that are not models: they are compared only if
+    there are no others.
     """
     if not models:
         return HeadlineResults([], [], {})
-    arms = HeadlineArms.of(answers, statistics, models, sampling, simulated)
-    means = {model: model_means(arms.statistics, protocols) for model, protocols in models.items()}
-    rows = [
-        {"arm_id": f"{PREFIX}{model}"}
-        | as_row(key, statistic, sampling.method)
-        | {"percent_judged": arms.percent_judged(key[1], models[model])}
-        for model, of_model in means.items()
-        for key, statistic in of_model.items()
-    ]
+    every = [arm for protocols in models.values() for arm in _arms(protocols)]
+    judged = _common_items(answers, every, [arm for arm in every if arm not in simulated] or every)
+    by_arm = {
+        arm: statistics[arm] if len(own) == len(answers.judged(arm)) else arm_statistics(own, sampling)
+        for arm, own in judged.items()
+    }
+    means = {model: model_means(by_arm, protocols) for model, protocols in models.items()}
+    rows: list[Row] = []
+    for model, of_model in means.items():
+        arms = _arms(models[model])
+        for key, statistic in of_model.items():
+            n_asked = sum(len(answers[arm].of_tier(key[1])) for arm in arms)
+            n_used = sum(len(judged[arm].of_tier(key[1])) for arm in arms)
+            share = None if n_used >= COMPLETE * n_asked else 100 * n_used / n_asked
+            names = {"arm_id": f"{PREFIX}{model}", "percent_judged": share}
+            rows.append(as_row(key, statistic, sampling.method) | names)
     unreal = {model for model, protocols in models.items() if set(_arms(protocols)) <= set(simulated)}
     comparisons = []
     for pair in combinations(sorted(set(means) - unreal) or sorted(means), 2):
-        sizes = [{name: len(of) for name, of in models[model].items()} for model in pair]
+        sizes = [{name: len(arms) for name, arms in models[model].items()} for model in pair]
         if sizes[0] == sizes[1]:
             is_simulated = pair[0] in unreal
-            names: Row = {"factor": "model", "level": pair[0], "versus": pair[1], "adjustment": "holm"}
+            names = {"factor": "model", "level": pair[0], "versus": pair[1], "adjustment": "holm"}
+            names |= {"simulated": is_simulated}
             names["family"] = "models, simulated readers" if is_simulated else "models"
-            sides = models[pair[0]], models[pair[1]]
-            for row in _pair_rows(arms, sides, (means[pair[0]], means[pair[1]]), sampling):
-                comparisons.append(names | row | {"simulated": is_simulated})
+            protocols = models[pair[0]], models[pair[1]]
+            rows_of_pair = _pair_rows(answers, judged, protocols, (means[pair[0]], means[pair[1]]), sampling)
+            comparisons += [names | row for row in rows_of_pair]
     real = {model: of_model for model, of_model in means.items() if model not in unreal}
     return HeadlineResults(rows, comparisons, real)
 
 
+def _arms(protocols: Protocols) -> list[str]:
+    return [arm for arms in protocols.values() for arm in arms]
+
+
+def _common_items(answers: ArmAnswers, arms: Sequence[str], deciding: Sequence[str]) -> Mapping[str, Answers]:
+    """The answers of arms to the items that all deciding ones judged."""
+    items, reports = (
+        functools.reduce(np.intersect1d, (getattr(answers.judged(arm), kind).question for arm in deciding))
+        for kind in ("items", "reports")
+    )
+    judged: SpilledMapping[Answers] = SpilledMapping()
+    for arm in arms:
+        judged[arm] = answers.judged(arm).among(items, reports)
+    return judged
+
+
 def _pair_rows(
-    headline_arms: HeadlineArms,
-    sides: tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]],
+    answers: ArmAnswers,
+    judged: Mapping[str, Answers],
+    protocols: tuple[Protocols, Protocols],
     means: tuple[Mapping[Key, Statistic], Mapping[Key, Statistic]],
     sampling: Resampling,
 ) -> Iterator[Row]:
+    """Rows of the scores of two models; no two models are called equivalent."""
     ours, theirs = means
-    judged_sides = [[headline_arms.judged[arm] for arm in _arms(side)] for side in sides]
-    requested_sides = [[headline_arms.answers[arm] for arm in _arms(side)] for side in sides]
-    shares = [1 / len(sides[0]) / len(arms) for arms in sides[0].values() for _ in arms]
-    is_judged = all(len(answers) for arms in judged_sides for answers in arms)
-    p_values = _swap_p_values(judged_sides, shares, sampling) if is_judged else {}
-    dropped = bounds(requested_sides[0], requested_sides[1], judged_sides[0][0], sampling.min_n)
-    read = _read_in_both(judged_sides, shares, sampling.min_n)
-    for key in (("primary", tier) for tier in TIERS if ("primary", tier) in ours.keys() & theirs.keys()):
-        basis = ours[key].basis
-        difference = Statistic(ours[key].values - theirs[key].values, basis, of_pairs=True)
-        row = comparison(*key, difference, sampling.method)
-        for name in ("low_90", "high_90", "within_p", "beyond_p"):  # no two models are called equivalent
+    of_judged = [[judged[arm] for arm in _arms(side)] for side in protocols]
+    of_asked = [[answers[arm] for arm in _arms(side)] for side in protocols]
+    cells = [[Cells.of(arm, sampling.patients) for arm in side] for side in of_judged]
+    shares = [1 / len(protocols[0]) / len(arms) for arms in protocols[0].values() for _ in arms]
+    sides = Sides((of_judged[0], of_judged[1]), (of_asked[0], of_asked[1]), (cells[0], cells[1]), shares)
+    differences = {
+        key: Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
+        for key in (("primary", tier) for tier in TIERS)
+        if key in ours and key in theirs
+    }
+    for _, _, row in sides.compared(differences, sampling):
+        for name in ("low_90", "high_90", "within_p", "beyond_p", "n_same_request"):
             del row[name]
-        if key in p_values:
-            row["p"] = over_hospitals_p(p_values[key], row, basis)
-        row |= dropped[key].columns("primary") if key in dropped else {}
-        yield row | (read[key].columns("primary") if key in read else {})
-
-
-def _read_in_both(
-    sides: Sequence[Sequence[Answers]], shares: Sequence[float], min_n: int
-) -> dict[Key, ReadInBoth]:
-    """What was read in both of two models, over all their arms."""
-    pairs = [*zip(*sides, strict=True)]
-    if not any(read_in_both(ours, theirs, min_n) for ours, theirs in pairs):
-        return {}
-    parts = [read_in_both(ours, theirs, min_n, complete=True) for ours, theirs in pairs]
-    return {key: total_of([part[key] for part in parts], shares) for key in parts[0]}
-
-
-def _swap_p_values(
-    answer_sides: Sequence[Sequence[Answers]], shares: Sequence[float], sampling: Resampling
-) -> dict[Key, float]:
-    """P-values from swapping whole patients between two models, in all their arms at once."""
-    sides = [[Cells.of(answers, sampling.patients) for answers in arms] for arms in answer_sides]
-    sizes = [[len(rows) for rows in of_arm.rows] for of_arm in sides[0]]
-
-    def mean(sums: Floats) -> dict[Key, Floats]:
-        statistics = [
-            claimed_values(of_arm.parts, split(of_these, of_parts), sampling.min_n)
-            for of_arm, of_these, of_parts in zip(
-                sides[0], split(sums, [sum(of_arm) for of_arm in sizes]), sizes, strict=True
-            )
-        ]
-        keys = [("primary", tier) for tier in TIERS if ("primary", tier) in statistics[0]]
-        return {
-            key: sum(share * values[key] for share, values in zip(shares, statistics, strict=True))  # type: ignore[misc]
-            for key in keys
-        }
-
-    ours, theirs = (stack([rows for of_arm in side for rows in of_arm.rows]) for side in sides)
-    return swap_p(ours, theirs, mean, sampling.coins)
+        yield row
 
 
 def model_means(
-    statistics: Mapping[str, Mapping[Key, Statistic]], protocols: Mapping[str, Sequence[str]]
+    statistics: Mapping[str, Mapping[Key, Statistic]], protocols: Protocols
 ) -> dict[Key, Statistic]:
     """Tier statistics of a model: means over its protocols, of each the mean over its seeds."""
     means = {}
     for key in ((metric, tier) for tier in TIERS for metric in METRICS):
         by_protocol = {
-            protocol: [statistics[arm][key] for arm in arms if key in statistics[arm]]
+            protocol: parts
             for protocol, arms in sorted(protocols.items())
+            if (parts := [statistics[arm][key] for arm in arms if key in statistics[arm]])
         }
-        by_protocol = {protocol: parts for protocol, parts in by_protocol.items() if parts}
         if by_protocol:
             values = [np.mean([part.values for part in parts], axis=0) for parts in by_protocol.values()]
-            means[key] = Statistic(np.mean(values, axis=0), _basis(by_protocol))
+            bases = [part.basis for parts in by_protocol.values() for part in parts]
+            note = f"mean over selection protocols {' '.join(by_protocol)} ({counted(len(bases), 'arm')})"
+            means[key] = Statistic(np.mean(values, axis=0), joined(bases, note, n_arms=len(bases)))
     return means
-
-
-def _basis(by_protocol: Mapping[str, Sequence[Statistic]]) -> Basis:
-    all_parts = [part.basis for parts in by_protocol.values() for part in parts]
-    return Basis(
-        n_items=sum(part.n_items for part in all_parts),
-        n_patients=max(part.n_patients for part in all_parts),
-        n_parse_error=sum(part.n_parse_error for part in all_parts),
-        n_refusal=sum(part.n_refusal for part in all_parts),
-        note=f"mean over selection protocols {' '.join(by_protocol)} ({counted(len(all_parts), 'arm')})",
-        n_effective=min(part.n_effective for part in all_parts),
-        effective_items=min(part.effective_items for part in all_parts),
-        n_entities=sum(part.n_entities for part in all_parts),
-        n_hospitals=all_parts[0].n_hospitals,
-        hospital_inflation=max(part.hospital_inflation for part in all_parts),
-        n_arms=len(all_parts),
-    )

@@ -1,9 +1,10 @@
 """Verdicts as arrays: answers to choice questions and reports, with codes for names."""
 
 import string
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -61,30 +62,50 @@ def optional_metrics(counts: Collection[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
-    """Answers to choice questions, sorted by (arm, subtask, patient, question).
-
-    `gold` and `parsed` hold bit k for the k-th option of the subtask; an unparsed answer has no bit.
-    """
+class Rows:
+    """What rows of verdicts have in common, whatever was asked: arrays with an entry for each row."""
 
     arm: NDArray[np.str_]
     subtask: NDArray[np.str_]
-    sequence: NDArray[np.str_]
-    answer_type: NDArray[np.str_]
     parse_status: NDArray[np.str_]
     question: Ints  # code of the qa_id in the vocabulary
     request: Ints  # code of the request_key
     patient: Ints  # row of the cohort
     hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random (17.12)
+    judged: Bools  # whether there was a reply to judge
+
+    def where(self, selection: Bools | Ints | slice) -> Self:
+        """Select rows by a mask, indices or a slice."""
+        return replace(self, **{name: column[selection] for name, column in self._columns().items()})
+
+    def joined_with(self, other: Self) -> Self:
+        """Concatenate with other rows; the result is not sorted."""
+        others = other._columns()
+        return replace(
+            self, **{name: np.concatenate([own, others[name]]) for name, own in self._columns().items()}
+        )
+
+    def _columns(self) -> dict[str, Any]:
+        entries = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: entry for name, entry in entries.items() if isinstance(entry, np.ndarray)}
+
+    def __len__(self) -> int:
+        return len(self.patient)
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Rows):
+    """Answers to choice questions, sorted by (arm, subtask, patient, question).
+
+    `gold` and `parsed` hold bit k for the k-th option of the subtask; an unparsed answer has no bit.
+    """
+
+    sequence: NDArray[np.str_]
+    answer_type: NDArray[np.str_]
     tier: Ints
     options: Ints  # how many
     gold: Ints
     parsed: Ints
-    judged: Bools  # whether there was a reply to judge
-
-    def where(self, selection: Bools | Ints | slice) -> "Items":
-        """Select items by a mask, indices or a slice."""
-        return Items(**{field.name: getattr(self, field.name)[selection] for field in fields(self)})
 
     @property
     def size(self) -> int:
@@ -92,105 +113,86 @@ class Items:
         named = int(np.bitwise_or.reduce(self.gold | self.parsed, initial=1)).bit_length()
         return max(named, int(self.options.max(initial=1)))
 
-    def __len__(self) -> int:
-        return len(self.gold)
-
-    @staticmethod
-    def together(parts: Sequence["Items"]) -> "Items":
-        """Concatenate the items of several parts."""
-        columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(Items)}
-        return Items(**{name: np.concatenate(column) for name, column in columns.items()})
-
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class Reports(Rows):
     """Channels of reports, sorted by (arm, subtask, patient, question, channel)."""
 
-    arm: NDArray[np.str_]
-    subtask: NDArray[np.str_]
     channel: NDArray[np.str_]
-    parse_status: NDArray[np.str_]
-    question: Ints  # code of the qa_id in the vocabulary
-    request: Ints  # code of the request_key
-    patient: Ints
-    hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random (17.12)
     counts: Floats  # (row, name in names)
     parsed: Ints  # code of the set of named entities
     gold: Bools  # (row, name in entities)
     predicted: Bools  # (row, name in entities)
-    judged: Bools  # whether there was a reply to judge
     names: tuple[str, ...]
     entities: tuple[str, ...]  # as named in verdicts, e.g. "lv_size: Normal size"
 
-    @staticmethod
-    def of(
-        verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
-    ) -> "Reports":
-        """Read the reports of a table of verdicts, judged or not."""
-        report = pc.is_in(verdicts["channel"], value_set=pa.array(["fields", "text"]))
-        report_rows = verdicts.filter(report)
-        order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
-        rows = report_rows.sort_by(order).combine_chunks()
-        names = (*_NAMES, *optional_metrics(vocabulary.counts))
-        counts = {name: count(rows, name) for name in names}
-        lengths = (counts["lcs"], counts["words"], counts["reference_words"])
-        counts["reports"] = np.ones(len(rows))
-        counts["rouge_l"] = _rouge_l(*lengths)
-        entities = vocabulary.entities
-        patient = patient_rows(rows["patient_id"], patients)
-        return Reports(
-            arm=strings(rows["arm_id"]),
-            subtask=strings(rows["subtask"]),
-            channel=strings(rows["channel"]),
-            parse_status=strings(rows["parse_status"]),
-            question=number_in(rows["qa_id"], vocabulary.questions),
-            request=number_of(rows["request_key"]),
-            patient=patient,
-            hospital=hospitals_of(patient, hospitals),
-            counts=np.stack([counts[name] for name in names], axis=-1),
-            parsed=number_of(_joined(rows["parsed"])),
-            gold=_flags(rows["gold"], entities),
-            predicted=_flags(rows["parsed"], entities),
-            judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
-            names=names,
-            entities=entities,
-        )
+    @property
+    def of_fields(self) -> "Reports":
+        """The rows of structured fields; the text of a report is not an item of its own."""
+        return self.where(self.channel == "fields")
 
-    def __len__(self) -> int:
-        return len(self.patient)
 
-    def where(self, selection: Bools | slice) -> "Reports":
-        """Select rows by a mask or a slice."""
-        rows = [field.name for field in fields(self) if field.name not in ("names", "entities")]
-        return replace(self, **{name: getattr(self, name)[selection] for name in rows})
+def reports(
+    verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
+) -> Reports:
+    """Read the reports of a table of verdicts, judged or not, in the order of Reports."""
+    rows = _rows_of(verdicts, ["fields", "text"])
+    names = (*_NAMES, *optional_metrics(vocabulary.counts))
+    counts = {name: count(rows, name) for name in names}
+    counts["reports"] = np.ones(len(rows))
+    # ROUGE-L F1 of single reports (Lin 2004); 0 where a text is empty
+    counts["rouge_l"] = 2 * counts["lcs"] / np.maximum(counts["words"] + counts["reference_words"], 1)
+    return Reports(
+        **_in_common(rows, patients, vocabulary, hospitals),
+        channel=strings(rows["channel"]),
+        counts=np.stack([counts[name] for name in names], axis=-1),
+        parsed=number_of(pc.fill_null(pc.binary_join(rows["parsed"], "\n"), "")),
+        gold=_flags(rows["gold"], vocabulary.entities),
+        predicted=_flags(rows["parsed"], vocabulary.entities),
+        names=names,
+        entities=vocabulary.entities,
+    )
 
 
 def items(
     verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
 ) -> Items:
     """Read the picked answers of a table of verdicts, judged or not, in the order of Items."""
-    picked = pc.equal(verdicts["channel"], "answer")
-    order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id")]
-    rows = verdicts.filter(picked).sort_by(order).combine_chunks()
-    patient = patient_rows(rows["patient_id"], patients)
-    subtask, options = strings(rows["subtask"]), count(rows, "options").astype(np.int64)
-    letters = _letters(subtask, options, count(rows, "letters").astype(np.int64))
+    rows = _rows_of(verdicts, ["answer"])
+    options = count(rows, "options").astype(np.int64)
+    letters = _letters(strings(rows["subtask"]), options, count(rows, "letters").astype(np.int64))
     return Items(
-        arm=strings(rows["arm_id"]),
-        subtask=subtask,
+        **_in_common(rows, patients, vocabulary, hospitals),
         sequence=strings(rows["sequence"]),
         answer_type=strings(rows["answer_type"]),
-        parse_status=strings(rows["parse_status"]),
-        question=number_in(rows["qa_id"], vocabulary.questions),
-        request=number_of(rows["request_key"]),
-        patient=patient,
-        hospital=hospitals_of(patient, hospitals),
         tier=np.asarray(rows["tier"], np.int64),
         options=options,
         gold=_without_gaps(_bits(rows["gold"]), letters),
         parsed=_without_gaps(_bits(rows["parsed"]), letters),
-        judged=np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
     )
+
+
+def _rows_of(verdicts: pa.Table, channels: list[str]) -> pa.Table:
+    order = [(name, "ascending") for name in ("arm_id", "subtask", "patient_id", "qa_id", "channel")]
+    of_channels = verdicts.filter(pc.is_in(verdicts["channel"], value_set=pa.array(channels)))
+    return of_channels.sort_by(order).combine_chunks()
+
+
+def _in_common(
+    rows: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None
+) -> dict[str, Any]:
+    place = pc.index_in(rows["patient_id"], value_set=pa.array(patients, pa.string()))
+    patient = np.asarray(place, np.int64)
+    return {
+        "arm": strings(rows["arm_id"]),
+        "subtask": strings(rows["subtask"]),
+        "parse_status": strings(rows["parse_status"]),
+        "question": np.asarray(pc.index_in(rows["qa_id"], value_set=vocabulary.questions), np.int64),
+        "request": number_of(rows["request_key"]),
+        "patient": patient,
+        "hospital": np.full(len(patient), -1) if hospitals is None else hospitals[patient],
+        "judged": np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
+    }
 
 
 def _letters(subtask: NDArray[np.str_], options: Ints, letters: Ints) -> Ints:
@@ -225,16 +227,6 @@ def count(rows: pa.Table, name: str) -> Floats:
     return np.bincount(parent[is_named], weights=values, minlength=len(rows)).astype(np.float64)
 
 
-def patient_rows(column: pa.ChunkedArray, patients: list[str]) -> Ints:
-    """Positions of patients in a cohort."""
-    return np.asarray(pc.index_in(column, value_set=pa.array(patients, pa.string())), np.int64)
-
-
-def hospitals_of(patient: Ints, hospitals: Ints | None) -> Ints:
-    """The hospital of each row, from those of the cohort's patients; -1 without any."""
-    return np.full(len(patient), -1) if hospitals is None else hospitals[patient]
-
-
 def strings(column: pa.ChunkedArray) -> NDArray[np.str_]:
     """A column as NumPy strings, null as the empty one."""
     return np.asarray(pc.fill_null(column, "").combine_chunks().to_numpy(zero_copy_only=False), dtype=np.str_)
@@ -256,21 +248,6 @@ def _flags(column: pa.ChunkedArray, names: tuple[str, ...]) -> Bools:
     parent = np.asarray(pc.list_parent_indices(lists))
     flags[parent, np.asarray(pc.index_in(lists.flatten(), value_set=pa.array(names, pa.string())))] = True
     return flags
-
-
-def _rouge_l(lcs: Floats, words: Floats, reference_words: Floats) -> Floats:
-    """ROUGE-L F1 of single reports (Lin 2004); 0 where a text is empty."""
-    return np.asarray(2 * lcs / np.maximum(words + reference_words, 1))
-
-
-def _joined(lists: pa.ChunkedArray) -> pa.ChunkedArray:
-    """One string for each list of strings; null is the empty one."""
-    return pc.fill_null(pc.binary_join(lists, "\n"), "")
-
-
-def number_in(column: pa.ChunkedArray, names: pa.Array) -> Ints:
-    """The index of each string in `names`."""
-    return np.asarray(pc.index_in(column, value_set=names), np.int64)
 
 
 def number_of(column: pa.ChunkedArray) -> Ints:

@@ -102,7 +102,7 @@ def call_counts(items: Items) -> list[np.ndarray]:
 
 
 def of_calls(counts: Floats) -> dict[str, Floats]:
-    """Share of abnormal calls, criterion and d', from sums (4, ...) of `call_counts`.
+    """Criterion and d' from sums (4, ...) of `call_counts`.
 
     The equal-variance model of signal detection, with half a call added to each rate and one item to its
     number, so that rates of 0 and 1 stay finite (log-linear rule; Hautus, Behav Res Methods 1995;27:46-51).
@@ -117,7 +117,6 @@ def of_calls(counts: Floats) -> dict[str, Floats]:
         for called, number in ((false_alarms, normal), (hits, abnormal))
     )
     return {
-        "abnormal_call": ratio(false_alarms + hits, normal + abnormal),
         CRITERION: -(of_abnormal + of_normal) / 2,
         D_PRIME: of_abnormal - of_normal,
     }
@@ -193,10 +192,9 @@ def of_entities(sums: Sums) -> dict[str, Floats]:
 
 
 def of_text(sums: Sums) -> dict[str, Floats]:
-    """Entity scores of the text, mean ROUGE-L F1 over reports, corpus BLEU-4, and the optional ones."""
-    entities = {f"text_{name}": value for name, value in of_entities(sums).items()}
+    """Entity F1 of the text, mean ROUGE-L F1 over reports, corpus BLEU-4, and the optional ones."""
     means = {name: ratio(sums[name], sums["reports"]) for name in ("rouge_l", *optional_metrics(sums))}
-    return entities | means | {"bleu_4": bleu_4(sums)}
+    return {"text_entity_f1": _f1(sums, "")} | means | {"bleu_4": bleu_4(sums)}
 
 
 def bleu_4(sums: Sums) -> Floats:

@@ -1,19 +1,15 @@
 """Scores of open questions: errors of numbers with limits of agreement, and places of truths in rankings."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.confidence import rows_of
-from cardiolens.score.statistics.items import Bools, Floats, Ints, count, patient_rows, strings
+from cardiolens.score.statistics.item_scores import ItemScores, item_mean
+from cardiolens.score.statistics.items import Bools, Floats, Ints, count, strings
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
-from cardiolens.score.statistics.verdict_rows import cohort, judged_shares
-from cardiolens.storage.schemas import ILLEGAL_SELECTION
+from cardiolens.score.statistics.statistic import Basis, Row, Statistic
 
 ERROR, WITHIN, BIAS = "absolute_error", "within_tolerance", "bias"
 LIMITS = ("limit_low", "limit_high")  # of agreement: bias -+ 1.96 standard deviations (Bland and Altman 1986)
@@ -23,59 +19,50 @@ RECIPROCAL = "reciprocal_rank"
 _SPAN = 1.96
 
 
-def open_scores(
-    verdicts: pa.Table, resamples: int, seed: int, patients: Sequence[str] | None = None
-) -> pa.Table:
-    """Score the numbers and rankings of each arm by subtask, with intervals over patients.
+def open_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:
+    """Score the numbers and rankings of an arm by subtask, with intervals over patients.
 
     A number that was not read is in no error, and outside the tolerance; a ranking that was not read has no
     right name. The constant reader always gives the median of the true numbers; `constant_within` is that of
     the best constant for the tolerance.
     """
-    names = sorted(patients or cohort(verdicts))
-    weights = resampling_weights(len(names), resamples, seed)
-    method = f"expanded percentile cluster bootstrap, B={resamples}, seed {seed}"
-    is_open = pc.is_in(verdicts["channel"], pa.array(["number", "ranking"]))
-    judged_rows = verdicts.filter(pc.and_(is_open, pc.equal(verdicts["status"], "judged")))
-    rows: list[dict[str, Any]] = []
-    for key in sorted(
-        set(zip(*(judged_rows[name].to_pylist() for name in ("arm_id", "subtask")), strict=True))
-    ):
-        of_arm = pc.and_(pc.equal(judged_rows["arm_id"], key[0]), pc.equal(judged_rows["subtask"], key[1]))
-        part = judged_rows.filter(of_arm).combine_chunks()
-        patient = patient_rows(part["patient_id"], list(names))
-        makes = _numbers if part["channel"][0].as_py() == "number" else _rankings
+    is_open = pc.is_in(rows["channel"], pa.array(["number", "ranking"]))
+    judged = rows.filter(pc.and_(is_open, pc.equal(rows["status"], "judged")))
+    for subtask in sorted(pc.unique(judged["subtask"]).to_pylist()):
+        part = judged.filter(pc.equal(judged["subtask"], subtask)).combine_chunks()
+        patient = scores.places(part.select(["patient_id"]).to_pylist())
         status = strings(part["parse_status"])
-        for metric, (values, used) in makes(part, patient, weights).items():
-            basis = Basis(
-                int(used.sum()),
-                len(np.unique(patient[used])),
-                int(np.isin(status, ["parse_error", "contradicted", "truncated", ILLEGAL_SELECTION]).sum()),
-                int((status == "refusal").sum()),
-            )
-            row = as_row((metric, f"subtask:{key[1]}"), Statistic(values, basis), method)
-            rows.append({"arm_id": key[0]} | row)
-    return rows_of(rows, judged_shares(verdicts))
+        makes = _numbers if part["channel"][0].as_py() == "number" else _rankings
+        whole = Basis.count(patient, status)
+        for metric, (values, used) in makes(part, patient, status == "ok", scores.sampling.weights).items():
+            n_patients = len(np.unique(patient[used]))
+            basis = Basis(int(used.sum()), n_patients, whole.n_parse_error, whole.n_refusal)
+            yield scores.row(arm, (metric, f"subtask:{subtask}"), Statistic(values, basis))
 
 
-def _numbers(rows: pa.Table, patient: Ints, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
+def _numbers(rows: pa.Table, patient: Ints, read: Bools, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
     truth, error, tolerance = (count(rows, name) for name in ("truth", "error", "tolerance"))
-    every, read = np.ones(len(truth), bool), strings(rows["parse_status"]) == "ok"
-    mean = _Means(patient, weights)
-    bias, squares = mean.of(error, read), mean.of(error**2, read)
-    n_read = mean.number(read)
-    spread = np.sqrt(np.clip(squares - bias**2, 0, None) * ratio(n_read, np.clip(n_read - 1, 0, None)))
-    constant = np.abs(truth - np.median(truth))
-    mean_error = mean.of(np.abs(error), read)
-    return {
-        ERROR: (mean_error, read),
-        WITHIN: (mean.of((np.abs(error) <= tolerance + 1e-9) & read, every), every),
-        BIAS: (bias, read),
-        LIMITS[0]: (bias - _SPAN * spread, read),
-        LIMITS[1]: (bias + _SPAN * spread, read),
-        CONSTANT: (mean.of(constant, read), read),
-        CONSTANT_WITHIN: (mean.of(_nearest_to_most(truth, tolerance), every), every),
-        GAIN: (mean.of(constant, read) - mean_error, read),
+
+    def mean(values: Floats) -> Floats:
+        return item_mean(values[read], patient[read], weights)
+
+    bias, n_read = mean(error), weights @ np.bincount(patient[read], minlength=weights.shape[1])
+    variance = np.clip(mean(error**2) - bias**2, 0, None) * ratio(n_read, np.clip(n_read - 1, 0, None))
+    spread = np.sqrt(variance)
+    mean_error, constant = mean(np.abs(error)), mean(np.abs(truth - np.median(truth)))
+    every = np.ones(len(truth), bool)
+    within = (np.abs(error) <= tolerance + 1e-9) & read
+    of_read = {
+        ERROR: mean_error,
+        BIAS: bias,
+        LIMITS[0]: bias - _SPAN * spread,
+        LIMITS[1]: bias + _SPAN * spread,
+        CONSTANT: constant,
+        GAIN: constant - mean_error,
+    }
+    return {name: (values, read) for name, values in of_read.items()} | {
+        name: (item_mean(values.astype(np.float64), patient, weights), every)
+        for name, values in ((WITHIN, within), (CONSTANT_WITHIN, _nearest_to_most(truth, tolerance)))
     }
 
 
@@ -88,29 +75,9 @@ def _nearest_to_most(truth: Floats, tolerance: Floats) -> Bools:
     return within
 
 
-def _rankings(rows: pa.Table, patient: Ints, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
+def _rankings(rows: pa.Table, patient: Ints, read: Bools, weights: Floats) -> dict[str, tuple[Floats, Bools]]:
     place = count(rows, "place")
-    every, is_listed = np.ones(len(place), bool), place > 0
-    mean = _Means(patient, weights)
-    recalls = {f"recall_at_{most}": mean.of(is_listed & (place <= most), every) for most in PLACES}
-    reciprocal = mean.of(np.where(is_listed, 1 / np.maximum(place, 1), 0.0), every)
-    return {metric: (values, every) for metric, values in (recalls | {RECIPROCAL: reciprocal}).items()}
-
-
-class _Means:
-    """Means over items in the cohort and in each resample of its patients."""
-
-    def __init__(self, patient: Ints, weights: Floats) -> None:
-        self._patient, self._weights = patient, weights
-
-    def number(self, used: Bools) -> Floats:
-        """Return how many of the items there are."""
-        return self._weights @ self._sums(used.astype(np.float64))
-
-    def of(self, values: Floats | Bools, used: Bools) -> Floats:
-        """Return the mean over the items used; NaN in a resample that has none."""
-        return ratio(self._weights @ self._sums(np.where(used, values, 0.0)), self.number(used))
-
-    def _sums(self, values: Floats) -> Floats:
-        sums: Floats = np.bincount(self._patient, values, self._weights.shape[1]).astype(np.float64)
-        return sums
+    every, listed = np.ones(len(place), bool), place > 0
+    values = {f"recall_at_{most}": (listed & (place <= most)).astype(np.float64) for most in PLACES}
+    values[RECIPROCAL] = np.where(listed, 1 / np.maximum(place, 1), 0.0)
+    return {name: (item_mean(value, patient, weights), every) for name, value in values.items()}

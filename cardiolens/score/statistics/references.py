@@ -1,25 +1,17 @@
-"""Reference scores of answers that ignore the images, and skill beyond them (protocol 8.3).
+"""The best constant answer, which ignores the images, and skill beyond it (protocol 8.3).
 
-Protocol 8.3 does not define a guessed report. Here *prevalence* copies the reference of a study drawn at
-random, *uniform* draws every field (of several values any non-empty set, each as likely; of a conditional
-field only where the draw of its parent opens it), the best *constant* is the list of values with the best
-micro F1, at most one of a field that takes one.
+Readers that guess are simulated models (`model=uniform`, `model=prevalence`).
 """
 
-import functools
-import zlib
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from cardiolens.protocol.tasks.catalogue import Subtask
-from cardiolens.score.statistics.counting import Part, answer_cells, kind_values
-from cardiolens.score.statistics.items import Bools, Floats, Ints
-from cardiolens.score.statistics.metrics import by_patient, mean_defined, ratio
+from cardiolens.score.statistics.counting import Part, kind_values
+from cardiolens.score.statistics.items import Bools, Floats
+from cardiolens.score.statistics.metrics import ratio
 
-SIMULATIONS = 200
-REFERENCES = ("uniform", "prevalence", "constant")
-Guesses = Mapping[str, Mapping[str, float]]  # by reader, by metric
 Forms = Mapping[str, Mapping[str, Subtask]]
 """What the fields of a report may hold, by report subtask and field."""
 
@@ -52,27 +44,6 @@ def best_constant_f1(positive: Floats, items: Floats, right: Floats) -> Floats:
     return np.asarray(best.max(axis=-1))
 
 
-def guesses(part: Part, gold: Ints, size: int, seed: int) -> Guesses:
-    """Mean metrics of SIMULATIONS seeded readers: `uniform` over answers, `prevalence` over gold answers."""
-    return _guesses(part, gold.tobytes(), size, seed)
-
-
-@functools.lru_cache(maxsize=1024)  # arms mostly answer the same items
-def _guesses(part: Part, gold_bytes: bytes, size: int, seed: int) -> Guesses:
-    gold = np.frombuffer(gold_bytes, np.int64)
-    dice = np.random.default_rng([seed, zlib.crc32(part.subtask.encode())])
-    shape = (SIMULATIONS, len(gold))
-    uniform = dice.integers(1, 2**size, shape) if part.kind == "set" else 1 << dice.integers(0, size, shape)
-    prevalence = gold[dice.integers(0, len(gold), shape)]
-    unit = np.repeat(np.arange(SIMULATIONS), len(gold))
-    means = {}
-    for name, answers in (("uniform", uniform), ("prevalence", prevalence)):
-        counts = answer_cells(part, np.tile(gold, SIMULATIONS), answers.ravel())
-        values = kind_values(part.kind, by_patient(counts, unit, SIMULATIONS))
-        means[name] = {metric: float(mean_defined(value)) for metric, value in values.items()}
-    return means
-
-
 def skill(score: Floats, reference: Floats) -> Floats:
     """(score - reference) / (1 - reference)."""
     return ratio(score - reference, 1 - reference)
@@ -93,59 +64,12 @@ def best_constant_report(
 ) -> Floats:
     """Micro F1 of the best constant report, from how often each option is right (..., option).
 
-    `reports` and `right` (...) count reports and all entities that are right, options or not.
+    It has at most one value of a field that takes one. `reports` and `right` (...) count reports and all
+    entities that are right, options or not.
     """
+    ends = np.cumsum([len(subtask.options) for subtask in form.values()])
     candidates = [
         of_field if subtask.answer_type == "multi" else of_field.max(axis=-1, keepdims=True)
-        for subtask, of_field in zip(form.values(), _by_field(form, positive), strict=True)
+        for subtask, of_field in zip(form.values(), np.split(positive, ends[:-1], axis=-1), strict=True)
     ]
     return best_constant_f1(np.concatenate(candidates, axis=-1), reports, right)
-
-
-def report_guess_scores(
-    subtask: str, form: Mapping[str, Subtask], gold: Bools, right: float, seed: int
-) -> dict[str, float]:
-    """Mean micro F1 of SIMULATIONS seeded readers of each kind on gold (report, option)."""
-    return _guess_scores(subtask, tuple(form.values()), gold.tobytes(), right, seed)
-
-
-@functools.lru_cache(maxsize=256)  # arms mostly answer the same reports
-def _guess_scores(
-    subtask: str, fields: tuple[Subtask, ...], gold_bytes: bytes, right: float, seed: int
-) -> dict[str, float]:
-    options = sum(len(field.options) for field in fields)
-    gold = np.frombuffer(gold_bytes, np.bool_).reshape(-1, options)
-    reports = len(gold)
-    dice = np.random.default_rng([seed, zlib.crc32(subtask.encode())])
-    scores: dict[str, list[float]] = {"uniform": [], "prevalence": []}
-    for _ in range(SIMULATIONS):
-        scores["uniform"].append(_f1(gold, _draw_reports(fields, reports, dice), right))
-        scores["prevalence"].append(_f1(gold, gold[dice.integers(0, reports, reports)], right))
-    return {name: float(np.mean(values)) for name, values in scores.items()}
-
-
-def _f1(gold: Bools, guess: Bools, right: float) -> float:
-    return float(ratio(np.array(2.0 * (gold & guess).sum()), np.array(guess.sum() + right)))
-
-
-def _draw_reports(fields: Sequence[Subtask], reports: int, dice: np.random.Generator) -> Bools:
-    """Draw every field of reports (report, option); conditional fields only where their parent opens them."""
-    guesses = {subtask.id: _draw_field(subtask, reports, dice) for subtask in fields}
-    for subtask in fields:
-        if subtask.parent in guesses:
-            parent = next(field for field in fields if field.id == subtask.parent)
-            opening = [key in subtask.parent_answers for key in parent.keys]
-            guesses[subtask.id] &= guesses[parent.id][:, opening].any(axis=1, keepdims=True)
-    return np.concatenate(list(guesses.values()), axis=1)
-
-
-def _draw_field(subtask: Subtask, reports: int, dice: np.random.Generator) -> Bools:
-    size = len(subtask.options)
-    if subtask.answer_type == "multi":
-        return np.asarray(dice.integers(1, 2**size, (reports, 1)) >> np.arange(size) & 1, np.bool_)
-    return np.asarray(dice.integers(0, size, (reports, 1)) == np.arange(size))
-
-
-def _by_field(form: Mapping[str, Subtask], options: Floats) -> list[Floats]:
-    ends = np.cumsum([len(subtask.options) for subtask in form.values()])
-    return np.split(options, ends[:-1], axis=-1)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,34 +21,20 @@ from cardiolens.score.statistics.bootstrap import (
     percentile,
     reason_for_none,
     resampled_variance,
+    resampling_weights,
     share_ends,
     variance_inflation,
 )
 from cardiolens.score.statistics.counting import Key
 from cardiolens.score.statistics.hypothesis_tests import SWAPS, Coins, coins
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports, Rows
 from cardiolens.score.statistics.metrics import mean_defined
 from cardiolens.score.statistics.references import Forms
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
-_NO_INTERVAL = "mean of 200 simulations, no interval"
-_SIMULATED = (".uniform", ".prevalence")
 Scopes = Mapping[str, tuple[str, ...]]  # of each field of a protocol
 _NO_WIDTH = 1e-12
 _UNREAD = ("parse_error", "contradicted", "no_answer", "truncated", ILLEGAL_SELECTION)
-
-
-class JudgedRows(Protocol):
-    """Judged rows of answers or reports."""
-
-    @property
-    def patient(self) -> Ints: ...
-
-    @property
-    def hospital(self) -> Ints: ...
-
-    @property
-    def parse_status(self) -> NDArray[np.str_]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +83,23 @@ class Basis:
         )
 
     @staticmethod
-    def of(rows: JudgedRows, note: str = "") -> "Basis":
+    def of(rows: Rows, note: str = "") -> "Basis":
         """Count judged rows."""
         hospitals, sizes = np.unique(rows.hospital, return_counts=True)
-        has_hospitals = len(hospitals) > 0 and hospitals[0] >= 0
+        basis = Basis.count(rows.patient, rows.parse_status, note)
+        if not len(hospitals) or hospitals[0] < 0:
+            return basis
+        return replace(basis, n_hospitals=len(hospitals), hospital_inflation=variance_inflation(sizes))
+
+    @staticmethod
+    def count(patient: Ints, parse_status: NDArray[np.str_], note: str = "") -> "Basis":
+        """Count items, their patients, and replies that were not read; hospitals are not random."""
         return Basis(
-            n_items=len(rows.patient),
-            n_patients=len(np.unique(rows.patient)),
-            n_parse_error=int(np.isin(rows.parse_status, _UNREAD).sum()),
-            n_refusal=int((rows.parse_status == "refusal").sum()),
+            n_items=len(patient),
+            n_patients=len(np.unique(patient)),
+            n_parse_error=int(np.isin(parse_status, _UNREAD).sum()),
+            n_refusal=int((parse_status == "refusal").sum()),
             note=note,
-            n_hospitals=len(hospitals) if has_hospitals else None,
-            hospital_inflation=variance_inflation(sizes) if has_hospitals else 1.0,
         )
 
     @staticmethod
@@ -197,7 +188,7 @@ OWN_UNIT = frozenset(
 )
 TIERS = ("tier:1", "tier:2", "tier:3")
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 
 
 def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> dict[str, Any]:
@@ -216,7 +207,7 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
         "n_refusal": basis.n_refusal,
         "n_positive": basis.n_positive,
         "n_rarer_class": basis.n_rarer_class,
-        "method": how(basis, interval, _NO_INTERVAL if metric.endswith(_SIMULATED) else method),
+        "method": how(basis, interval, method),
     }
 
 
@@ -244,28 +235,42 @@ def scale(metric: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Resampling:
-    """Settings shared by every statistic of a table of scores."""
+class Settings:
+    """Settings of scoring: least items of a subtask, resamples, their seed, and what the protocol adds."""
 
-    weights: Floats
     min_n: int
+    resamples: int
     seed: int
     forms: Forms = field(default_factory=dict)
     scopes: Scopes = field(default_factory=dict)
     swaps: int = SWAPS
+
+
+@dataclass(frozen=True, slots=True)
+class Resampling:
+    """How often each patient of a cohort is in each resample, which every statistic of a run shares."""
+
+    settings: Settings
+    weights: Floats
     of_hospitals: bool = False  # whole hospitals are resampled
+
+    @staticmethod
+    def of(settings: Settings, patients: int, hospitals: Ints | None = None) -> "Resampling":
+        """Draw the resamples of a cohort; with `hospitals`, the codes of its patients', whole ones."""
+        weights = resampling_weights(patients, settings.resamples, settings.seed, hospitals)
+        return Resampling(settings, weights, hospitals is not None)
 
     @property
     def method(self) -> str:
         """The bootstrap in words, for the `method` column."""
         kind = "t interval, bootstrap of hospitals"
         kind = kind if self.of_hospitals else "expanded percentile cluster bootstrap"
-        return f"{kind}, B={len(self.weights) - 1}, seed {self.seed}"
+        return f"{kind}, B={len(self.weights) - 1}, seed {self.settings.seed}"
 
     @property
     def coins(self) -> Coins:
         """Which patients change arms in each swap."""
-        return coins(self.patients, self.seed, self.swaps)
+        return coins(self.patients, self.settings.seed, self.settings.swaps)
 
     @property
     def patients(self) -> int:

@@ -9,7 +9,7 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts, fields_equal
 from cardiolens.report_text.extract import Entity, extract
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
-from cardiolens.score.verdicts.overlap import overlap_counts
+from cardiolens.score.verdicts.text_metrics import overlap_counts
 
 _TEXTS = ("findings", "impression")
 

@@ -10,12 +10,19 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.dialogue.chain import SAMPLED, samples_of
-from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement, case_of, judge_choice
+from cardiolens.score.verdicts.case_verdict import (
+    Case,
+    CaseReply,
+    Judgement,
+    case_of,
+    elect_reply,
+    judge_choice,
+    judge_number,
+    judge_ranking,
+)
 from cardiolens.score.verdicts.final_completions import finals
-from cardiolens.score.verdicts.open_verdict import judge_number, judge_ranking
 from cardiolens.score.verdicts.report_verdict import judge_fields, judge_text, texts
 from cardiolens.score.verdicts.text_metrics import TextMetric
-from cardiolens.score.verdicts.vote import elect_reply
 from cardiolens.storage.schemas import ILLEGAL_SELECTION, VERDICTS
 
 Judge = Callable[[Case, CaseReply], Judgement]

@@ -9,13 +9,13 @@ from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims import declared, sentences
 from cardiolens.score.claims.sentences import result, sides, size, status
-from cardiolens.score.statistics.comparisons import Row, is_reliable
+from cardiolens.score.statistics.comparisons import is_reliable
 from cardiolens.score.statistics.headlines import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
 from cardiolens.score.statistics.open_scores import RECIPROCAL, WITHIN
 from cardiolens.score.statistics.pooled_questions import DOUBLING
-from cardiolens.score.statistics.statistic import TIERS
+from cardiolens.score.statistics.statistic import TIERS, Row
 from cardiolens.score.statistics.verdict_rows import percent_read
 from cardiolens.show.page.columns import caveats, model_of, reading, score_words
 from cardiolens.show.page.elements import Card, Estimate

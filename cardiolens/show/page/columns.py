@@ -8,9 +8,9 @@ from cardiolens.base.phrasing import counted
 from cardiolens.score.claims.confusion import JOINT
 from cardiolens.score.claims.sentences import SUBJECTS, sides
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
-from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.statistic import Row
 from cardiolens.show.page.elements import Column, Reading, columns
 from cardiolens.show.page.page_data import Facts
 

@@ -12,8 +12,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, read_judged
-from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.statistic import Row
 from cardiolens.show.page.usage import ChoiceCounts, Usage, choices_of, usage_of
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import AuditedModel

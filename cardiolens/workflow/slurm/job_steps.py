@@ -20,7 +20,6 @@ from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.runtime.stopping import StoppedError
-from cardiolens.score.run_results.scoring import judge_ahead
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, run_of
 from cardiolens.storage.run_place import open_run
@@ -109,15 +108,12 @@ def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
     with stopping.graceful():
         try:
             planned = plan(spec, {model})
-            code = _run(run, planned, model, n_nodes)
+            return _run(run, planned, model, n_nodes)
         except Exception as error:
             is_plain = isinstance(error, InputError | RunError)  # another message may name a patient
             reason = str(error) if is_plain else f"{type(error).__name__}; see the output of the job"
             records.give_up(run, model, reason)
             raise
-        if code == 0:
-            _judge(planned, model)
-        return code
 
 
 class _Ending(NamedTuple):
@@ -186,17 +182,6 @@ def _await_nodes(n_nodes: int) -> None:
         if time.monotonic() > deadline:
             raise RunError(f"not all {n_nodes} nodes joined the Ray cluster within {_JOIN_SECONDS:g} s")
         time.sleep(0.5)
-
-
-def _judge(planned: Plan, model: str) -> None:
-    """Judge the completions of a model; a failure here does not fail the job, as the score job judges too."""
-    key = planned.identities[model].model_key
-    try:
-        n_verdicts = judge_ahead(planned.run, planned.store, model, key, planned.spec)
-    except (InputError, RunError) as error:
-        say(f"{model}: not judged here ({error}); the score job judges it")
-    else:
-        say(f"{model}: {n_verdicts} verdicts")
 
 
 def _merge_parts(planned: Plan, model: str) -> None:

@@ -32,9 +32,9 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed, execute
 from cardiolens.inference.stream.messages import stage_counter
 from cardiolens.inference.stream.progress import begin_watches
+from cardiolens.score.run_results.model_replies import StageCounts
 from cardiolens.score.run_results.numerics import numerics_of
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
-from cardiolens.score.run_results.stages import StageCounts
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import bars, show
@@ -361,8 +361,6 @@ def _exit_code(
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
         f"{requests['skipped']} skipped"
     )
-    if results.replies.in_jobs:
-        say(f"judged in their own jobs: {', '.join(results.replies.in_jobs)}")
     show.show_withheld(results.replies.withheld)
     show.show_second_turns(results.replies.counts)
     if unfinished := results.replies.unfinished:

@@ -14,7 +14,9 @@ from cardiolens.phantom.roster import study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
+from cardiolens.score.statistics.item_scores import ItemScores
 from cardiolens.score.statistics.open_scores import open_scores
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
@@ -126,13 +128,17 @@ def verdict(arm, patient, **row):
     } | row
 
 
+def scores_of_rows(rows, resamples, seed):
+    of_items = ItemScores.of(Settings(1, resamples, seed), sorted({row["patient_id"] for row in rows}))
+    return [*open_scores("a", tables.from_rows(rows, schemas.VERDICTS), of_items)]
+
+
 def test_recall_and_reciprocal_rank_of_known_places():
     places = [1, 2, 4, 8, None]
     counts = [[("place", place)] if place else [] for place in places]
     ranking = {"channel": "ranking", "answer_type": "ranking"}
     rows = [verdict("a", f"P{at}", counts=counts[at], **ranking) for at in range(len(places))]
-    table = tables.from_rows(rows, schemas.VERDICTS)
-    scores = {row["metric"]: row["value"] for row in open_scores(table, 50, 1).to_pylist()}
+    scores = {row["metric"]: row["value"] for row in scores_of_rows(rows, 50, 1)}
     assert [scores[f"recall_at_{most}"] for most in (1, 3, 5)] == [20, 40, 60]
     assert scores["reciprocal_rank"] == pytest.approx(100 * (1 + 1 / 2 + 1 / 4 + 1 / 8) / 5)
 
@@ -150,7 +156,6 @@ def test_intervals_of_a_mean_error_hold_the_truth_over_patients():
                 counts = [("truth", 50.0 + patient), ("tolerance", 5.0), ("error", error)]
                 row = verdict("a", f"P{patient}", channel="number", answer_type="number", counts=counts)
                 rows.append(row | {"qa_id": f"{patient}:{question}"})
-        scores = open_scores(tables.from_rows(rows, schemas.VERDICTS), 200, trial)
-        bias = next(row for row in scores.to_pylist() if row["metric"] == "bias")
+        bias = next(row for row in scores_of_rows(rows, 200, trial) if row["metric"] == "bias")
         hits += bias["low"] <= 2.0 <= bias["high"]
     assert hits / trials >= 0.88

@@ -5,9 +5,15 @@ from dataclasses import asdict
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.claims import declared
+from cardiolens.score.statistics.control_scores import (
+    FOLLOWED,
+    MOVED,
+    ORDER_BIAS,
+    POSITION_BIAS,
+    STRAYED,
+    SUGGESTIONS,
+)
 from cardiolens.score.statistics.factors import FACTORS
-from cardiolens.score.statistics.lesion_twins import FOLLOWED, MOVED, STRAYED
-from cardiolens.score.statistics.option_order import ORDER_BIAS, POSITION_BIAS, SUGGESTIONS
 from cardiolens.score.statistics.scores import ANSWERS_CHANGED
 from cardiolens.show.page.columns import (
     ARM,

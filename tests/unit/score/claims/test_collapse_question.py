@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared
-from cardiolens.score.statistics.comparisons import Row
+from cardiolens.score.statistics.statistic import Row
 
 MODELS = ("a", "b", "c")
 

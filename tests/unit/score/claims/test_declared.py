@@ -6,7 +6,7 @@ import pytest
 
 from cardiolens.score.claims.declared import Declaration, DeclaredComparison
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Row
+from cardiolens.score.statistics.statistic import Row
 from cardiolens.storage.schemas import COMPARISONS
 from cardiolens.storage.tables import from_rows
 

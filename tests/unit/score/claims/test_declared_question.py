@@ -13,7 +13,7 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims.declared import Declaration, DeclaredQuestion
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Row
+from cardiolens.score.statistics.statistic import Row
 
 MODELS = ("a", "b", "c")
 
@@ -73,9 +73,3 @@ def test_it_is_declared_on_the_command_line() -> None:
 def test_a_question_that_the_run_cannot_answer_is_refused(given: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
         read_spec(["model=[tiny]", f"primary={given}"])
-
-
-def test_simulated_readers_answer_no_question() -> None:
-    words = "primary={factor: budget, tier: 1}"
-    with pytest.raises(InputError, match="every model is a simulated reader"):
-        read_spec(["model=[oracle]", "budget=[8,16]", words])

@@ -15,7 +15,8 @@ from cardiolens.score.claims.planned_power import number_of_questions, power_lin
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import QUESTIONS, VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -71,21 +72,6 @@ def test_ranges_hold_all_else_and_average_over_seeds_between_selections() -> Non
     assert rows["m", "seed"]["max_range"] == pytest.approx(4)
     assert rows["m", "seed"]["levels"] == 2
     assert (rows["m", "wording"]["levels"], rows["m", "wording"]["max_range"]) == (3, pytest.approx(4))
-
-
-def test_a_range_is_the_mean_over_settings_and_the_largest_of_them() -> None:
-    arms = {
-        arm("a"): 60.0,
-        arm("b", budget="32"): 61.0,
-        arm("c", prompt="reasoning"): 50.0,
-        arm("d", prompt="reasoning", budget="32"): 55.0,
-    }
-    rows = {row["factor"]: row for row in range_rows(values(arms), list(arms))}
-    assert (rows["budget"]["settings"], rows["budget"]["mean_range"], rows["budget"]["max_range"]) == (
-        2,
-        3,
-        5,
-    )
 
 
 def test_a_subgroup_scores_as_its_patients_alone_do() -> None:
@@ -145,12 +131,6 @@ def test_difficulty_is_over_readers_and_hard_items_are_listed() -> None:
     assert found["subtask:C10"]["discrimination"] > 0.8
     assert np.isnan(float(found["subtask:L01"]["discrimination"]))
     assert [row["qa_id"] for row in hard if row["scope"] == "subtask:L01"] == ["p000:L01"]
-
-
-def test_two_readers_make_no_list_for_review() -> None:
-    by_subtask, hard = item_difficulty(verdicts({"a": 0.2, "b": 0.2}), [arm("a"), arm("b", model="n")])
-    assert not hard
-    assert all(np.isnan(float(str(row["discrimination"]))) for row in by_subtask)
 
 
 def test_what_a_cohort_can_show_is_told_by_tier_before_anything_is_asked() -> None:

@@ -11,7 +11,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.claims.parts_of_cohort import Part, full_minus_part, gold_shift, separate_weights
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.answers import ArmAnswers
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 

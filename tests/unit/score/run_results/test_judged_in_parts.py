@@ -1,4 +1,4 @@
-"""Judging part by part and in the jobs of models: the same verdicts, counts and scores to the last digit."""
+"""Judging part by part: the same verdicts, counts and scores to the last digit."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from cardiolens.inference.plan import parts as planning
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results import aligned_replies as aligned
 from cardiolens.score.run_results import model_replies
-from cardiolens.score.run_results.scoring import RunResults, judge_ahead, judge_and_write
+from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS
 
@@ -47,11 +47,6 @@ def keys_of(planned: Plan) -> dict[str, str]:
 
 def judged(planned: Plan) -> RunResults:
     return judge_and_write(planned.run, planned.store, keys_of(planned), planned.spec)
-
-
-def judge_in_jobs(planned: Plan) -> None:
-    for model, key in keys_of(planned).items():
-        judge_ahead(planned.run, planned.store, model, key, planned.spec)
 
 
 def said(results: RunResults, planned: Plan) -> tuple[str, ...]:
@@ -98,38 +93,3 @@ def test_requests_that_blocks_share_are_counted_once(planned: Plan, monkeypatch:
     assert shared, "a blind request is one for many studies"
     counts = judged(planned).replies.counts
     assert sum(counts[name] for name in ("ok", "refused", "engine_error", "missing")) == distinct
-
-
-def test_what_the_jobs_of_models_judged_is_taken_over_once(planned: Plan) -> None:
-    whole = said(judged(planned), planned)
-    judge_in_jobs(planned)
-    results = judged(planned)
-    assert results.replies.in_jobs == ("noisy", "constant")
-    alike = said(results, planned) == whole
-    assert alike
-    assert not list(planned.run.root.glob("judged/*"))
-
-
-def _a_reply_more(planned: Plan) -> None:
-    folder = planned.store.completions(keys_of(planned)["noisy"])
-    row = tables.read(folder, COMPLETIONS).slice(0, 1).to_pylist()[0]
-    strange = tables.from_rows([row | {"request_key": "of a third sweep"}], COMPLETIONS)
-    tables.write_part(folder, strange, COMPLETIONS)
-
-
-def _another_plan(planned: Plan) -> None:
-    note = planned.run.requests("noisy") / "plan.json"
-    note.write_text(note.read_text() + " ")
-
-
-def _half_of_it(planned: Plan) -> None:
-    (part,) = tables.parts(planned.run.judged("noisy") / "verdicts")
-    part.write_bytes(part.read_bytes()[:-20])
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("change", [_a_reply_more, _another_plan, _half_of_it])
-def test_what_no_longer_holds_is_judged_again(planned: Plan, change: Any) -> None:
-    judge_in_jobs(planned)
-    change(planned)
-    assert judged(planned).replies.in_jobs == ("constant",)

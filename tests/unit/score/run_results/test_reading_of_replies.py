@@ -12,7 +12,8 @@ from cardiolens.score.run_results.reading_shares import NAME, READINGS
 from cardiolens.score.run_results.scoring import judge_by_others
 from cardiolens.score.statistics.comparisons import decided, reversed_row
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 
 LETTERS = ("A", "B", "C", "Z")
 

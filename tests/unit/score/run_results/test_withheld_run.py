@@ -11,7 +11,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.plan import plan
-from cardiolens.score.run_results.scoring import judge_ahead, judge_and_write
+from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal.show import show_withheld
 from cardiolens.workflow.steps.judge_run import judge
@@ -89,10 +89,7 @@ def test_a_run_without_any_answer_is_a_run(root: Path) -> None:
     assert "questions are withheld" in write_page(planned.run, [planned.run]).read_text()
     assert judge(planned.run) == 0
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    for model, key in keys.items():  # as the jobs of a cluster do
-        assert judge_ahead(planned.run, planned.store, model, key, planned.spec) == 0
     again = judge_and_write(planned.run, planned.store, keys, planned.spec)
-    assert again.replies.in_jobs == ("uniform", "constant")
     assert again.replies.withheld == judged.replies.withheld
 
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from test_scores import cohort, table, verdict
 
-from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import arm_statistics, chance_accuracy
 from cardiolens.score.statistics.counting import Cells, claimed_values
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import headlines
 from cardiolens.score.statistics.hypothesis_tests import coins, split, stack, swap_p
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.scores import Settings, score
-from cardiolens.score.statistics.statistic import Resampling
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Resampling, Settings
 
 
 def patients_of(number: int) -> list[str]:
@@ -25,8 +25,9 @@ def patients_of(number: int) -> list[str]:
 
 def value(rows: list[dict[str, Any]], arm: str, number: int) -> dict[tuple[str, str], float]:
     """Every statistic of an arm by the code that makes intervals."""
-    answers = Answers.of(table(rows), patients_of(number)).of_arm(arm)
-    found = arm_statistics(answers, Resampling(np.ones((1, number)), 1, 1))
+    found = arm_statistics(
+        ArmAnswers.of(table(rows)).judged(arm), Resampling(Settings(1, 0, 1), np.ones((1, number)))
+    )
     return {key: float(statistic.values[0]) for key, statistic in found.items()}
 
 
@@ -46,8 +47,8 @@ def test_swaps_test_the_statistic_of_the_interval() -> None:
         ours, theirs = (value(swapped, arm, number) for arm in "ab")
         for key in keys:
             by_hand[key].append(ours[key] - theirs[key])
-    answers = Answers.of(table(rows), patients_of(number))
-    mine, other_arm = (Cells.of(answers.of_arm(arm), number) for arm in "ab")
+    answers = ArmAnswers.of(table(rows))
+    mine, other_arm = (Cells.of(answers.judged(arm), number) for arm in "ab")
     sizes = [len(cells) for cells in mine.rows]
 
     def statistics(sums: Floats) -> dict[tuple[str, str], Floats]:

@@ -8,16 +8,18 @@ import pytest
 from scipy import stats
 
 from cardiolens.score.claims.descriptions import calibration_rows, risk_rows
+from cardiolens.score.run_results.reply_scores import WITH_REPLIES
 from cardiolens.score.statistics import confidence as measure
-from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.bootstrap import FEWEST_OF_CLASS, resampling_weights
 from cardiolens.score.statistics.confidence import (
     ConfidentAnswers,
     confidence_curves,
     confidence_scores,
     of_options,
 )
-from cardiolens.score.statistics.option_order import position_scores
-from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS
+from cardiolens.score.statistics.control_scores import position_scores
+from cardiolens.score.statistics.item_scores import ItemScores
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.tables import from_rows
 
 ONCE = np.ones((1, 8))
@@ -37,19 +39,6 @@ def test_average_precision_by_hand() -> None:
     positive = np.array([True, False, True, True, False])
     found = measure.average_precision(measure.Curve.of(scores, positive, np.ones((1, 5)))).item()
     assert found == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
-
-
-def test_one_class_alone_separates_nothing() -> None:
-    curve = measure.Curve.of(np.linspace(0, 1, 8), np.ones(8, dtype=bool), ONCE)
-    assert np.isnan(measure.auroc(curve)).all()
-
-
-def test_an_item_drawn_twice_counts_twice() -> None:
-    scores, positive = np.array([0.2, 0.6, 0.4]), np.array([False, True, True])
-    twice = measure.Curve.of(scores, positive, np.array([[2.0, 1.0, 0.0]]))
-    listed = measure.Curve.of(np.array([0.2, 0.2, 0.6]), np.array([False, False, True]), np.ones((1, 3)))
-    assert measure.auroc(twice) == measure.auroc(listed)
-    assert measure.average_precision(twice) == measure.average_precision(listed)
 
 
 def test_calibration_error_by_hand() -> None:
@@ -78,12 +67,14 @@ def test_one_answer_is_scaled_and_several_are_not() -> None:
     assert several == pytest.approx({"A": 0.3, "B": 0.1, "Z": 0})
 
 
-def row(patient: int, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:
+def row(patient: int, gold: str, parsed: str, shown: str = "AB", **changes: Any) -> dict[str, Any]:
+    """An answer with the options as displayed; `logs` are the probabilities of displayed letters."""
+    logs = changes.pop("logs", {})
     return {
         "arm_id": "arm",
         "qa_id": f"p{patient}:L01",
         "channel": "answer",
-        "patient_id": f"p{patient}",
+        "patient_id": f"p{patient:02d}",
         "tier": 1,
         "sequence": "lge",
         "subtask": "L01",
@@ -93,31 +84,26 @@ def row(patient: int, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:
         "parse_status": "ok",
         "parsed": list(parsed),
         "gold": list(gold),
+        "option_keys": list(shown),
+        "option_logprobs": [(letter, np.log(share)) for letter, share in logs.items()] or None,
     } | changes
 
 
-def asked(patient: int, shown: str) -> dict[str, Any]:
-    return {"arm_id": "arm", "qa_id": f"p{patient}:L01", "option_keys": list(shown)}
+def scored(rows: list[dict[str, Any]], measure: Any, resamples: int = 50) -> list[dict[str, Any]]:
+    patients = sorted({row["patient_id"] for row in rows})
+    return [
+        *measure("arm", from_rows(rows, WITH_REPLIES), ItemScores.of(Settings(1, resamples, 1), patients))
+    ]
 
 
 def test_confidence_scores_read_letters_as_displayed() -> None:
     """Half of the requests show B first; the engine's letters are those displayed."""
-    verdicts, requests = [], []
-    completions: list[dict[str, Any]] = []
+    rows = []
     for patient in range(20):
         gold, shown = "AB"[patient % 2], "AB" if patient % 4 < 2 else "BA"
-        letter = "AB"[shown.index(gold)]
-        other = "AB"[1 - shown.index(gold)]
-        verdicts.append(row(patient, gold, gold))
-        requests.append(asked(patient, shown))
-        logs = {letter: np.log(0.9), other: np.log(0.1)}
-        completions.append({"request_key": f"k{patient}", "option_logprobs": list(logs.items())})
-    tables = (
-        from_rows(verdicts, VERDICTS),
-        from_rows(requests, REQUESTS),
-        from_rows(completions, COMPLETIONS),
-    )
-    found = {entry["metric"]: entry for entry in confidence_scores(*tables, 50, 1).to_pylist()}
+        at = shown.index(gold)
+        rows.append(row(patient, gold, gold, shown, logs={"AB"[at]: 0.9, "AB"[1 - at]: 0.1}))
+    found = {entry["metric"]: entry for entry in scored(rows, confidence_scores)}
     assert found["auroc"]["value"] == found["auroc"]["high"] == 100
     assert 70 < found["auroc"]["low"] < 80, "of ten patients of each class"
     assert found["average_precision"]["value"] == 100
@@ -127,25 +113,18 @@ def test_confidence_scores_read_letters_as_displayed() -> None:
     assert found["calibration.10.accuracy"]["value"] == 100
     assert not any(name.startswith("calibration.9.") for name in found)
     assert found["risk.10"]["value"] == found["risk.100"]["low"] == 0 < found["risk.100"]["high"] < 20
+    assert not scored([row(1, "A", "A")], confidence_scores), "without probabilities"
 
 
 def test_each_option_of_several_is_told_apart() -> None:
     """B is named with probability 0.8 where it is right, else with 0.3; C by chance; nobody has A."""
     dice = np.random.default_rng(6)
-    verdicts, requests = [], []
-    completions: list[dict[str, Any]] = []
+    rows = []
     for patient in range(40):
         right = "B" if patient % 2 else "C"
-        verdicts.append(row(patient, right, "BC", answer_type="multi"))
-        requests.append(asked(patient, "CAB"))
-        logs = {"A": np.log(dice.random()), "C": np.log(0.8 if right == "B" else 0.3)}
-        completions.append({"request_key": f"k{patient}", "option_logprobs": list(logs.items())})
-    tables = (
-        from_rows(verdicts, VERDICTS),
-        from_rows(requests, REQUESTS),
-        from_rows(completions, COMPLETIONS),
-    )
-    found = {entry["metric"]: entry for entry in confidence_scores(*tables, 50, 1).to_pylist()}
+        logs = {"A": dice.random(), "C": 0.8 if right == "B" else 0.3}
+        rows.append(row(patient, right, "BC", "CAB", answer_type="multi", logs=logs))
+    found = {entry["metric"]: entry for entry in scored(rows, confidence_scores)}
     assert found["auroc.B"]["value"] == found["average_precision.B"]["value"] == 100
     assert 80 < found["average_precision.B"]["low"] < 85
     assert found["auroc.C"]["low"] < 50 < found["auroc.C"]["high"]
@@ -153,22 +132,30 @@ def test_each_option_of_several_is_told_apart() -> None:
     assert "calibration_error" not in found
 
 
-def test_items_without_probabilities_stay_out() -> None:
-    tables = (from_rows([row(1, "A", "A")], VERDICTS), from_rows([asked(1, "AB")], REQUESTS))
-    assert confidence_scores(*tables, COMPLETIONS.empty_table(), 10, 1).num_rows == 0
+@pytest.mark.parametrize("positive", [3, FEWEST_OF_CLASS - 1, FEWEST_OF_CLASS])
+def test_auroc_needs_ten_patients_of_the_rarer_class(positive: int) -> None:
+    """A reader that gives the right answer the higher probability, but for one patient."""
+    rows = []
+    for patient in range(60):
+        share = 0.45 if patient == positive else 0.9 if patient < positive else 0.1 + patient / 1000
+        share -= 0.5 * (patient == 0)
+        gold = "AB"[patient < positive]
+        rows.append(row(patient, gold, gold, logs={"A": 1 - share, "B": share}))
+    (found,) = [entry for entry in scored(rows, confidence_scores, 300) if entry["metric"] == "auroc"]
+    assert found["value"] > 80
+    assert (found["n_items"], found["n_positive"], found["n_rarer_class"]) == (60, positive, positive)
+    assert np.isnan(found["low"]) == (positive < FEWEST_OF_CLASS)
+    assert ("fewer than 10 patients of the rarer class" in found["method"]) == (positive < FEWEST_OF_CLASS)
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.5])
 def test_a_planted_preference_for_the_first_place_is_found(bias: float) -> None:
     dice = random.Random(8)
-    verdicts, requests = [], []
+    rows = []
     for patient in range(400):
         gold, shown = dice.choice("AB"), dice.choice(["AB", "BA"])
-        parsed = shown[0] if dice.random() < bias else dice.choice("AB")
-        verdicts.append(row(patient, gold, parsed))
-        requests.append(asked(patient, shown))
-    tables = (from_rows(verdicts, VERDICTS), from_rows(requests, REQUESTS))
-    found = {entry["metric"]: entry for entry in position_scores(*tables, 200, 1).to_pylist()}
+        rows.append(row(patient, gold, shown[0] if dice.random() < bias else dice.choice("AB"), shown))
+    found = {entry["metric"]: entry for entry in scored(rows, position_scores, 200)}
     assert found["position_bias.1"]["low"] <= 100 * bias / 2 <= found["position_bias.1"]["high"]
     assert found["position_bias.1"]["value"] == pytest.approx(-found["position_bias.2"]["value"])
     assert (found["position_bias.1"]["low"] > 0) == (bias > 0)
@@ -176,21 +163,12 @@ def test_a_planted_preference_for_the_first_place_is_found(bias: float) -> None:
 
 def test_curves_of_several_subtasks_are_drawn_together() -> None:
     """Confidence 0.9 on L01, always right; 0.6 on P01, right in half."""
-    verdicts, requests = [], []
-    completions: list[dict[str, Any]] = []
+    rows = []
     for patient in range(30):
         for subtask, sure, parsed in (("L01", 0.9, "A"), ("P01", 0.6, "AB"[patient % 2])):
-            names = {"qa_id": f"p{patient}:{subtask}", "request_key": f"k{patient}{subtask}"}
-            verdicts.append(row(patient, parsed, "A", subtask=subtask, **names))
-            requests.append(asked(patient, "AB") | {"qa_id": names["qa_id"]})
-            logs = [("A", np.log(sure)), ("B", np.log(1 - sure))]
-            completions.append({"request_key": names["request_key"], "option_logprobs": logs})
-    tables = (
-        from_rows(verdicts, VERDICTS),
-        from_rows(requests, REQUESTS),
-        from_rows(completions, COMPLETIONS),
-    )
-    scores = confidence_scores(*tables, 300, 1).to_pylist()
+            names = {"qa_id": f"p{patient}:{subtask}", "subtask": subtask}
+            rows.append(row(patient, parsed, "A", logs={"A": sure, "B": 1 - sure}, **names))
+    scores = scored(rows, confidence_scores, 300)
     found = {entry["metric"]: entry for entry in scores if entry["scope"] == "tier:1"}
     assert found["calibration_error"]["value"] == pytest.approx((10 + 10) / 2)
     assert [found[f"risk.{share}"]["value"] for share in (10, 50, 100)] == pytest.approx([0, 0, 25])
@@ -200,7 +178,6 @@ def test_curves_of_several_subtasks_are_drawn_together() -> None:
         (90, 100, 30),
     ]
     assert [entry["accuracy"] for entry in of_tier] == [50, 100]
-    assert of_tier[0]["low"] < 50 < of_tier[0]["high"]
     of_tier = [entry for entry in risk_rows(scores) if entry["scope"] == "tier:1"]
     assert [entry["coverage"] for entry in of_tier] == list(range(10, 101, 10))
 

@@ -11,7 +11,8 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.comparisons import reversed_row
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -111,11 +112,3 @@ def test_what_one_model_does_is_explored_and_its_p_adjusted_over_all_pairs() -> 
 def test_an_arm_that_has_nothing_is_named() -> None:
     with pytest.raises(InputError, match=r"'nobody' has no judged item"):
         tables_of(cohort(3), [ARMS[0], ArmFactors("nobody", "model", "clinical", "8", "other")])
-
-
-def test_differences_repeat_in_any_order_of_rows() -> None:
-    rows = cohort(12)
-    once = compared(rows)
-    random.Random(1).shuffle(rows)
-    assert repr(compared(rows)) == repr(once)
-    assert not math.isnan(once["primary", "poor"]["low"])

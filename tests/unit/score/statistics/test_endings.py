@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import judged_shares, percent_read, status_counts
 from cardiolens.show.page.columns import caveats
 from cardiolens.storage.schemas import VERDICTS

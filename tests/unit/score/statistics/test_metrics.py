@@ -44,10 +44,6 @@ def test_multi_select_pools_options(
     )
 
 
-def test_options_picked_are_a_mean_over_answers_that_were_read() -> None:
-    assert values("set", [("AB", "A"), ("AB", "ABC"), ("A", "")])["mean_cardinality"] == 2
-
-
 def test_a_conservative_reader_loses_recall_and_keeps_precision() -> None:
     dice = np.random.default_rng(1)
     gold = dice.random((120, 5)) < 0.5

@@ -12,7 +12,6 @@ from bench.coverage import risk
 from cardiolens.score.statistics.bootstrap import (
     Interval,
     Sample,
-    difference_ends,
     effective_items,
     effective_patients,
     resampling_weights,
@@ -64,24 +63,11 @@ def test_small_classes_make_a_mean_worth_fewer_items_and_no_fewer_than_its_varia
     assert share_ends(0.3, 0.3 * 0.7 / items, of_classes, 0.025) is None
 
 
-def test_no_event_of_some_items_is_worth_those_items_though_resamples_vary() -> None:
-    """Resamples of a risk at some coverage bring in less confident answers, some of them wrong."""
-    sample = Sample(40, 40, 16, 40)
-    varied, same = (share_ends(0.0, variance, sample, 0.025) for variance in (0.001, 0.0))
-    assert varied == same == (0.0, pytest.approx(1 - 0.025 ** (1 / 16)))
-    assert share_ends(1.0, 0.001, sample, 0.025) == (pytest.approx(0.025 ** (1 / 16)), 1.0)
-
-
 def test_a_risk_among_the_most_confident_is_covered() -> None:
     """Also where none of them is wrong: before, that was 0 to 100 %, or as if all answers were kept."""
     covers, width = zip(*(risk(40, 1, coverage, 100, 200) for coverage in (0.1, 0.2, 0.4)), strict=True)
     assert min(covers) >= 95
     assert max(width) < 70
-
-
-def test_the_middle_is_left_to_the_bootstrap() -> None:
-    row = share_row(np.arange(200) % 2 == 0)
-    assert row["method"] == "bootstrap"
 
 
 @pytest.mark.parametrize("patients", [8, 20, 100])
@@ -95,13 +81,6 @@ def test_arms_that_never_differ_are_equivalent_only_where_the_cohort_is_large(pa
     assert equivalence_p(interval, patients) > 0.05
 
 
-def test_six_hundred_patients_who_never_differ_are_equivalent() -> None:
-    row = difference_row(np.ones(600), np.ones(600), 0.9)
-    interval = Interval(0.0, float(str(row["low"])), float(str(row["high"])))
-    assert margin_side(interval) == "within"
-    assert 0 < equivalence_p(interval, 600) < 0.05
-
-
 def test_a_difference_of_two_points_is_rarely_called_equivalent() -> None:
     """200 patients, one item each, the other arm wrong in 2 %: at most 5 % say equivalent."""
     called = 0
@@ -111,10 +90,6 @@ def test_a_difference_of_two_points_is_rarely_called_equivalent() -> None:
         interval = Interval(*(float(str(row[name])) for name in ("value", "low", "high")))
         called += margin_side(interval) == "within"
     assert called <= 15
-
-
-def test_many_differing_answers_are_left_to_the_bootstrap() -> None:
-    assert difference_ends(0.0, 0.3 / 200, Sample(200, 200, 200, 200), 0.025) is None
 
 
 def test_no_p_comes_from_zero_variance() -> None:

@@ -9,10 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared, verdicts
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Row
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.pooled import between_models
 from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion, pooled_questions
+from cardiolens.score.statistics.statistic import Row
 
 
 def named(questions: list[PooledQuestion]) -> dict[tuple[str, str, str], PooledQuestion]:

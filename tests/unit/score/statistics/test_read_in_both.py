@@ -10,9 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Row, comes_of_reading, decided
+from cardiolens.score.statistics.comparisons import comes_of_reading, decided
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.read_in_both import ReadInBoth
+from cardiolens.score.statistics.statistic import Row
 
 GATE, PATIENTS = "L01", 120
 MODELS = ("a", "b", "c")
@@ -84,14 +84,6 @@ def test_bolder_answers_are_claimed_where_all_are_read() -> None:
     row = pooled("criterion", cut=0.0, bolder=0.4)
     assert (row["decision"], row["read_difference"]) == ("lower", None)
     assert "not parsed" not in sentence(row)
-
-
-def test_the_other_side_has_the_other_counts() -> None:
-    read = ReadInBoth(-0.1, 9, 1, 2)
-    assert read.reversed == ReadInBoth(0.1, 9, 2, 1)
-    assert read.columns("primary") == {
-        **{"read_difference": -10, "n_read": 9, "n_unread": 1, "n_unread_versus": 2}
-    }
 
 
 @pytest.mark.parametrize(

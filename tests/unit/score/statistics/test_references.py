@@ -1,26 +1,20 @@
-"""Chance references and skill (protocol 8.3)."""
+"""The best constant answer and skill beyond it (protocol 8.3)."""
 
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 
+from cardiolens.protocol.tasks.catalogue import Option, Subtask
 from cardiolens.score.statistics.counting import Part
-from cardiolens.score.statistics.items import Floats, Ints
-from cardiolens.score.statistics.references import best_constant, guesses, skill
-
-
-def masks(answers: list[str]) -> Ints:
-    return np.array([sum(1 << "ABCDE".index(key) for key in answer) for answer in answers], dtype=np.int64)
-
-
-def part(kind: str, size: int, subtask: str = "X01") -> Part:
-    return Part(subtask, "lge", 1, kind, tuple(range(size)), 1)  # type: ignore[arg-type]
+from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.references import best_constant, best_constant_report, option_flags, skill
 
 
 def constants(kind: str, gold: list[str], size: int) -> dict[str, float]:
     flags: Floats = np.array([[key in answer for answer in gold] for key in "ABCDE"[:size]], float)
-    best = best_constant(part(kind, size), flags.sum(axis=1, keepdims=True), np.array([float(len(gold))]))
+    part = Part("X01", "lge", 1, kind, tuple(range(size)), 1)  # type: ignore[arg-type]
+    best = best_constant(part, flags.sum(axis=1, keepdims=True), np.array([float(len(gold))]))
     return {name: float(value[0]) for name, value in best.items()}
 
 
@@ -34,11 +28,11 @@ def test_the_best_constant_set_is_the_best_of_all_sets() -> None:
     dice = np.random.default_rng(5)
     for _ in range(20):
         gold = ["".join(key for key in "ABCD" if dice.random() < share) or "A" for share in dice.random(9)]
-        every = []
-        for size in (1, 2, 3, 4):
-            for chosen in combinations("ABCD", size):
-                right = sum(len(set(answer) & set(chosen)) for answer in gold)
-                every.append(2 * right / (size * len(gold) + sum(map(len, gold))))
+        every = [
+            2 * sum(len({*answer} & {*chosen}) for answer in gold) / (size * len(gold) + sum(map(len, gold)))
+            for size in (1, 2, 3, 4)
+            for chosen in combinations("ABCD", size)
+        ]
         assert constants("set", gold, 4)["primary"] == pytest.approx(max(every))
 
 
@@ -48,20 +42,30 @@ def test_skill_is_zero_at_the_reference_and_one_at_the_top() -> None:
     assert np.isnan(skill(np.array([1.0]), np.array([1.0])))
 
 
-def test_guesses_approach_their_expectations() -> None:
-    found = guesses(part("choice", 3), masks(["A"] * 60 + ["B"] * 30 + ["C"] * 10), 3, 2026)
-    assert found["uniform"]["primary"] == pytest.approx(1 / 3, abs=0.02)
-    assert found["prevalence"]["primary"] == pytest.approx(0.6**2 + 0.3**2 + 0.1**2, abs=0.02)
+def field(name: str, answer_type: str, texts: str) -> Subtask:
+    options = tuple(Option(key, text) for key, text in zip("ABCD", texts, strict=False))
+    given = {"id": name, "tier": 1, "sequence": "lge", "field": name.lower(), "question": "?"}
+    given |= {"answer_type": answer_type, "route": (("lge_sax", 1),), "provenance": "test"}
+    return Subtask(**(given | {"options": options}))  # type: ignore[arg-type]
 
 
-def test_uniform_sets_are_never_empty() -> None:
-    uniform = guesses(part("set", 2), masks(["A"] * 50), 2, 1)["uniform"]
-    assert uniform["primary"] == pytest.approx(2 * 2 / 3 / (1 + 4 / 3), abs=0.02)  # of {A}, {B}, {A, B}
+FORM = {"gate": field("GATE", "single", "no"), "levels": field("LEVELS", "multi", "xyz")}
 
 
-def test_guesses_differ_by_subtask_and_seed_and_repeat() -> None:
-    gold = masks(["A", "B", "C"] * 10)
-    first = guesses(part("choice", 3, "C01"), gold, 3, 1)
-    assert guesses(part("choice", 3, "C01"), gold.copy(), 3, 1) == first
-    assert guesses(part("choice", 3, "C06"), gold, 3, 1) != first
-    assert guesses(part("choice", 3, "C01"), gold, 3, 2) != first
+def test_entities_take_their_places_among_the_options() -> None:
+    flags = np.array([[True, False, True], [False, True, False]])
+    found = option_flags(FORM, ("levels: y", "gate: n", "levels: of another form"), flags)
+    assert found.tolist() == [[False, False, False, True, False], [True, False, False, False, False]]
+
+
+def test_the_best_constant_report_is_the_best_of_all_that_may_be_written() -> None:
+    dice = np.random.default_rng(4)
+    for _ in range(20):
+        gold = dice.random((9, 5)) < dice.random(5)
+        found = best_constant_report(FORM, gold.sum(0) * 1.0, np.array(9.0), np.array(gold.sum() + 2.0))
+        every = []
+        for gate, size in product(((), (0,), (1,)), range(4)):
+            for levels in combinations((2, 3, 4), size):
+                chosen = [*gate, *levels]
+                every.append(2 * gold[:, chosen].sum() / (9 * len(chosen) + gold.sum() + 2))
+        assert found == pytest.approx(max(every))

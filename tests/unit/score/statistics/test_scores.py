@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from cardiolens.score.statistics import differences
+from cardiolens.score.statistics import pairs
 from cardiolens.score.statistics import scores as of_scores
-from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import percentile, resampling_weights
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.schemas import SCORES, VERDICTS
 from cardiolens.storage.tables import from_rows
@@ -132,18 +133,6 @@ def test_tier_three_is_the_mean_of_two_macro_f1() -> None:
     assert both["accuracy", "tier:3"]["value"] == pytest.approx(100 / 3)
 
 
-def test_a_single_patient_has_no_interval() -> None:
-    row = scores_of([verdict("p1", "L01", "B", "B"), verdict("p1", "C10", "A", "A")])["primary", "tier:1"]
-    assert (row["value"], row["n_patients"]) == (100, 1)
-    assert np.isnan([row["low"], row["high"]]).all()
-    assert "no interval: fewer than 8 patients" in row["method"]
-
-
-def test_method_names_the_interval() -> None:
-    row = scores_of(cohort(60))["primary", "subtask:L01"]
-    assert row["method"] == "expanded percentile cluster bootstrap, B=50, seed 1"
-
-
 @pytest.mark.full
 def test_processes_change_no_digit(monkeypatch) -> None:
     rows = cohort(15, arms="abcd")
@@ -151,9 +140,9 @@ def test_processes_change_no_digit(monkeypatch) -> None:
     settings = Settings(5, 40, 7, swaps=20)
     alone = score(table(rows[:-1]), arms, settings).tables
     assert "d" in alone[1]["arm_id"].to_pylist()
-    for module in (of_scores, differences):
+    for module in (of_scores, pairs):
         monkeypatch.setattr(module, "MANY", 0)
-    monkeypatch.setattr(differences, "_CHUNK", 1)
+    monkeypatch.setattr(pairs, "_CHUNK", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     for found, expected in zip(score(table(rows[:-1]), arms, settings).tables, alone, strict=True):
         assert same(found, expected)
@@ -170,19 +159,6 @@ def test_order_and_parts_change_no_digit() -> None:
     for part in parts:
         by_arm.add(part)
     assert same(scored(by_arm, 5, 200, seed=2026), once)
-
-
-def by_arm_of(rows) -> Verdicts:
-    """Verdicts in a file, which other processes read as well."""
-    found = Verdicts()
-    found.add(table(rows))
-    return found
-
-
-def test_same_seed_same_interval_and_other_seed_another() -> None:
-    rows = table(cohort(20))
-    assert same(scored(rows, 5, 100, seed=7), scored(rows, 5, 100, seed=7))
-    assert not same(scored(rows, 5, 100, seed=7), scored(rows, 5, 100, seed=8))
 
 
 def test_the_bootstrap_keeps_patients_whole() -> None:
@@ -224,13 +200,6 @@ def test_an_interval_agrees_with_resampling_written_out() -> None:
     )
 
 
-def test_weights_draw_whole_cohorts() -> None:
-    weights = resampling_weights(9, 30, seed=4)
-    assert weights.shape == (31, 9)
-    assert (weights[0] == 1).all()
-    assert (weights.sum(axis=1) == 9).all()
-
-
 def test_percentiles_reach_as_far_as_a_t_interval_of_so_many_patients() -> None:
     drawn = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
     found = percentile(np.concatenate([[0.0], drawn]), patients=12)
@@ -241,17 +210,6 @@ def test_percentiles_reach_as_far_as_a_t_interval_of_so_many_patients() -> None:
     assert plain.high == pytest.approx(1.96, abs=1e-3)
 
 
-def test_small_classes_are_worth_few_patients() -> None:
-    assert effective_patients([np.array([40])]) == pytest.approx(40)
-    assert effective_patients([np.array([40, 40])]) == pytest.approx(79)
-    # a variance of 1/2 with 1 degree of freedom beside one of 1/100 with 99
-    by_hand = 1 + 0.51**2 / (0.25 + 1e-4 / 99)
-    assert effective_patients([np.array([2, 100])]) == pytest.approx(by_hand)
-    # two questions of two classes, each question a half
-    assert effective_patients([np.array([5, 5]), np.array([5, 5])]) == pytest.approx(17)
-    assert effective_patients([np.array([1])]) == 2
-
-
 def test_a_macro_mean_names_its_rarest_class_and_is_wider_for_it() -> None:
     rows = cohort(40)
     for row in rows:
@@ -259,12 +217,6 @@ def test_a_macro_mean_names_its_rarest_class_and_is_wider_for_it() -> None:
             row["gold"] = ["B"] if row["patient_id"] in ("p000", "p001") else ["A"]
     found = scores_of(rows)["macro_f1", "subtask:D01"]
     assert found["method"].startswith("rarest class 2 items; near the boundary: Clopper-Pearson")
-
-
-def test_undefined_resamples_stay_out() -> None:
-    assert percentile(np.array([1.0, np.nan, 1.0, np.nan])).low == 1
-    assert np.isnan(percentile(np.array([np.nan, 1.0])).low)
-    assert np.isnan(percentile(np.array([1.0, np.nan])).high)
 
 
 def test_no_verdicts_no_scores() -> None:

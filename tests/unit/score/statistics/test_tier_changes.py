@@ -59,10 +59,6 @@ def test_few_patients_have_a_change_and_no_interval(monkeypatch: pytest.MonkeyPa
     assert run[CORRECTED]["p_adjusted"] == 1
 
 
-def test_one_model_has_no_change_over_models() -> None:
-    assert rows_of(-0.2, 1, models=1) == {}
-
-
 def test_a_change_over_hospitals_is_widened_by_their_sizes() -> None:
     def width(basis: Basis) -> float:
         dice = np.random.default_rng(17)

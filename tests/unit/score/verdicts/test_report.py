@@ -8,8 +8,8 @@ import pytest
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.report_text.entities import ReportForm, entity_counts
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
-from cardiolens.score.verdicts.overlap import common_subsequence, overlap_counts, tokens
 from cardiolens.score.verdicts.report_verdict import judge_fields, judge_text
+from cardiolens.score.verdicts.text_metrics import overlap_counts
 
 GOLD: dict[str, Any] = {
     "fields": {
@@ -46,15 +46,6 @@ def test_the_worked_example_of_rouge() -> None:
     hypothesis = "mid wall late enhancement in the mid lateral wall"
     counts = overlap_counts(reference, hypothesis)
     assert (counts["lcs"], counts["reference_words"], counts["words"]) == (7, 12, 9)
-
-
-def test_tokens_are_lower_case_words() -> None:
-    assert tokens("LV wall, 12 mm (mid-wall).") == ["lv", "wall", "12", "mm", "mid", "wall"]
-
-
-def test_a_subsequence_keeps_its_order() -> None:
-    assert common_subsequence(list("abcd"), list("bdac")) == 2
-    assert common_subsequence([], ["a"]) == 0
 
 
 def test_grams_are_clipped_to_the_reference() -> None:
@@ -109,12 +100,6 @@ def test_abnormal_counts_leave_normal_values_out() -> None:
     assert (counts["gates"], counts["contradicted"]) == (1, 1)
     silent = entity_counts(FORM, FORM.entities(GOLD["fields"]), frozenset())
     assert (silent["gates"], silent["contradicted"]) == (1, 0)
-
-
-def test_gates_are_the_fields_that_open_others() -> None:
-    cine = ReportForm.of(load_catalogue("openprotocol-1"), "R-CINE")
-    assert cine.gates == ["lv_wall", "lv_motion"]
-    assert FORM.gates == ["enhancement"]
 
 
 def test_two_empty_fields_are_equal_but_an_unread_report_has_none() -> None:

@@ -1,10 +1,8 @@
 """Verdicts: joined by key, one a (arm, question, channel)."""
 
-import random
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from cardiolens.base.errors import InputError
@@ -123,10 +121,6 @@ def test_every_way_to_fail_has_its_parse_status(text: str, changes: dict[str, An
     assert (verdict["status"], verdict["parse_status"]) == ("judged", status)
 
 
-def test_an_unparsed_ordinal_answer_is_the_greatest_rank_error() -> None:
-    assert dict(verdict_of("?", "C10", "B")["counts"])["rank_error"] == 3
-
-
 @pytest.mark.parametrize("planned", ["overflow", "skipped: no view"])
 def test_what_was_not_run_keeps_its_status_and_its_truth(planned: str) -> None:
     asked = [request("arm", "s:L01", "k", status=planned)]
@@ -176,35 +170,10 @@ def test_the_earliest_final_completion_counts_and_the_others_are_counted() -> No
     assert duplicates(from_rows(replies, COMPLETIONS)) == Duplicates(agreeing=1, disagreeing=2)
 
 
-def test_position_decides_between_completions_of_one_instant() -> None:
-    replies = [completion("k", "B"), completion("k", "A")]
-    (verdict,) = judged([request("arm", "s:L01", "k")], replies, [question("s", "L01", "B")])
-    assert verdict["parsed"] == ["B"]
-
-
 def test_requests_of_several_arms_share_a_completion() -> None:
     asked = [request("b", "s:L01", "k"), request("a", "s:L01", "k")]
     verdicts = judged(asked, [completion("k", "B")], [question("s", "L01", "B")])
     assert [(verdict["arm_id"], verdict["correct"]) for verdict in verdicts] == [("a", True), ("b", True)]
-
-
-def test_order_and_parts_of_the_tables_change_nothing() -> None:
-    dice = random.Random(1)
-    studies = [f"s{at}" for at in range(30)]
-    questions = [question(study, subtask, dice.choice("AB")) for study in studies for subtask in OPTIONS]
-    asked = [request(arm, entry["qa_id"], f"{arm}/{entry['qa_id']}") for arm in "xy" for entry in questions]
-    replies = [completion(entry["request_key"], dice.choice("ABCD?"), at) for at, entry in enumerate(asked)]
-    once = judged(asked, replies, questions)
-    for rows in (asked, replies, questions):
-        dice.shuffle(rows)
-    parts = pa.concat_tables([from_rows(replies[:50], COMPLETIONS), from_rows(replies[50:], COMPLETIONS)])
-    again = judge(from_rows(asked, REQUESTS), parts, from_rows(questions, QUESTIONS))
-    assert again.to_pylist() == once
-
-
-def test_nothing_asked_gives_no_verdicts() -> None:
-    assert judged([], [], []) == []
-    assert judged([], [completion("k", "B")], [question("s", "L01", "B")]) == []
 
 
 def test_an_unknown_question_is_named() -> None:

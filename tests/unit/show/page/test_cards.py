@@ -16,7 +16,8 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.sweep_factors import PrimarySpec
 from cardiolens.score.claims.declared import Declaration, DeclaredComparison
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.scores import Settings, score
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.elements import Card
 from cardiolens.show.page.page_data import Facts, read_facts
