@@ -106,5 +106,5 @@ def _loops(study: Study) -> Mapping[str, Loop]:
         row, pixels = volumes[name].row, volumes[name].frames["pixels"].to_pylist()
         size = int(row["height"]), int(row["width"])  # type: ignore[call-overload]
         frames = np.stack([np.frombuffer(content, np.uint8).reshape(size) for content in pixels])
-        loops[name] = Loop(structure, frames, read_overlay(study, manifests[name], row))
+        loops[name] = Loop(structure, frames, read_overlay(study, manifests[name]))
     return loops

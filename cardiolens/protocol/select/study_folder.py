@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.features import Sight
@@ -58,20 +57,14 @@ def declared_structure(study: Study, windows: Windows) -> StudyStructure:
 
 def _volumes(study: Study, windows: Windows) -> Iterator[tuple[str, VolumeStructure]]:
     for volume in study.manifest.volumes:
-        layout = volume.declared_layout()
         timed = not needs_cycle(volume) and (volume.over_time != "first_pass" or volume.t_on is not None)
-        if layout is not None and (timed or not (study.folder / volume.path).exists()):
-            yield volume.volume_id, _declared(volume, layout)
-        elif (study.folder / volume.path).exists():
+        if timed or not (study.folder / volume.path).exists():
+            yield volume.volume_id, _declared(volume, volume.declared_layout())
+        else:
             with_it = SHORT_AXIS_CINE if needs_cycle(volume) else volume.volume_id
             volumes = tuple(v for v in study.manifest.volumes if v.volume_id in (volume.volume_id, with_it))
             alone = replace(study, manifest=study.manifest.model_copy(update={"volumes": volumes}))
             yield volume.volume_id, look_at(alone, windows).structure.volumes[volume.volume_id]
-        else:
-            raise InputError(
-                f"{study.study_id}: {volume.volume_id}: no layout, and no {volume.path} to infer it from; "
-                "declare layout n_slices and n_phases"
-            )
 
 
 def _declared(volume: VolumeManifest, layout: Layout) -> VolumeStructure:
