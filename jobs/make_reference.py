@@ -74,6 +74,12 @@ The 32 fields of the authors' early public program, as [`{FROM}`](../protocol/au
 `{TO}` asks in their place. S: one answer; M: one or more. *None* stands alone; `{FROM}-gated`
 leaves it out, and asks a field where the one of the column "gated by" is answered so.
 """
+_SUBTASKS = f"""# Subtasks of {TO}
+
+The 32 subtasks of tier 1 and the questions of tier 3. S: one answer; O: one, in rank order; M: one or more.
+(X) marks an option that stands alone. A question with a parent is asked where the true answer of the parent
+is one of those given; [tasks](../protocol/tasks.md) says what else it needs. The field names it in reports.
+"""
 _CHECKLISTS = f"""# Checklists
 
 The five points of the [reasoning prompt](../protocol/prompts.md#73-reasoning-tier-1) by subtask of `{TO}`,
@@ -91,7 +97,7 @@ Every step reads and writes these fourteen tables and nothing else. A table is a
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
 
-# Meanings of columns with a telling name; a comment beside the column takes precedence.
+# Meanings of columns with a name that explains itself; a comment beside the column takes precedence.
 _MEANINGS = {
     "study_id": "of the study",
     "patient_id": "of the patient; resampling is by it",
@@ -185,6 +191,7 @@ def pages() -> dict[str, str]:
         "reference/catalogue.md": "\n".join([_CATALOGUE, *catalogue_table(catalogue()), ""]),
         "reference/import.md": "\n".join([_IMPORT, *_flags_and_reasons(), ""]),
         "reference/authors-fields.md": "\n".join([_AUTHORS_FIELDS, *_fields(), ""]),
+        "reference/subtasks.md": "\n".join([_SUBTASKS, *_subtasks(), ""]),
         "reference/checklists.md": "\n".join([_CHECKLISTS, *_checklists(), ""]),
     }
 
@@ -216,6 +223,27 @@ def _flags_and_reasons() -> Iterator[str]:
         )
         yield from (_row(f"`{name}`", meaning) for name, meaning in meanings.items())
         yield ""
+
+
+_KINDS = {"single": "S", "ordinal": "O", "multi": "M"}
+
+
+def _subtasks() -> Iterator[str]:
+    """Yield the rows of the subtasks with options, in the order of the catalogue."""
+    yield _row("id", "field", "question", "type", "options", "views", "parent", "tag")
+    yield _row(*["---"] * 8)
+    for name, subtask in load_catalogue(TO).subtasks.items():
+        if subtask.answer_type not in _KINDS:
+            continue
+        options = "; ".join(
+            f"{option.key} {option.text}{' (X)' if option.key in subtask.exclusive else ''}"
+            for option in subtask.options
+        )
+        views = " ".join(f"{view}:{weight}" for view, weight in subtask.route)
+        parent = f"{subtask.parent} = {', '.join(subtask.parent_answers)}" if subtask.parent else ""
+        kind = _KINDS[subtask.answer_type]
+        first = f"`{name}`", subtask.field, subtask.question, kind
+        yield _row(*first, options, views, parent, subtask.provenance)
 
 
 def _fields() -> Iterator[str]:

@@ -211,12 +211,12 @@ def _check(words: Check) -> int:
     if problems:
         print(f"{len(problems)} mistakes")
         return 1
-    told = [
+    written = [
         (record, record.get("prediction_twi"))
         for _, record in records(replace(words.source, root=path.parent, files=(path,)))
     ]
-    pairs = [step_overlap(record, steps) for record, steps in told if isinstance(steps, dict)]
-    print(json.dumps({"lines": len(told), "with_steps": len(pairs)}))
+    pairs = [step_overlap(record, steps) for record, steps in written if isinstance(steps, dict)]
+    print(json.dumps({"lines": len(written), "with_steps": len(pairs)}))
     for place, name in enumerate(("step 1", "step 2")):
         values = [pair[place] for pair in pairs if not np.isnan(pair[place])]
         print(
@@ -229,30 +229,30 @@ def _check(words: Check) -> int:
 
 def _judge(words: Judge, about_model: list[str]) -> int:
     source, out = words.source, words.out
-    told = read_reasoning(words.steps, source)
-    asked = requests(source, told)
+    written = read_reasoning(words.steps, source)
+    asked = requests(source, written)
     name, replies = _replies(out, asked, about_model)
-    judged = [read_verdicts(reply, len(one.steps)) for one, reply in zip(told, replies, strict=True)]
+    judged = [read_verdicts(reply, len(one.steps)) for one, reply in zip(written, replies, strict=True)]
     path = out / f"steps-{name}.jsonl"
-    disk.write_text(path, "".join(map(judged_line, told, judged)))
-    print(f"judged: {len(judged) - judged.count(None)} of {len(told)} lines; others have no legal reply")
-    _print_agreement(told, judged)
+    disk.write_text(path, "".join(map(judged_line, written, judged)))
+    print(f"judged: {len(judged) - judged.count(None)} of {len(written)} lines; others have no legal reply")
+    _print_agreement(written, judged)
     print(f"verdicts: {path}")
     return 0 if len(judged) > judged.count(None) else 1
 
 
 def _rate(words: Rate, about_model: list[str]) -> int:
     source = words.source
-    told = read_discussions(words.discussions, sum(1 for _ in records(source)))
-    whole = [one for one in told if one.sentences]
+    written = read_discussions(words.discussions, sum(1 for _ in records(source)))
+    whole = [one for one in written if one.sentences]
     name, replies = _replies(words.out, rating_requests(source, whole), about_model)
     rated = {one.line: read_rating(reply, one) for one, reply in zip(whole, replies, strict=True)}
     path = words.out / f"discussions-{name}.jsonl"
-    disk.write_text(path, "".join(rated_line(one, rated.get(one.line)) for one in told))
+    disk.write_text(path, "".join(rated_line(one, rated.get(one.line)) for one in written))
     legal = [(one, rating) for one in whole if (rating := rated[one.line]) is not None]
     print(
-        f"judged: {len(legal)} of {len(told)} discussions; {len(told) - len(whole)} without the six sections "
-        f"or with more than {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
+        f"judged: {len(legal)} of {len(written)} discussions; {len(written) - len(whole)} without the six "
+        f"sections or over {MOST_SENTENCES} sentences, {len(whole) - len(legal)} without a legal reply"
     )
     print("label\tcases\tsentences or discussions\tscore" if legal else "scores: none")
     for score in discussion_scores(legal) if legal else ():
@@ -267,13 +267,13 @@ def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tup
     return sweep.model[0].name, ask(sweep, asked)
 
 
-def _print_agreement(told: list[Reasoning], judged: list[JudgedSteps]) -> None:
+def _print_agreement(written: list[Reasoning], judged: list[JudgedSteps]) -> None:
     """Print the agreement of the judge with those whose verdicts the file holds, label by label."""
-    by = told[0].by
-    given = [verdict for one in told for verdict in one.given or ()]
+    by = written[0].by
+    given = [verdict for one in written for verdict in one.given or ()]
     if given.count(None):
         print(f"no verdict: {given.count(None)} of {len(given)} steps, which {by} left out")
-    labels = list(agreement(told, judged))
+    labels = list(agreement(written, judged))
     if not labels[0].n_steps:
         print(f"agreement: none, because no step was judged by {by} and by the model")
         return

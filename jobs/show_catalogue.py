@@ -69,8 +69,7 @@ def catalogue_table(models: Sequence[ModelSpec]) -> Iterator[str]:
 
 def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Iterator[str]:
     """Yield a Markdown table with one line per published open model, then the total hours."""
-    asked = (model for model in models if _published(model) and not _card(model).precision_of)
-    placement = place(cluster, (_candidate(model) for model in asked))
+    placement = place(cluster, candidates(models))
     yield f"### {cluster_of(placement)}"
     yield ""
     yield from _table(COLUMNS, placement_rows(placement))
@@ -78,6 +77,12 @@ def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Ite
     hours, gpu_hours = schedule(placement).seconds / 3600, placement.gpu_hours
     yield f"In all {hours:.2g} hours and {gpu_hours:.2g} GPU hours."
     yield from (f"Fits nowhere: {refused.reason}." for refused in placement.refusals)
+
+
+def candidates(models: Iterable[ModelSpec]) -> list[Candidate]:
+    """Return the published open models, each in one precision, with the work of one arm."""
+    asked = (model for model in models if _published(model) and not _card(model).precision_of)
+    return [_candidate(model) for model in asked]
 
 
 def _published(model: ModelSpec) -> bool:

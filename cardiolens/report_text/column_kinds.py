@@ -35,7 +35,7 @@ _NAME = re.compile(
 
 
 def kind_of(name: str) -> str:
-    """The one kind of a column that its name tells; "?" where it tells none, or two."""
+    """The one kind of a column that its name states; "?" where it states none, or two."""
     text = name if _OF_KIND["earlier"].fullmatch(name) else _BRACKET.sub("", name)
     kinds = [kind for kind, pattern in _OF_KIND.items() if pattern.fullmatch(text)]
     return kinds[0] if len(kinds) == 1 else "?"

@@ -64,7 +64,7 @@ def of_filled_fields(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    """A line whose sentences are read one by one; nothing if one of its fields still tells what to write."""
+    """A line whose sentences are read one by one; nothing if one of its fields still says what to write."""
     if any(_PROMPT.search(_content(field)) for field in _FIELD.finditer(line)):
         return _blank(line)
     return "".join(map(_sentence, _sentences(line)))

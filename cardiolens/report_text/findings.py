@@ -26,7 +26,7 @@ class Finding:
     polarity: str  # "affirmed" or "negated"
     certainty: str  # "certain", "uncertain", "historical" or "hypothetical"
     section: str
-    measured: bool  # whether a number tells the value
+    measured: bool  # whether a number gives the value
     is_assumed: bool = False  # whether no word names the structure that it is of
     grade: str = ANY  # of its own word
 

@@ -10,7 +10,7 @@ _KEPT = frozenset({"value", "unit", "remark"})
 _KINDS = _KEPT | {"normal", "flag"}
 _NOTHING = re.compile(r"[\s–—-]*|n/?a", re.IGNORECASE)
 _NOT_MADE = re.compile(r"not (?:done|performed|acquired|assessed|given)", re.IGNORECASE)
-# A number that no option of ours has; its remark says it in words.
+# A number that no option has; its remark says it in words.
 _OTHER_MEASURE = re.compile(
     r"[<>≤≥]?\s*\d[\d.,]*(?:\s*[/–-]\s*\d[\d.,]*)?\s*(?:cm2|cm²|ms)|RF\s*\d+\s*%|\d[\d.,]*\s*/\s*\d[\d.,]*\s*mm"
 )
@@ -53,7 +53,7 @@ def remarked_head(row: str) -> RemarkedHead | None:
 def remarked_row(row: str, head: RemarkedHead) -> str | None:
     """A row as a sentence: its name, its value and its remark; None where it is no row of this table.
 
-    Blank where it cannot be told what its cells are of.
+    Blank where it is unknown what its cells are about.
     """
     if "|" not in row:
         return None

@@ -27,7 +27,7 @@ class State:
             return None if negated else ranged(scale, self.measure)
         if not negated:
             return scale.value(self.state, self.grade)
-        # "not normal" tells no option, nor does "no severe dilatation"
+        # "not normal" states no option, nor does "no severe dilatation"
         return None if self.state == "normal" or self.grade in _STRONG else scale.normal
 
 

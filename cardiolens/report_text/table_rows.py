@@ -55,7 +55,7 @@ def of_rows(text: str) -> str:
             head, is_of_times = None, False
         is_of_times = _has_times(cells) or (is_of_times and len(cells) > 1)
         if is_of_times and len(cells) > _LEAST_COLUMNS:
-            lines.append(re.sub(r"[^\n]", " ", line))  # which of its columns is of today is not told
+            lines.append(re.sub(r"[^\n]", " ", line))  # it is unknown which column is of today
             continue
         read = remarked_row(row, head) if head and not opened else None
         lines.append(_words(line) if read is None else read + line[len(row) :])
@@ -82,7 +82,7 @@ def _words(line: str) -> str:
 
 
 def _value(name: str, cells: list[str]) -> tuple[str, str] | None:
-    """Return the name and the value of a row; None if it cannot be told which of its cells is the value."""
+    """Return the name and the value of a row; None if it is unknown which cell is the value."""
     if unit_of_name := _NAMED_UNIT.search(name):
         name = name[: unit_of_name.start()]
     unit = (unit_of_name["bracketed"] or unit_of_name["percent"]) if unit_of_name else None

@@ -85,7 +85,7 @@ def _of_sentence(
     if not classes and not names_others:
         return
     if len(classes) > 1 and "nicm" in classes and {*classes} <= {"nicm", *words["nicm"]}:
-        classes.remove("nicm")  # told by its subtype
+        classes.remove("nicm")  # its subtype says it
     rest = re.sub(words["behind"], "", phrase, flags=re.IGNORECASE) if len(classes) == 1 else phrase
     denied = classes != ["normal"] and _has(words["denial"], rest if _names(rest, classes) else phrase)
     unsure = (

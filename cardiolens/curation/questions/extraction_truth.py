@@ -124,9 +124,9 @@ class _Report:
         return Reason.UNCERTAIN if is_unsure else None
 
     def _lacks_places(self, subtask: Subtask, stated: Sequence[ReportStatement]) -> Reason | None:
-        """Return why the places or patterns of a finding are not told whole.
+        """Return why the places or patterns of a finding are incomplete.
 
-        Each stands in a sentence that tells the finding, and what such a sentence names was read.
+        Each stands in a sentence that states the finding, and what such a sentence names was read.
         """
         gate = [
             statement
@@ -209,7 +209,7 @@ def _with_numbers(
 ) -> Answer | str:
     """Return the answer of words that no number contradicts, else that of agreeing numbers.
 
-    A number in doubt counts only if it tells what nothing else does.
+    A number in doubt counts only if it says what nothing else does.
     """
     number_values = {number.value for number in numbers if number.value is not None}
     clear = set(values) | {number.value for number in numbers if not number.doubt}

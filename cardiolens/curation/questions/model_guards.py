@@ -224,13 +224,13 @@ def _names_places(
 ) -> bool:
     """Return whether mentions name each of the places, layers or patterns that are given as values."""
     named = {name for mention in mentions if mention.kind == "place" for name in mention.names}
-    told: set[Any] = set()
+    stated: set[Any] = set()
     for subject in _subjects(catalogue).get(subtask.id, ()):
         options = subject.trait.places.get(subtask.field, {})
-        told |= {options[name] for name in named if name in options}
-        told |= {
+        stated |= {options[name] for name in named if name in options}
+        stated |= {
             value
             for field, needed, value in subject.trait.combined
             if field == subtask.field and needed <= named
         }
-    return {*values} <= told
+    return {*values} <= stated

@@ -11,7 +11,7 @@ CERTAINTIES: tuple[Certainty, ...] = ("certain", "uncertain", "historical", "hyp
 
 @dataclass(frozen=True, slots=True)
 class ReportStatement:
-    """One statement on one subtask; `value` is an option's text, or None where the words tell no option."""
+    """One statement on one subtask; `value` is an option's text, or None where the words state no option."""
 
     subtask: str
     value: str | None
@@ -22,9 +22,9 @@ class ReportStatement:
     polarity: str
     certainty: str
     extractor: str
-    measured: bool = False  # a number tells the value
+    measured: bool = False  # a number gives the value
     near: tuple[str, ...] = ()  # of a number between two options: both
-    doubt: str | None = None  # a Reason why the value is not told for certain
+    doubt: str | None = None  # a Reason why the value is not certain
 
     def check(self, text: str) -> "ReportStatement":
         """The finding itself; InputError where its quote is not what stands at its place."""

@@ -3,7 +3,7 @@
 It is asked twice, with the two texts in either order. An error counts where both replies name it; what one
 alone names is kept apart. Errors by type with a clinical weight are the idea of GREEN (Ostmeier et al. 2024)
 and CRIMSON (Baharoon et al. 2026), which are about radiographs of the chest; the words, the findings and the
-weights here are ours, of the heart.
+weights here are our design, for the heart.
 """
 
 import json
