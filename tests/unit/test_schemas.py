@@ -128,68 +128,41 @@ def without_answer(record: dict[str, Any]) -> dict[str, Any]:
     return kept | {"withheld": True}
 
 
-VALUES: list[Any] = [
+NUMBERS: list[Any] = [0, 1, 3, 3.0, 4, 12, -1, 0.5, 10**12]
+# texts that some field takes, and texts that none does
+WORDS = [
     *(
-        None,
-        True,
-        False,
-        0,
-        1,
-        3,
-        3.0,
-        4,
-        12,
-        -1,
-        0.5,
-        10**12,
-        "",
         "A",
         "B",
         "x",
         "S1/..",
-        "a\ufffcb",
         "..",
-        "S\u00a0",
-    ),
-    *("cine", "lge", "perfusion", "t2", "sax", "4ch", "3ch", "cine_sax", "perf_sax", "lge_4ch", "t1"),
-    *(
-        "slice_major",
-        "static",
-        "explicit",
-        "apex_to_base",
-        "unknown",
-        "female",
-        "90+",
-        "44-46",
-    ),
-    *(
-        "report",
-        "phantom",
-        "single",
-        "ordinal",
-        "multi",
-        "C01",
-        "C02",
-        "R-CINE",
-        "openprotocol-1",
-        "0" * 64,
-    ),
-    *(
-        [],
-        {},
-        ["A"],
-        ["A", "B"],
-        ["A", "A"],
-        [0],
-        [0, 1, 2],
-        [2, 1],
-        [[0, 0]],
-        [6, 5, 3, 4],
-        {"a": 1},
         "../a.nii",
+        "/etc/hostname",
+        "none.nii.gz",
+        "lge.nii.gz",
+        "t1",
+        "explicit",
     ),
-    *("/etc/hostname", "none.nii.gz", "lge.nii.gz", [1, 1, 1], [2, 2, -1], {"key": "A", "text": "x"}),
+    *("cine", "lge", "perfusion", "t2", "sax", "4ch", "3ch", "cine_sax", "perf_sax", "lge_4ch", "inferred"),
+    *("slice_major", "static", "apex_to_base", "unknown", "female", "90+", "44-46", "report", "phantom"),
+    *("single", "ordinal", "multi", "C01", "C02", "R-CINE", "openprotocol-1"),
 ]
+LISTS: list[Any] = [[], ["A"], ["A", "B"], ["A", "A"], [0], [0, 1, 2], [2, 1], [[0, 0]], [6, 5, 3, 4]]
+OTHERS: list[Any] = [
+    None,
+    True,
+    False,
+    "",
+    "a\ufffcb",
+    "S\u00a0",
+    "0" * 64,
+    {},
+    {"a": 1},
+    [1, 1, 1],
+    [2, 2, -1],
+]
+VALUES = [*NUMBERS, *WORDS, *LISTS, *OTHERS, {"key": "A", "text": "x"}]
 POOL = st.sampled_from(VALUES)
 
 
@@ -218,9 +191,10 @@ def changed(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
             case "repeat" if isinstance(container, list):
                 container.append(copy.deepcopy(container[key]))
             case "add" if isinstance(container, dict):
-                container[
-                    data.draw(st.sampled_from(["colour", "mask", "t_on", "frames", "reference", "withheld"]))
-                ] = copy.deepcopy(data.draw(POOL))
+                name = data.draw(
+                    st.sampled_from(["colour", "mask", "t_on", "frames", "reference", "withheld"])
+                )
+                container[name] = copy.deepcopy(data.draw(POOL))
     return document
 
 
@@ -307,12 +281,3 @@ def test_the_examples_of_questions_are_read(example: str, tmp_path: Path):
     path.write_text(example)
     assert all(QUESTION.is_valid(json.loads(line)) for line in example.splitlines())
     assert read_questions(path, CATALOGUE).num_rows == len(example.splitlines())
-
-
-def test_a_truth_value_is_no_tier(place: Path):
-    document = asked()[0] | {"tier": True}
-    path = place / "questions.jsonl"
-    path.write_text(json.dumps(document) + "\n")
-    assert not QUESTION.is_valid(document)
-    with pytest.raises(InputError, match="tier"):
-        read_questions(path, CATALOGUE)

@@ -6,7 +6,6 @@ import sys
 import textwrap
 from contextlib import contextmanager
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -124,16 +123,6 @@ def test_a_changed_pixel_of_one_study_is_told_where_many_are_read(store):
         pytest.raises(InputError, match=r"frame 5 of cine_sax of S1 are not those"),
     ):
         list(parts.frames(wanted))
-
-
-def test_pixels_are_the_windowed_frames(store, tmp_path):
-    row = read_frames(store, of_study(store, "S2"), {"cine_sax": [5]})[0]
-    about = of_study(store, "S2").to_pylist()[0]
-    stored = voxels()[:, :, 5]
-    grey = np.floor(
-        (stored - about["window_low"]) * (255 / (about["window_high"] - about["window_low"])) + 0.5
-    )
-    assert np.array_equal(np.frombuffer(row["pixels"], np.uint8).reshape(6, 5), np.clip(grey, 0, 255))
 
 
 def test_a_frame_or_volume_that_is_not_there_is_an_error(store):

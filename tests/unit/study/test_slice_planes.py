@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import nibabel as nib
 import numpy as np
 import pytest
 from study_folders import SHORT_AXIS_AFFINE, study, volume, voxels, write_nifti
@@ -137,15 +136,3 @@ def test_a_header_that_cannot_be_believed_gives_a_reason(
     entry = volume(folder, spacing_mm=spacing, confirmed=["display", "spacing"])
     entry["sha256"] = write_nifti(folder / entry["path"], voxels(), affine)
     assert words in told_reason(study(folder, entry))
-
-
-def test_a_header_without_orientation_gives_a_reason(tmp_path: Path) -> None:
-    folder = tmp_path / "S"
-    entry = volume(folder)
-    image = nib.Nifti1Image(voxels(), None)
-    image.header.set_zooms((2.0, 2.0, 10.0))
-    image.set_sform(None, code=0)
-    image.set_qform(None, code=0)
-    nib.save(image, folder / entry["path"])
-    entry.pop("sha256")
-    assert "no orientation" in told_reason(study(folder, entry))

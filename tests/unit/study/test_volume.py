@@ -225,3 +225,15 @@ def test_another_file_than_declared(tmp_path, array, message):
     entry = volume(tmp_path)
     write_nifti(tmp_path / entry["path"], array)
     assert refused(tmp_path, entry).startswith(f"cine_sax.nii.gz: {message}")
+
+
+def test_a_header_that_places_its_voxels_twice_is_refused_until_a_person_looked(tmp_path):
+    entry = volume(tmp_path) | {"sha256": None}
+    image = nib.Nifti1Image(voxels(), SHORT_AXIS_AFFINE)
+    shifted = SHORT_AXIS_AFFINE.copy()
+    shifted[:3, 3] += 30
+    image.set_sform(SHORT_AXIS_AFFINE, code=1)
+    image.set_qform(shifted, code=1)
+    nib.save(image, tmp_path / entry["path"])
+    assert "its sform and qform place the voxels differently" in refused(tmp_path, entry)
+    assert opened(tmp_path, entry | {"confirmed": ["display"]}).layout.n_slices == 3
