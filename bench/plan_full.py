@@ -68,7 +68,7 @@ def _write_store(store: Path) -> None:
                 for volume in study(number).volumes.values():
                     writer.add(_volume_row(study_id, volume), _frames(study_id, volume))
                 writer.end_study(keep=True)
-                records[study_id] = StudyRecord(part=part, manifest_sha256="", files={})
+                records[study_id] = StudyRecord(part=part, state="")
     write_cohort(store, Cohort(window_pct=(1.0, 99.0), studies=records, failed={}))
 
 
@@ -96,7 +96,6 @@ def _volume_row(study_id: str, volume: VolumeStructure) -> dict[str, object]:
         "es_phase": volume.es_phase,
         "t_on": volume.t_on,
         "t_peak": volume.t_peak,
-        "layout_source": "declared",
         "window_low": 0.0,
         "window_high": 1.0,
         "source_sha256": f"{study_id}/{volume.volume_id}",

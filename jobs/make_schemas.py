@@ -102,11 +102,6 @@ def study_schema() -> dict[str, Any]:
         },
         _first_pass(),
     ]
-    schema["$defs"]["LayoutDeclaration"]["anyOf"] = [
-        {"properties": {"order": {"const": "explicit"}, "frames": {"type": "array"}}}
-        | _required("order", "frames"),
-        {"properties": {"order": {"not": {"const": "explicit"}}, "frames": _NULL}},
-    ]
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "study.json (study-1)"}
     return head | {name: value for name, value in schema.items() if name != "title"}
 

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from cardiolens.benchmarks.case import Case, CaseImage, listed
 from cardiolens.benchmarks.record_files import value_at
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import CASE_IMAGES
-from cardiolens.study.cohort import FileRecord, StudyRecord, stamp
+from cardiolens.study.cohort import StudyRecord, stamp
 from cardiolens.study.group import Outcome
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
 
@@ -45,25 +44,18 @@ def prepare_cases(
     return outcomes
 
 
-def digest_of_case(source: Source, case: Case) -> str:
-    """Return the digest of the inputs of a case's frames and subgroups, except its image files."""
+def state_of_case(source: Source, case: Case) -> str:
+    """Return the digest of what a case is prepared from; of its files, their stamps."""
     images = [[image.number, image.path, image.column, image.item] for image in case.images]
-    files = sorted({image.place.path for image in case.images if image.place is not None})
-    stamps = [[str(path.relative_to(source.root)), repr(stamp(path))] for path in files]
+    files = {source.root / image.path for image in case.images if image.path}
+    files |= {image.place.path for image in case.images if image.place is not None}
+    stamps = [[str(path.relative_to(source.root)), stamp(path)] for path in sorted(files)]
     return digest_of([_RULES, source.name_of(case.number), case.patient, images, dict(case.groups), stamps])
-
-
-def is_current(source: Source, case: Case, record: StudyRecord) -> bool:
-    """Return whether a case is unchanged since its record was made, without reading images."""
-    return record.manifest_sha256 == digest_of_case(source, case) and all(
-        stamp(source.root / path) == file.stamp for path, file in record.files.items()
-    )
 
 
 def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
     name = source.name_of(case.number)
-    stamps = {image.path: stamp(source.root / image.path) for image in case.images if image.path}
-    files: dict[str, FileRecord] = {}
+    state = state_of_case(source, case)
     frames: list[NDArray[np.uint8]] = []
     n_bytes = 0
     try:
@@ -71,9 +63,6 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
             stored, pixels = _decoded(source, case, image)
             n_bytes += len(stored)
             frames.append(pixels)
-            if (file_stamp := stamps.get(image.path)) is not None:
-                sha256 = hashlib.sha256(stored).hexdigest()
-                files[image.path] = FileRecord(stamp=file_stamp, sha256=sha256)
         if source.columns.images.doubles == "refuse":
             _check_doubles(case, frames)
         writer.add(_volume_row(name, case, frames), _frame_rows(name, frames))
@@ -81,13 +70,9 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
     except InputError as error:
         writer.end_study(keep=False)
         return Outcome(name, error=str(error))
-    record = StudyRecord(
-        part=writer.part,
-        manifest_sha256=digest_of_case(source, case),
-        files=files,
-        subgroups=dict(case.groups),
+    return Outcome(
+        name, StudyRecord(part=writer.part, state=state, subgroups=dict(case.groups)), n_bytes=n_bytes
     )
-    return Outcome(name, record, prepared=True, n_bytes=n_bytes)
 
 
 def _check_doubles(case: Case, frames: Sequence[NDArray[np.uint8]]) -> None:
@@ -205,7 +190,6 @@ def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> d
         "key_layers": [],
         "ed_phase": 0,
         "es_phase": 0,
-        "layout_source": "declared",
         "window_low": 0.0,
         "window_high": float(_WHITE),
         "source_sha256": digest_of([image.path for image in case.images]),

@@ -16,68 +16,27 @@ from cardiolens.config.base import Spec, describe
 MOST_BYTES = 256 << 20
 
 
-class AppendedFile:
-    """A JSON Lines file locked for appending; BlockingIOError if another process holds the lock."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = disk.open_log(path)
-        try:
-            disk.lock(self._file, path, wait=False)
-            disk.sync_folder(path.parent)  # a power failure could lose the name of a new file
-        except OSError:
-            self.close()
-            raise
-        self.path = path
-
-    def mend(self) -> None:
-        """Truncate a last line that a killed writer cut off; end a complete one with its newline."""
-        content = read_bytes(self.path, MOST_BYTES)
-        tail = content.rpartition(b"\n")[2]
-        if tail and is_cut(tail):
-            disk.truncate(self._file, len(content) - len(tail), self.path)
-        elif tail:
-            disk.append(self._file, b"\n", self.path)
-
-    def append(self, line: bytes) -> None:
-        """Append and fsync a line; on OSError the file is truncated to its former length."""
-        disk.append(self._file, line + b"\n", self.path)
-
-    def close(self) -> None:
-        os.close(self._file)
-
-
-def whole_lines(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield line numbers and lines, without blank lines and without a last line that was cut off."""
-    texts = content.split(b"\n")
-    for number, text in enumerate(texts, start=1):
-        if text.strip() and not (number == len(texts) and is_cut(text)):
-            yield number, text
-
-
-def is_cut(text: bytes) -> bool:
-    """Whether a line is not JSON, e.g. because a kill cut it off."""
-    try:
-        parse_json(text)
-    except ValueError:
-        return True
-    return False
-
-
 _Line = TypeVar("_Line", bound=Spec)
 
 
 class DecisionLog(Generic[_Line]):
-    """A file locked for appending lines of one kind, which `read_decision_lines` reads.
+    """A JSON Lines file locked for appending lines of one kind, which `read_decision_lines` reads.
 
     Raises InputError if another process appends to it or it cannot be written. `name` is what messages call
     the file, and `writer` the page that writes it.
     """
 
     def __init__(self, path: Path, schema: str, *, name: str, writer: str) -> None:
-        self._schema = schema
+        self._schema, self._path = schema, path
         try:
-            self._file = AppendedFile(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = disk.open_log(path)
+            try:
+                disk.lock(self._file, path, wait=False)
+                disk.sync_folder(path.parent)  # a power failure could lose the name of a new file
+            except OSError:
+                self.close()
+                raise
         except BlockingIOError:
             raise InputError(
                 f"{name}: another {writer} writes to it; use its page, or end it first"
@@ -86,16 +45,21 @@ class DecisionLog(Generic[_Line]):
             raise InputError(f"{name}: cannot be written ({error.strerror}); name another") from None
 
     def mend(self) -> None:
-        """Remove a last line that a killed writer cut off; call it once the file has been read."""
-        self._file.mend()
+        """Truncate a last line that a killed writer cut off; end a complete one with its newline."""
+        content = read_bytes(self._path, MOST_BYTES)
+        tail = content.rpartition(b"\n")[2]
+        if tail and _is_cut(tail):
+            disk.truncate(self._file, len(content) - len(tail), self._path)
+        elif tail:
+            disk.append(self._file, b"\n", self._path)
 
     def append(self, line: _Line) -> None:
         """Write a line; it is on the disk on return. OSError if the disk does not take it."""
         tree = {"schema": self._schema, **line.model_dump(mode="json", exclude_defaults=True)}
-        self._file.append(json.dumps(tree, ensure_ascii=False).encode())
+        disk.append(self._file, json.dumps(tree, ensure_ascii=False).encode() + b"\n", self._path)
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._file)
 
 
 def read_decision_lines(
@@ -105,7 +69,10 @@ def read_decision_lines(
 
     Raises OSError if the file cannot be read, InputError for a line that is not of the schema.
     """
-    for number, text in whole_lines(read_bytes(path, MOST_BYTES)):
+    texts = read_bytes(path, MOST_BYTES).split(b"\n")
+    for number, text in enumerate(texts, start=1):
+        if not text.strip() or (number == len(texts) and _is_cut(text)):
+            continue
         try:
             tree = parse_json(text)
             if not isinstance(tree, dict) or tree.pop("schema", None) != schema:
@@ -114,3 +81,12 @@ def read_decision_lines(
         except ValueError as error:
             reason = describe(error) if isinstance(error, ValidationError) else error
             raise InputError(f"{name}: line {number}: {reason}; correct or remove it") from None
+
+
+def _is_cut(text: bytes) -> bool:
+    """Whether a line is not JSON, e.g. because a kill cut it off."""
+    try:
+        parse_json(text)
+    except ValueError:
+        return True
+    return False

@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,29 +22,24 @@ from cardiolens.config.sweep_factors import Primary
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import located, record_place
 
+_REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
+
 
 def release_of(manifest: Mapping[str, Any]) -> ReleaseSpec | None:
     """Return the release that a run asked; None if it asked other questions."""
-    told = manifest.get("release")
-    return None if told is None else ReleaseSpec.model_validate(told)
+    release = manifest.get("release")
+    return None if release is None else ReleaseSpec.model_validate(release)
 
 
 def check_one_release(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> None:
     """Raise InputError, with both digests, for runs of several releases or several versions of one."""
-    first, *others = [release_of(manifest) for manifest in manifests]
+    first, *others = [release_of(manifest) or "no release" for manifest in manifests]
     for run, other in zip(runs[1:], others, strict=True):
         if other != first:
             raise InputError(
-                f"{run.root}: asked {_told(other)}, but {runs[0].root} asked {_told(first)}; runs are ranked "
-                "within one version of one release; run both on the same"
+                f"{run.root}: asked {other}, but {runs[0].root} asked {first}; runs are ranked within one "
+                "version of one release; run both on the same"
             )
-
-
-def _told(release: ReleaseSpec | None) -> str:
-    return "no release" if release is None else str(release)
-
-
-_REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
 
 
 def write_configuration(run: Run, spec: SweepSpec) -> None:
@@ -63,10 +57,8 @@ def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
     """
     if spec.primary is None or run.declaration.exists():
         return
-    comparison = _comparison(spec.primary)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    record = {**comparison, "sha256": _declared_hash(comparison, run), "declared_at": now}
-    record["answered_before"] = n_answered
+    record = _comparison(spec.primary) | {"declared_at": now, "answered_before": n_answered}
     run.root.mkdir(parents=True, exist_ok=True)
     disk.write_text(run.declaration, json.dumps(record, indent=1) + "\n")
 
@@ -75,33 +67,22 @@ def read_declaration(run: Run, spec: SweepSpec) -> dict[str, Any] | None:
     """Read the declared comparison, None without one; InputError if it was changed since."""
     if spec.primary is None:
         return None
-    if not run.declaration.exists():  # not planned by a sweep: declare it now, with the present date
-        declare(run, spec)
+    declare(run, spec)  # with the present date, if no sweep planned the run
     record = _read_json(run, run.declaration)
-    if not isinstance(record, dict):
-        raise InputError(f"{run.declaration}: holds no declared comparison; {_REMEDY}")
-    comparison = _comparison(spec.primary)
-    of_run = {name: record.get(name) for name in comparison}
-    if of_run != comparison or record.get("sha256") != _declared_hash(comparison, run):
+    if not isinstance(record, dict) or not _comparison(spec.primary).items() <= record.items():
         raise InputError(f"{run.declaration}: is not the comparison that the run was started with; {_REMEDY}")
     return record
 
 
 def answered_before(run: Run, spec: SweepSpec) -> int | None:
     """Answers of the compared models that were there when the comparison was declared; None if not known."""
-    record = read_declaration(run, spec)
-    count = record.get("answered_before") if record else None
+    count = (read_declaration(run, spec) or {}).get("answered_before")
     return count if isinstance(count, int) and count >= 0 else None
 
 
 def _comparison(primary: Primary) -> dict[str, Any]:
     """What is declared, as it was named."""
     return primary.model_dump(mode="json", exclude_none=True)
-
-
-def _declared_hash(comparison: dict[str, Any], run: Run) -> str:
-    """SHA-256 of a comparison as canonical JSON, and the name of the run that it was declared for."""
-    return sha256(f"{json.dumps(comparison, sort_keys=True)}|{run.root.name}".encode()).hexdigest()
 
 
 def read_configuration(run: Run) -> SweepSpec:

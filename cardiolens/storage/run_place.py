@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import TypeAdapter, ValidationError, model_validator
+from pydantic import TypeAdapter, model_validator
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -35,21 +35,24 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
 
     A path to nothing stays where it was recorded; who needs it says so (`store_of`).
     """
+
+    def find(path: Path) -> Path:
+        places = list(_places(run, spec, path))
+        return next((place for place in places if place.exists()), places[-1])
+
     dataset, statistics = spec.dataset, spec.statistics
     given = {"studies": dataset.studies, "questions": dataset.questions, "source": dataset.source}
-    paths: dict[str, object] = {
-        name: _find(run, spec, path) for name, path in given.items() if path is not None
-    }
-    protocol = _find(run, spec, Path(dataset.protocol))  # the name of a packaged one, or a folder
+    paths: dict[str, object] = {name: find(path) for name, path in given.items() if path is not None}
+    protocol = find(Path(dataset.protocol))  # the name of a packaged one, or a folder
     if protocol.is_dir():
         paths["protocol"] = str(protocol)
     changes: dict[str, object] = {
-        "store": _find_store(run, spec) if run.given_store is None else run.given_store.absolute(),
+        "store": find(spec.store) if run.given_store is None else run.given_store.absolute(),
         "outputs": Path(os.path.abspath(run.root)).parent,
         "dataset": dataset.model_copy(update=paths),
     }
     if statistics.bertscore_model is not None:
-        encoder = _find(run, spec, statistics.bertscore_model)
+        encoder = find(statistics.bertscore_model)
         changes["statistics"] = statistics.model_copy(update={"bertscore_model": encoder})
     return spec.model_copy(update=changes)
 
@@ -57,40 +60,20 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
 def store_of(run: Run, spec: SweepSpec) -> Store:
     """Return the store of a run whose configuration was read; InputError if it is not there."""
     if not spec.store.is_dir():
-        if run.given_store is not None:
-            raise InputError(
-                f"store={spec.store}: no such folder; give the folder that holds the store of {run.root}"
-            )
         raise InputError(
-            f"{spec.store}: no such folder, and {run.root} was made with that store; put it back, or add "
+            f"store={spec.store}: no such folder; expected the store of {run.root}; put it back, or add "
             "store=... with the folder where it is now"
         )
     return Store(spec.store)
 
 
-def _find(run: Run, spec: SweepSpec, path: Path) -> Path:
-    """The first place of a relative path where something is; an absolute one leads to one place."""
-    if path.is_absolute():
-        return path
-    return next((place for place in _places(run, spec, path) if place.exists()), _made_in(run) / path)
-
-
-def _find_store(run: Run, spec: SweepSpec) -> Path:
-    """The first place with the completions of all models of the run, else the first that is there."""
-    models, places = _models(run), list(_places(run, spec, spec.store))
-    whole = [place for place in places if all(Store(place).completions(key).is_dir() for key in models)]
-    there = [*(place for place in whole if place.is_dir()), *(place for place in places if place.exists())]
-    return there[0] if there else _made_in(run) / spec.store
-
-
 def _places(run: Run, spec: SweepSpec, path: Path) -> Iterator[Path]:
-    """Where a path may lead: where an absolute one was, as far from the run as it was, and as recorded."""
+    """Where a path may lead: as far from the run as it was, by name and behind links; then as recorded."""
     made_in = _made_in(run)
-    if path.is_absolute():
-        yield path
-    way = os.path.relpath(made_in / path, made_in / spec.outputs)
-    for folder in dict.fromkeys((Path(os.path.abspath(run.root)).parent, run.root.resolve().parent)):
-        yield Path(os.path.normpath(folder / way))  # by the name of the run's folder, and behind links
+    if not path.is_absolute():
+        way = os.path.relpath(made_in / path, made_in / spec.outputs)
+        for root in (Path(os.path.abspath(run.root)), run.root.resolve()):
+            yield Path(os.path.normpath(root.parent / way))
     yield made_in / path
 
 
@@ -99,23 +82,14 @@ def _made_in(run: Run) -> Path:
         return Path.cwd()
     try:
         folder = Path(_FOLDER.validate_python(read_json(run.made_in))[_KEY])
-    except (OSError, ValueError, ValidationError, KeyError) as error:
+        if not folder.is_absolute():
+            raise ValueError(f"{folder} is no absolute path")
+    except (OSError, ValueError, KeyError) as error:
         raise InputError(
             f"{run.made_in}: does not name the folder that the run was made in ({error}); put it back, or "
             "delete it and name the store with store=..."
         ) from None
-    if not folder.is_absolute():
-        raise InputError(f"{run.made_in}: {folder} is no absolute path; put the file back as it was")
     return folder
-
-
-def _models(run: Run) -> list[str]:
-    """The keys of a finished run's models; none of one that is not finished, or whose manifest is broken."""
-    try:
-        models = read_json(run.manifest)["models"].values()
-        return [str(facts["model_key"]) for facts in models]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return []
 
 
 class RunWord(Spec):

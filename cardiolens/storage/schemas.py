@@ -48,7 +48,6 @@ VOLUMES = _schema(
     ("es_phase", pa.int32()),
     ("t_on", pa.int32()),  # perfusion only, else null
     ("t_peak", pa.int32()),
-    ("layout_source", pa.string()),  # declared | inferred
     ("window_low", pa.float64()),  # intensity shown as 0 and as 255
     ("window_high", pa.float64()),
     ("source_sha256", pa.string()),  # of the NIfTI file

@@ -1,14 +1,11 @@
-"""Tables in an unlinked temporary file, so that memory does not grow with them; hash partitions."""
+"""Tables in a temporary file without a name, so that memory does not grow with them."""
 
 import os
-import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from tempfile import gettempdir, mkstemp
-from zlib import crc32
+from collections.abc import Iterator, Sequence
+from tempfile import TemporaryFile, gettempdir
+from typing import IO
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cardiolens.base.errors import RunError
 from cardiolens.storage import tables
@@ -23,42 +20,34 @@ class UnlinkedFile:
     """
 
     def __init__(self) -> None:
-        self._file, path = mkstemp(prefix="cardiolens-")
-        os.unlink(path)
-        weakref.finalize(self, os.close, self._file)
+        self._file: IO[bytes] = TemporaryFile(prefix="cardiolens-")  # noqa: SIM115 - closed with this object
         self._end = 0
 
-    def append(self, content: memoryview | bytes | pa.Buffer) -> Place:
+    def append(self, content: bytes | pa.Buffer) -> Place:
         """Append bytes and return their place; RunError if they do not fit."""
-        remaining = memoryview(content)
-        place = self._end, len(remaining)
+        place = self._end, len(content)
         try:
-            while remaining:
-                n_written = os.pwrite(self._file, remaining, self._end)
-                remaining, self._end = remaining[n_written:], self._end + n_written
+            self._file.write(content)
+            self._file.flush()
         except OSError as error:
             raise RunError(
                 f"{gettempdir()}: what is judged and scored does not fit there ({error.strerror}); free "
                 "space, or name another folder in TMPDIR, then run again"
             ) from error
+        self._end += len(content)
         return place
 
-    def __getstate__(self) -> str:
-        return f"/proc/{os.getpid()}/fd/{self._file}"
-
-    def __setstate__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, os.close, self._file)
-        self._end = 0
-
-    def read(self, place: Place) -> bytearray:
+    def read(self, place: Place) -> bytes:
         """The bytes at a place."""
         start, length = place
-        content = bytearray(length)
-        view, at = memoryview(content), 0
-        while at < length:
-            at += os.preadv(self._file, [view[at:]], start + at)
-        return content
+        return os.pread(self._file.fileno(), length, start)
+
+    def __getstate__(self) -> str:
+        return f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
+
+    def __setstate__(self, path: str) -> None:
+        self._file = open(path, "rb")  # noqa: SIM115 - closed with this object
+        self._end = 0
 
 
 _COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -86,8 +75,7 @@ class Spool:
         """One part, or some of its columns."""
         fields = None if columns is None else [self._schema.get_field_index(name) for name in columns]
         options = pa.ipc.IpcReadOptions(included_fields=fields)
-        content = pa.py_buffer(self._file.read(self._places[number]))
-        with pa.ipc.open_stream(content, options=options) as reader:
+        with pa.ipc.open_stream(self._file.read(self._places[number]), options=options) as reader:
             table: pa.Table = reader.read_all()
         return table if columns is None else table.select(list(columns))
 
@@ -98,52 +86,3 @@ class Spool:
     def whole(self) -> pa.Table:
         """All rows in memory."""
         return tables.concat(self.parts(), self._schema).combine_chunks()
-
-
-AT_ONCE = 2**16  # rows that are distributed together, and rows that fill a partition
-_PREFIX = 3  # characters of a key that choose its partition: 4,096 values of a hex digest
-
-
-class HashPartitions:
-    """Rows partitioned by `request_key`: equal keys share a partition, rows keep their order."""
-
-    def __init__(self, schema: pa.Schema, n_partitions: int, rows: Iterable[pa.Table]) -> None:
-        self._schema = schema
-        self._spool = Spool(schema)
-        self._places: list[list[int]] = [[] for _ in range(n_partitions)]
-        waiting: list[pa.Table] = []
-        for block in rows:
-            waiting.append(block)
-            if sum(table.num_rows for table in waiting) >= AT_ONCE:
-                self._distribute(pa.concat_tables(waiting))
-                waiting = []
-        if waiting:
-            self._distribute(pa.concat_tables(waiting))
-
-    def of(self, number: int) -> pa.Table:
-        """The rows of one partition."""
-        return tables.concat(map(self._spool.part, self._places[number]), self._schema)
-
-    def _distribute(self, rows: pa.Table) -> None:
-        partition = _partition_of(rows["request_key"], len(self._places))
-        order = np.argsort(partition, kind="stable")
-        ends = np.searchsorted(partition[order], np.arange(len(self._places) + 1))
-        for places, first, end in zip(self._places, ends[:-1], ends[1:], strict=True):
-            if end > first:
-                places.append(self._spool.add(rows.take(order[first:end])))
-
-
-def number_keys(first: pa.Table, second: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Integer codes for the keys of two tables, row by row; equal keys have equal codes."""
-    keys = pa.chunked_array([*first["request_key"].chunks, *second["request_key"].chunks], pa.string())
-    number = np.asarray(pc.fill_null(keys, "").combine_chunks().dictionary_encode().indices)
-    return number[: first.num_rows], number[first.num_rows :]
-
-
-def _partition_of(keys: pa.ChunkedArray, n_partitions: int) -> np.ndarray:
-    """Partition of each key, from its first characters, which are uniform for a hash."""
-    prefixes = pc.fill_null(pc.utf8_slice_codeunits(keys, 0, _PREFIX), "")
-    encoded = prefixes.combine_chunks().dictionary_encode()
-    partitions = [crc32(prefix.encode()) % n_partitions for prefix in encoded.dictionary.to_pylist()]
-    numbers: np.ndarray = np.array(partitions, np.int64)[np.asarray(encoded.indices)]
-    return numbers

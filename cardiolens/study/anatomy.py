@@ -21,15 +21,9 @@ from cardiolens.study.protocol_folder import DATA, lineage, protocols_of, read_y
 SHORT_AXIS = "sax"
 PICTURE = "picture"  # sequence of questions on one picture of a public benchmark, whose volume is CASE_IMAGES
 CASE_IMAGES = "images"  # sequence, view and volume_id of case images, which belong to no study
-
-
+RESERVED = ("multi", CASE_IMAGES, PICTURE)  # sequences of questions, and of no study
 ANATOMY_NAME = "anatomy.yaml"
 HEART = "openprotocol-1"  # the protocol whose anatomy folders without one have
-RESERVED = (
-    "multi",
-    "images",
-    "picture",
-)  # sequences of questions that belong to no single sequence of a study
 
 Code = Annotated[str, Field(pattern=r"^[a-z0-9]{1,32}$")]  # part of a volume id, and so of file names
 SequenceName = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")]
@@ -202,22 +196,19 @@ class Anatomy(Spec):
 
     def _view_problems(self) -> Iterator[str]:
         for name, view in self.views.items():
-            by_degrees = view.display is not None and view.display.right_deg is not None
-            if view.display is not None and by_degrees != (self.frame == "heart"):
-                expected = "right_deg" if self.frame == "heart" else "right and up"
+            display, axis = view.display, view.slices
+            if display is not None and (display.right_deg is not None) != self.is_heart:
+                expected = "right_deg" if self.is_heart else "right and up"
                 yield f"views.{name}.display: expected {expected} with frame {self.frame!r}"
-            axis = view.slices
             if axis is None:
                 continue
-            if self.frame == "patient" and OPPOSITE.get(axis.first) != axis.last:
-                yield (
-                    f"views.{name}.slices is {axis.words!r}; expected two opposite directions of "
-                    f"{', '.join(OPPOSITE)}"
-                )
-            if self.frame == "heart" and (axis.first, axis.last) != ("base", "apex"):
+            if self.is_heart and (axis.first, axis.last) != ("base", "apex"):
                 yield f"views.{name}.slices is {axis.words!r}; expected base to apex with frame 'heart'"
-            if self.frame == "heart" and view.display is not None and view.display.right_deg != 0:
-                yield f"views.{name}.display.right_deg is {view.display.right_deg}; expected 0 of a stack"
+            if not self.is_heart and OPPOSITE.get(axis.first) != axis.last:
+                legal = ", ".join(OPPOSITE)
+                yield f"views.{name}.slices is {axis.words!r}; expected two opposite directions of {legal}"
+            if self.is_heart and display is not None and display.right_deg != 0:
+                yield f"views.{name}.display.right_deg is {display.right_deg}; expected 0 of a stack"
 
     def _routing_problems(self) -> Iterator[str]:
         routed = (*self.volume_ids, *self.pools)

@@ -165,9 +165,8 @@ class Cycle:
 
 def needs_cycle(manifest: VolumeManifest) -> bool:
     """Return whether a manifest leaves the end-systole of a cine open."""
-    layout = manifest.declared_layout()
-    one_phase = layout is not None and layout.n_phases == 1
-    return manifest.over_time == "cycle" and manifest.es_phase is None and not one_phase
+    phases = manifest.declared_layout().n_phases
+    return manifest.over_time == "cycle" and manifest.es_phase is None and phases > 1
 
 
 def cycle_of(study: Study) -> Cycle | None:

@@ -17,42 +17,16 @@ from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.manifest import Study
 
 COHORT_NAME = "cohort.json"
-RULES = 2  # version of the display rules: windows without padding, times of the heart (protocol 16.16)
-
-
-class Stamp(Spec):
-    """File attributes that reveal a change: no rewrite keeps both ctime and inode."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    inode: int
-
-
-class FileRecord(Spec):
-    """The state of a source file when its study was prepared."""
-
-    stamp: Stamp
-    sha256: str
 
 
 class StudyRecord(Spec):
-    """A prepared study, with its source files by path."""
+    """A prepared study."""
 
     part: str
-    manifest_sha256: str
-    files: Mapping[str, FileRecord]
+    state: str  # digest of the manifest and the files that it was prepared from
     subgroups: Mapping[str, str] = {}  # patient and scanner attributes from the manifest
     warnings: tuple[str, ...] = ()  # doubts about display and slice order that a person should settle
     found: tuple[str, ...] = ()  # facts that the manifest left open, derived from pixels, in words
-
-
-class FailedAttempt(Spec):
-    """State of a study before a failed attempt, and the digest of the code that read it."""
-
-    manifest_sha256: str
-    stamps: Mapping[str, Stamp | None]  # by path; None: no such file
-    code: str
 
 
 class SamePixels(Spec):
@@ -66,12 +40,12 @@ class Cohort(Spec):
     """The prepared studies of a store by study_id, and the errors of those that failed."""
 
     schema_: Annotated[Literal["cohort-1"], Field(alias="schema")] = "cohort-1"
-    rules: int = RULES  # display rules; frames of earlier rules are prepared again
+    version: str = stage_versions.PREPARED  # of the stage; frames of another version are prepared again
     window_pct: WindowPct
     windows: Mapping[str, WindowPct] = {}
     studies: Mapping[str, StudyRecord]
     failed: Mapping[str, str]
-    tried: Mapping[str, FailedAttempt] = {}  # failed studies whose manifest could be read
+    tried: Mapping[str, str] = {}  # states of failed studies whose manifest could be read
     same_pixels: tuple[SamePixels, ...] | None = None  # None: not looked for yet
     anatomy: Anatomy | None = None  # under which the studies were read; None: the heart's
 
@@ -108,28 +82,15 @@ def write_cohort(store: Path, cohort: Cohort) -> None:
     disk.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")
 
 
-def stamp(path: Path) -> Stamp | None:
-    """Return the stamp of a file; None if the file does not exist."""
+def stamp(path: Path) -> tuple[int, ...] | None:
+    """Return attributes of a file: no rewrite keeps both ctime and inode. None if there is no file."""
     try:
         stat = os.stat(path)
     except OSError:
         return None
-    return Stamp(size=stat.st_size, mtime_ns=stat.st_mtime_ns, ctime_ns=stat.st_ctime_ns, inode=stat.st_ino)
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino
 
 
-def untouched(study: Study, record: StudyRecord) -> bool:
-    """Return whether a study is unchanged since it was prepared.
-
-    Compares the manifest's hash and the files' stamps; no file is read.
-    """
-    same_manifest = record.manifest_sha256 == study.manifest_sha256
-    return same_manifest and all(
-        stamp(study.folder / path) == file.stamp for path, file in record.files.items()
-    )
-
-
-def failed_attempt(study: Study) -> FailedAttempt:
-    """Return the current state of a study, to store if it fails: the same state would fail again."""
-    stamps = {path: stamp(study.folder / path) for path in study.files()}
-    code = digest_of([stage_versions.PREPARED, study.anatomy.digest])
-    return FailedAttempt(manifest_sha256=study.manifest_sha256, stamps=stamps, code=code)
+def state_of(study: Study) -> str:
+    """Return the digest of a study's manifest and of the stamps of its files; no file is read."""
+    return digest_of([study.manifest_sha256, [[path, stamp(study.folder / path)] for path in study.files()]])

@@ -1,7 +1,7 @@
 """Convert a study folder to rows of its volumes and of their frames as displayed to models."""
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas
-from cardiolens.study.blood_pool import Cycle, cycle_of, size_doubts, with_cycle
+from cardiolens.study.blood_pool import cycle_of, size_doubts, with_cycle
 from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study
 from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
@@ -29,7 +29,6 @@ class DisplayedVolume:
 
     row: VolumeRow
     frames: pa.Table
-    hashes: dict[str, str]  # sha256 of each file read, by path
     n_bytes: int  # read from disk
     warnings: tuple[str, ...]
     found: tuple[str, ...]  # facts that the manifest left open, derived from pixels, in words
@@ -37,61 +36,53 @@ class DisplayedVolume:
 
 def displayed_volumes(study: Study, windows: Windows) -> Iterator[DisplayedVolume]:
     """Yield the volumes of a study, one in memory at a time; InputError names the file."""
-    places = volume_placements(study)
-    frame = heart_frame(study, places)
-    doubts = {
-        manifest.volume_id: tuple(orientation_doubts(study, manifest, places, frame))
-        for manifest in study.manifest.volumes
-    }
-    cycle = cycle_of(study)
-    for manifest in study.manifest.volumes:
-        yield _displayed_volume(study, manifest, windows, cycle, doubts[manifest.volume_id])
+    display = _display_of(study, windows)
+    return (display(manifest) for manifest in study.manifest.volumes)
 
 
 def refused_volumes(study: Study, windows: Windows) -> dict[str, str]:
     """Return the volumes of a study that cannot be displayed, each with the reason."""
-    places = volume_placements(study)
-    frame, cycle = heart_frame(study, places), cycle_of(study)
+    display = _display_of(study, windows)
     refused: dict[str, str] = {}
     for manifest in study.manifest.volumes:
         try:
-            doubts = tuple(orientation_doubts(study, manifest, places, frame))
-            _displayed_volume(study, manifest, windows, cycle, doubts)
+            display(manifest)
         except InputError as error:
             refused[manifest.volume_id] = str(error)
     return refused
 
 
-def _displayed_volume(
-    study: Study, manifest: VolumeManifest, windows: Windows, cycle: Cycle | None, doubts: tuple[str, ...]
-) -> DisplayedVolume:
-    volume = read_volume(study.folder, manifest)
-    manifest, finding = with_cycle(manifest, volume.layout.n_phases, cycle)
-    volume = replace(volume, manifest=manifest)
-    window_pct = windows.of(manifest.sequence, manifest.volume_id)
-    try:
-        scale = grey_scale(
-            volume.in_file_order, window_pct, volume.slope, volume.inter, window=manifest.window
+def _display_of(study: Study, windows: Windows) -> Callable[[VolumeManifest], DisplayedVolume]:
+    """Return the function that displays a volume of a study, by what its volumes show together."""
+    places = volume_placements(study)
+    frame, cycle = heart_frame(study, places), cycle_of(study)
+
+    def display(manifest: VolumeManifest) -> DisplayedVolume:
+        warnings = [*orientation_doubts(study, manifest, places, frame), *size_doubts(manifest, cycle)]
+        volume = read_volume(study.folder, manifest)
+        timed, finding = with_cycle(manifest, volume.layout.n_phases, cycle)
+        volume = replace(volume, manifest=timed)
+        window_pct = windows.of(manifest.sequence, manifest.volume_id)
+        try:
+            scale = grey_scale(volume.in_file_order, window_pct, volume.slope, volume.inter, manifest.window)
+        except InputError as error:
+            raise InputError(f"{manifest.path}: {error}") from None
+        passage, place = _passage(volume)
+        found = [finding] if finding else []
+        if passage is not None:
+            on, peak = passage.t_on, passage.t_peak
+            found += [f"{manifest.volume_id}: t_on is {on} and t_peak {peak}, {place}"] if place else []
+            if not passage.bolus_found:
+                warnings.append(f"{manifest.volume_id}: no_bolus_found: t_on {on}, t_peak {peak} by default")
+        return DisplayedVolume(
+            row=_volume_row(study, volume, scale, passage),
+            frames=_frames(study.study_id, volume, scale),
+            n_bytes=volume.n_bytes,
+            warnings=tuple(warnings),
+            found=tuple(found),
         )
-    except InputError as error:
-        raise InputError(f"{manifest.path}: {error}") from None
-    passage, place = _passage(volume)
-    warnings = doubts + size_doubts(manifest, cycle)
-    findings: tuple[str, ...] = (finding,) if finding else ()
-    if passage is not None and place:
-        findings += (f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}",)
-    if passage is not None and not passage.bolus_found:
-        warnings += (
-            f"{manifest.volume_id}: no_bolus_found: t_on {passage.t_on}, t_peak {passage.t_peak} by default",
-        )
-    return DisplayedVolume(
-        row=_volume_row(study, volume, scale, passage),
-        frames=_frames(study.study_id, volume, scale),
-        hashes=volume.hashes,
-        n_bytes=volume.n_bytes,
-        warnings=warnings,
-        found=findings,
-    )
+
+    return display
 
 
 def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
@@ -139,10 +130,9 @@ def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPa
         "es_phase": timing.es_phase,
         "t_on": None if passage is None else passage.t_on,
         "t_peak": None if passage is None else passage.t_peak,
-        "layout_source": volume.layout_source,
         "window_low": scale.low,
         "window_high": scale.high,
-        "source_sha256": volume.hashes[manifest.path],
+        "source_sha256": volume.sha256,
     }
 
 

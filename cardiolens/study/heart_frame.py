@@ -84,7 +84,7 @@ def directions(i_axis: Point, j_axis: Point, transform: DisplayTransform) -> tup
 
 def best_display(i_axis: Point, j_axis: Point, view: View, frame: HeartFrame) -> Display:
     """Return the transform that best gives a view its standard orientation; axes are unit vectors."""
-    return best_transform(i_axis, j_axis, *_right_and_up(view, frame))
+    return best_transform(i_axis, j_axis, *right_and_up(view, frame))
 
 
 def best_transform(i_axis: Point, j_axis: Point, right: Point, up: Point) -> Display:
@@ -97,7 +97,7 @@ def best_transform(i_axis: Point, j_axis: Point, right: Point, up: Point) -> Dis
     return Display(scores[0][1], scores[0][0] - scores[1][0] > 2 * _CLEAR)
 
 
-def _right_and_up(view: View, frame: HeartFrame) -> tuple[Point, Point]:
+def right_and_up(view: View, frame: HeartFrame) -> tuple[Point, Point]:
     """Return the standard image right and image up of a view, as directions in the patient."""
     if view.slices is not None:
         return frame.right, frame.up

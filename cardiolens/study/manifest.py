@@ -23,6 +23,10 @@ MAX_ID_LENGTH = 128
 MOST_BYTES = 16 << 20  # size limit of study.json
 
 
+LINKS_ALLOWED = ", or allow links with dataset.link_roots=[folder]"
+NARROWEST_BAND = 5  # years; narrower bands come close to a date of birth
+
+
 def _band(value: str) -> str:
     ends = [int(end) for end in re.findall(r"\d+", value)]
     if len(ends) == 2 and ends[1] - ends[0] < NARROWEST_BAND - 1:
@@ -33,8 +37,6 @@ def _band(value: str) -> str:
     return value
 
 
-LINKS_ALLOWED = ", or allow links with dataset.link_roots=[folder]"
-NARROWEST_BAND = 5  # years; narrower bands come close to a date of birth
 AgeBand = Annotated[str, Field(pattern=r"^[0-9]{1,3}(-[0-9]{1,3}|\+)$"), AfterValidator(_band)]
 Label = Annotated[str, Field(pattern=r"^[^\x00-\x1f\x7f]{1,64}$")]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import MOST_BYTES, read_bytes, read_start
-from cardiolens.study.voxel_lengths import UNITS_MM, UNTOLD, VoxelLengths, voxel_lengths
+from cardiolens.study.voxel_lengths import UNTOLD, VoxelLengths, voxel_lengths
 
 GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
@@ -60,14 +60,6 @@ def read_header(path: Path) -> Header:
         raise InputError(f"cannot be read ({error.strerror}); add the file or correct path") from None
 
 
-def read_affine(path: Path) -> NDArray[np.float64] | None:
-    """Read the affine from a file's header; None if the file declares none or is unreadable."""
-    try:
-        return read_header(path).affine
-    except InputError:  # reading the whole file later reports the error
-        return None
-
-
 def sha256(stored: bytes) -> str:
     """Return the SHA-256 of a file's bytes, in the form that manifests declare."""
     return hashlib.sha256(stored).hexdigest()
@@ -93,8 +85,18 @@ def parse_header(stored: bytes) -> Header:
                 raise
             except (HeaderDataError, WrapStructError, ValueError, OverflowError) as error:
                 raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
-            _check_offset(parsed.offset, first)
-            _check_numbers(parsed, header.get_value_label("datatype"))
+            if not first <= parsed.offset <= first + MOST_EXTENSION:
+                raise InputError(
+                    f"its voxels begin at byte {parsed.offset}; expected {first}, where its header ends, or "
+                    f"up to {MOST_EXTENSION >> 20} MiB more; re-export it"
+                )
+            if parsed.dtype.kind not in "iuf" or parsed.dtype.itemsize > 8:
+                raise InputError(
+                    f"its voxels are of type {header.get_value_label('datatype')}; expected one real number "
+                    "per voxel (integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
+                )
+            if parsed.affine is not None and not np.isfinite(parsed.affine).all():
+                raise InputError("its affine holds NaN or infinity; expected finite numbers; re-export it")
             return parsed
     raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
 
@@ -121,16 +123,17 @@ def _truncated(length: int, expected: int) -> str:
 def _header(header: Any) -> Header:
     slope, inter = header.get_slope_inter()
     coded = int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0
-    affine = np.asarray(header.get_best_affine(), np.float64) if coded else None
+    lengths = voxel_lengths(header)
+    unfilled = not coded and lengths.pixdim == (1, 1, 1)
     return Header(
         shape=tuple(map(int, header.get_data_shape())),
         dtype=header.get_data_dtype(),
         offset=int(header.get_data_offset()),
         slope=1.0 if slope is None else float(slope),
         inter=0.0 if inter is None else float(inter),
-        affine=affine,
-        spacing_mm=_spacing(header, affine),
-        lengths=voxel_lengths(header),
+        affine=np.asarray(header.get_best_affine(), np.float64) if coded else None,
+        spacing_mm=None if unfilled else lengths.sform or lengths.pixdim,
+        lengths=lengths,
     )
 
 
@@ -147,35 +150,6 @@ def settle_rotation(header: Any) -> str:
         return ""
     alone = int(header["qform_code"]) > 0 and int(header["sform_code"]) <= 0
     return "" if length <= 1 or not alone else f"its quaternion has length {length:.4g}; expected at most 1"
-
-
-def _spacing(header: Any, affine: NDArray[np.float64] | None) -> tuple[float, float, float] | None:
-    """Return the voxel size in mm, or None; edges of 1 without an affine mean a header left unfilled."""
-    edges = header["pixdim"][1:4] if affine is None else np.linalg.norm(affine[:3, :3], axis=0)
-    unit = UNITS_MM.get(int(header["xyzt_units"]) & 7)
-    untold = affine is None and np.all(edges == 1)
-    if unit is None or untold or not (np.isfinite(edges).all() and np.all(edges > 0)):
-        return None
-    i, j, k = (float(f"{float(edge) * unit:.6g}") for edge in edges)  # headers store 24-bit precision
-    return i, j, k
-
-
-def _check_offset(offset: int, first: int) -> None:
-    if not first <= offset <= first + MOST_EXTENSION:
-        raise InputError(
-            f"its voxels begin at byte {offset}; expected {first}, where its header ends, or up to "
-            f"{MOST_EXTENSION >> 20} MiB more; re-export it"
-        )
-
-
-def _check_numbers(header: Header, type_name: str) -> None:
-    if header.dtype.kind not in "iuf" or header.dtype.itemsize > 8:
-        raise InputError(
-            f"its voxels are of type {type_name}; expected one real number per voxel "
-            "(integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
-        )
-    if header.affine is not None and not np.isfinite(header.affine).all():
-        raise InputError("its affine holds NaN or infinity; expected finite numbers; re-export it")
 
 
 def voxels(stored: bytes, header: Header) -> NDArray[Any]:

@@ -20,15 +20,15 @@ from cardiolens.study.heart_frame import (
     Display,
     HeartFrame,
     Point,
-    best_display,
     best_transform,
     frame_along,
+    right_and_up,
 )
 from cardiolens.study.manifest import Study, StudyManifest
-from cardiolens.study.nifti import read_affine, read_header
+from cardiolens.study.nifti import read_header
 from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
 
-_TO_LPS = np.diag([-1.0, -1.0, 1.0])
+_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
 _SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis of a human heart
 _ALONG_DEG = 30.0  # largest angle of a long-axis plane to the heart's axis
 _ALIGNED = 1e-3  # 1 - cosine below which an axis counts as parallel to a scanner axis
@@ -42,38 +42,45 @@ _DIRECTIONS: Mapping[str, Point] = {  # of the patient, as DICOM counts them
 
 @dataclass(frozen=True, slots=True)
 class VolumePlacement:
-    """Directions in the patient of a volume's stored axes."""
+    """A volume in the patient, by its affine from stored indices to left, back and head in mm."""
 
-    i_axis: Point
-    j_axis: Point
-    step: Point
+    affine: Point
+
+    @property
+    def axes(self) -> Point:
+        """Unit directions of the stored axes i, j and slice, one a row."""
+        rows: Point = self.affine[:3, :3].T
+        units: Point = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return units
 
     @property
     def normal(self) -> Point:
         """Unit normal of the slices."""
-        return np.cross(self.i_axis, self.j_axis)
+        return np.cross(*self.axes[:2])
 
     @property
     def aligned(self) -> bool:
         """Whether both axes are parallel to scanner axes, as if a converter wrote an identity affine."""
-        return bool(np.abs(np.array([self.i_axis, self.j_axis])).max(axis=1).min() > 1 - _ALIGNED)
+        return bool(np.abs(self.axes[:2]).max(axis=1).min() > 1 - _ALIGNED)
+
+
+Placements = Mapping[str, VolumePlacement]  # by volume_id
 
 
 def volume_placements(study: Study) -> dict[str, VolumePlacement]:
-    """Return the directions of all volumes with an affine, by volume_id."""
-    places: dict[str, VolumePlacement] = {}
+    """Return the placements of all volumes with an affine, by volume_id."""
+    placements: dict[str, VolumePlacement] = {}
     for volume in study.manifest.volumes:
-        affine = read_affine(study.folder / volume.path)
-        if affine is None:
+        try:
+            affine = read_header(study.folder / volume.path).affine
+        except InputError:  # reading the whole file later reports the error
             continue
-        axes = _TO_LPS @ affine[:3, :3]
-        lengths = np.linalg.norm(axes, axis=0)
-        if (lengths > 0).all():
-            places[volume.volume_id] = VolumePlacement(*(axes / lengths).T)
-    return places
+        if affine is not None and np.linalg.norm(affine[:3, :3], axis=0).all():
+            placements[volume.volume_id] = VolumePlacement(_TO_LPS @ affine)
+    return placements
 
 
-def heart_frame(study: Study, places: Mapping[str, VolumePlacement]) -> HeartFrame | None:
+def heart_frame(study: Study, places: Placements) -> HeartFrame | None:
     """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
     if study.anatomy.frame != "heart":
         return None
@@ -91,35 +98,42 @@ def heart_frame(study: Study, places: Mapping[str, VolumePlacement]) -> HeartFra
 
 
 def orientation_doubts(
-    study: Study, manifest: VolumeManifest, places: Mapping[str, VolumePlacement], frame: HeartFrame | None
+    study: Study, manifest: VolumeManifest, places: Placements, frame: HeartFrame | None
 ) -> Iterator[str]:
     """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
-    place = places.get(manifest.volume_id)
+    place, name = places.get(manifest.volume_id), manifest.volume_id
+    look = "look at it (jobs/show_study.py)"
     unchecked = _why_unchecked(manifest, place, frame)
     if place is None or unchecked:
+        yield f"{name}: {unchecked}, so display_transform was not checked; {look}"
+        return
+    if turned := _how_turned(manifest, place, frame):
+        yield f"{name}: by its affine its slices {turned}; look at it and check view"
+        return
+    best, shown = _best(manifest, place, frame), manifest.display_transform
+    if best is None:
         yield (
-            f"{manifest.volume_id}: {unchecked}, so display_transform was not checked; look at it "
-            "(jobs/show_study.py)"
+            f"{name}: view {manifest.view} declares no display, so display_transform was not checked; {look}"
         )
-        return
-    turned = _how_turned(manifest, place, frame)
-    if turned:
-        yield f"{manifest.volume_id}: by its affine its slices {turned}; look at it and check view"
-        return
-    yield from _display_doubts(manifest, _best(manifest, place, frame))
-    last = _last_slice(manifest, frame)
-    if last is not None:
-        yield from _order_doubts(manifest, place, last)
+    elif best.transform != shown:
+        message = f"{name}: display_transform is {_words(shown)}; by the affines of the study it should be "
+        message += _words(best.transform)
+        if best.clear and "display" not in manifest.confirmed:
+            raise InputError(
+                f"{message}; expected {_aim_words(manifest)}; {look} and correct it, or add "
+                '"confirmed": ["display"] where the affine is wrong'
+            )
+        yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
+    yield from _order_doubts(manifest, place, frame)
 
 
 def _why_unchecked(manifest: VolumeManifest, place: VolumePlacement | None, frame: HeartFrame | None) -> str:
     """Return why nothing can be said about a volume; empty if the frame of its anatomy is known."""
-    in_heart = manifest.anatomy.frame == "heart"
     if place is None:
         return "its header gives no orientation"
-    if in_heart and place.aligned:
+    if manifest.anatomy.is_heart and place.aligned:
         return "its header gives the scanner's own axes, like an identity"
-    if in_heart and frame is None:
+    if manifest.anatomy.is_heart and frame is None:
         return "no short axis of the study has an affine near that of a human heart"
     return ""
 
@@ -130,7 +144,7 @@ def _how_turned(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFr
     A frame is the heart's; without one, the view may name directions of the patient.
     """
     if frame is None:
-        directions = _in_patient(manifest)
+        directions = _aim(manifest, frame)
         tilt = 0.0 if directions is None else _tilt(place.normal, np.cross(*directions))
         return f"are turned by {tilt:.0f} degrees from view {manifest.view}" if tilt > _ALONG_DEG else ""
     tilt, across = _tilt(place.normal, frame.base), manifest.slice_axis is not None
@@ -140,13 +154,6 @@ def _how_turned(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFr
         f"lie at {90 - tilt:.0f} degrees to the long axis of the heart; expected "
         f"{'about 90' if across else 'about 0'} for view {manifest.view}"
     )
-
-
-def _last_slice(manifest: VolumeManifest, frame: HeartFrame | None) -> Point | None:
-    """Return the direction of the last slice of a stack; None for a view whose slices have no order."""
-    if manifest.slice_axis is None:
-        return None
-    return _DIRECTIONS[manifest.slice_axis.last] if frame is None else -frame.base
 
 
 def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> dict[str, DisplayTransform]:
@@ -190,61 +197,39 @@ def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
     return contradicts_display(manifest, places, heart_frame(study, places))
 
 
-def contradicts_display(
-    manifest: VolumeManifest, places: Mapping[str, VolumePlacement], frame: HeartFrame | None
-) -> bool:
+def contradicts_display(manifest: VolumeManifest, places: Placements, frame: HeartFrame | None) -> bool:
     """Return whether the placements of a study contradict the display of one volume."""
     place = places.get(manifest.volume_id)
     best = None if place is None else _best(manifest, place, frame)
     return best is not None and best.transform != manifest.display_transform
 
 
-def _in_patient(manifest: VolumeManifest) -> tuple[Point, Point] | None:
-    """Return image right and image up, if the view names them as directions of the patient."""
-    convention = manifest.anatomy.views[manifest.view].display
-    if convention is None or convention.right is None or convention.up is None:
-        return None
-    return _DIRECTIONS[convention.right], _DIRECTIONS[convention.up]
+def _aim(manifest: VolumeManifest, frame: HeartFrame | None) -> tuple[Point, Point] | None:
+    """Return image right and up of a view as directions in the patient; None if nothing decides them."""
+    view = manifest.anatomy.views[manifest.view]
+    if view.display is not None and view.display.right is not None and view.display.up is not None:
+        return _DIRECTIONS[view.display.right], _DIRECTIONS[view.display.up]
+    return None if view.display is None or frame is None else right_and_up(view, frame)
 
 
 def _best(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> Display | None:
     """Return the transform that shows a volume as its view declares; None if nothing decides it."""
-    view, directions = manifest.anatomy.views[manifest.view], _in_patient(manifest)
-    if directions is not None:
-        return best_transform(place.i_axis, place.j_axis, *directions)
-    if view.display is None or place.aligned or frame is None:
+    directions = _aim(manifest, frame)
+    if directions is None or (manifest.anatomy.is_heart and place.aligned):
         return None
-    return best_display(place.i_axis, place.j_axis, view, frame)
+    return best_transform(place.axes[0], place.axes[1], *directions)
 
 
-def _display_doubts(manifest: VolumeManifest, best: Display | None) -> Iterator[str]:
-    if best is None:
-        yield (
-            f"{manifest.volume_id}: view {manifest.view} declares no display, so display_transform was not "
-            "checked; look at it (jobs/show_study.py)"
-        )
+def _order_doubts(
+    manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None
+) -> Iterator[str]:
+    axis = manifest.slice_axis
+    if axis is None or manifest.spatial_order == "unknown":
         return
-    if best.transform == manifest.display_transform:
-        return
-    message = (
-        f"{manifest.volume_id}: display_transform is {_transform_words(manifest.display_transform)}; by the "
-        f"affines of the study it should be {_transform_words(best.transform)}"
-    )
-    if best.clear and "display" not in manifest.confirmed:
-        raise InputError(
-            f"{message}; expected {_aim(manifest)}; look at it (jobs/show_study.py) and correct it, or add "
-            '"confirmed": ["display"] where the affine is wrong'
-        )
-    yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
-
-
-def _order_doubts(manifest: VolumeManifest, place: VolumePlacement, last: Point) -> Iterator[str]:
-    """Yield the doubt about the slice order; `last` is the direction of the last slice."""
-    axis, toward_last = manifest.slice_axis, float(place.step @ last)
-    if axis is None or abs(toward_last) < _ALONG_SLICES or manifest.spatial_order == "unknown":
-        return
+    last = _DIRECTIONS[axis.last] if frame is None else -frame.base
+    toward_last = float(place.axes[2] @ last)
     order = axis.forward if toward_last > 0 else axis.backward
-    if manifest.shape[2:] != (1,) and order != manifest.spatial_order:
+    if abs(toward_last) >= _ALONG_SLICES and manifest.shape[2:] != (1,) and order != manifest.spatial_order:
         yield (
             f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
             f"{order}; look at it and check spatial_order"
@@ -257,11 +242,11 @@ def _tilt(normal: Point, axis: Point) -> float:
     return float(np.degrees(np.arccos(min(cosine, 1.0))))
 
 
-def _transform_words(transform: DisplayTransform) -> str:
+def _words(transform: DisplayTransform) -> str:
     return " + ".join(name for name, on in transform.model_dump().items() if on) or "none"
 
 
-def _aim(manifest: VolumeManifest) -> str:
+def _aim_words(manifest: VolumeManifest) -> str:
     convention = manifest.anatomy.views[manifest.view].display
     if convention is not None and convention.right is not None:
         return f"{convention.right} toward the image's right and {convention.up} up"

@@ -19,7 +19,7 @@ from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.layout import even
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.volume import Volume, read_volume
-from cardiolens.study.volume_manifest import LayoutDeclaration, VolumeManifest
+from cardiolens.study.volume_manifest import VolumeManifest
 
 LABELS_NAME = "labels.json"  # beside the masks: the name of each value
 LESION_COLOUR = (255, 40, 40)
@@ -29,7 +29,6 @@ Colour = tuple[int, int, int]
 _OPACITY = 0.5
 _TURN = 0.381966  # colour circle per value (golden ratio): neighbouring values differ clearly
 _LEGEND_WIDTH, _LEGEND_HEIGHT, _SWATCH = 150, 14, 10  # pixels
-_INK = (230, 230, 230)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +49,17 @@ class Overlay:
         return np.rint(tinted).astype(np.uint8)
 
 
-def check_masked(study: Study) -> None:
-    """Raise InputError unless some volume of a study has a mask."""
-    if not any(volume.mask for volume in study.manifest.volumes):
-        raise InputError(
-            f"study {study.study_id} has no masks, so no segments can be shown; make a phantom with "
-            "masks=true, or leave out segments=true"
-        )
-
-
-def read_overlay(study: Study, manifest: VolumeManifest, volume: Mapping[str, Any]) -> Overlay | None:
-    """Read the overlay of one volume; None without a mask. `volume` is the volume's row of `volumes`.
+def read_overlay(study: Study, manifest: VolumeManifest) -> Overlay | None:
+    """Read the overlay of one volume; None without a mask.
 
     If `labels.json` beside the mask names segments, segments and lesions are drawn, else all values but 0.
     """
     if manifest.mask is None:
         return None
-    layout = manifest.layout
-    if manifest.declared_layout() is None:  # the layout was inferred from pixels, which a mask lacks
-        layout = LayoutDeclaration(n_slices=volume["n_slices"], n_phases=volume["n_phases"])
-    fields: dict[str, object] = {
-        "path": manifest.mask.path,
-        "sha256": manifest.mask.sha256,
-        "mask": None,
-        "layout": layout,
+    fields = {
+        **{"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None},
+        "confirmed": ("layout",),  # the empty end slices of a mask look like a cycle
     }
-    fields |= {"confirmed": ("layout",)}  # the empty end slices of a mask look like a cycle
     mask = read_volume(study.folder, manifest.model_copy(update=fields))
     labels = read_labels((study.folder / manifest.mask.path).with_name(LABELS_NAME))
     return Overlay(mask, visible_values(labels, np.unique(mask.in_file_order).tolist()))
@@ -117,7 +101,7 @@ def legend(names: Mapping[int, str], width: int) -> Image.Image:
     for number, (tint, name) in enumerate(entries.items()):
         left, top = number % columns * _LEGEND_WIDTH + 2, number // columns * _LEGEND_HEIGHT + 2
         pen.rectangle(((left, top), (left + _SWATCH, top + _SWATCH)), fill=tint)
-        pen.text((left + _SWATCH + 4, top - 1), name, fill=_INK)
+        pen.text((left + _SWATCH + 4, top - 1), name, fill=INK)
     return strip
 
 
@@ -125,7 +109,7 @@ def _is_lesion(name: str) -> bool:
     return "lesion" in name
 
 
-STATIC_COLUMNS = 6  # columns for a volume without phases
+STATIC_COLUMNS = 6  # for a volume without phases
 GAP = 2  # pixels
 LABEL_HEIGHT = 12
 MARK = (255, 190, 0)
@@ -166,10 +150,12 @@ def contact_sheet(
         left, top = number % columns * step_x + GAP, number // columns * step_y + GAP
         chosen = frame.place in marked
         pen.text((left, top), frame.label, fill=MARK if chosen else INK)
-        picture = _fitted(frame.pixels_HW, tile)
-        sheet.paste(picture, (left, top + LABEL_HEIGHT))
+        picture = Image.fromarray(frame.pixels_HW)
+        scale = tile / max(picture.size)
+        width, height = (max(round(side * scale), 1) for side in picture.size)
+        sheet.paste(picture.resize((width, height), Image.Resampling.BICUBIC), (left, top + LABEL_HEIGHT))
         if chosen:
-            corner = (left + picture.width - 1, top + LABEL_HEIGHT + picture.height - 1)
+            corner = (left + width - 1, top + LABEL_HEIGHT + height - 1)
             pen.rectangle(((left, top + LABEL_HEIGHT), corner), outline=MARK, width=2)
     return sheet
 
@@ -189,26 +175,28 @@ def study_sheet(
     InputError if the study has no masks. `anatomy` is that of the protocol, by default the heart's.
     """
     study = read_study(folder, anatomy=anatomy)
-    if segments:
-        check_masked(study)
+    if segments and not any(volume.mask for volume in study.manifest.volumes):
+        raise InputError(
+            f"study {study.study_id} has no masks, so no segments can be shown; make a phantom with "
+            "masks=true, or leave out segments=true"
+        )
     sheets: list[Image.Image] = []
     names: dict[int, str] = {}
     for manifest, volume in zip(study.manifest.volumes, displayed_volumes(study, windows), strict=True):
         frames = list(shown_frames(volume.row, volume.frames, phases, manifest.over_time))
-        overlay = read_overlay(study, manifest, volume.row) if segments else None
+        overlay = read_overlay(study, manifest) if segments else None
         if overlay is not None:
-            frames = [_under(overlay, frame, volume.row) for frame in frames]
+            n = int(str(volume.row["n_phases"]))
+            frames = [
+                replace(frame, pixels_HW=overlay.on(frame.pixels_HW, frame.place[1] * n + frame.place[2]))
+                for frame in frames
+            ]
             names |= overlay.names
-        n_phases = len({phase for (_, _, phase) in (frame.place for frame in frames)})
+        n_phases = len({frame.place[2] for frame in frames})
         sheets.append(contact_sheet(frames, columns=n_phases if n_phases > 1 else STATIC_COLUMNS, tile=tile))
     if names:
         sheets.append(legend(dict(sorted(names.items())), max(sheet.width for sheet in sheets)))
     return _stacked(sheets)
-
-
-def _under(overlay: Overlay, frame: ShownFrame, volume: Mapping[str, Any]) -> ShownFrame:
-    _, rank, phase = frame.place
-    return replace(frame, pixels_HW=overlay.on(frame.pixels_HW, rank * volume["n_phases"] + phase))
 
 
 def shown_frames(
@@ -225,13 +213,6 @@ def shown_frames(
             pixels_HW = np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
             place = (row["volume_id"], row["slice"], row["phase"])
             yield ShownFrame(place, pixels_HW, remarks.get(row["phase"], ""))
-
-
-def _fitted(pixels_HW: NDArray[np.uint8], tile: int) -> Image.Image:
-    height, width = pixels_HW.shape[:2]
-    scale = tile / max(height, width)
-    size = (max(round(width * scale), 1), max(round(height * scale), 1))
-    return Image.fromarray(pixels_HW).resize(size, Image.Resampling.BICUBIC)
 
 
 def _stacked(sheets: Sequence[Image.Image]) -> Image.Image:

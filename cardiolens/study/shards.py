@@ -6,10 +6,10 @@ an interrupted or replaced preparation.
 """
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -20,50 +20,9 @@ from numpy.typing import NDArray
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.storage import schemas, tables
-from cardiolens.study.anatomy import CASE_IMAGES, Anatomy
 from cardiolens.study.cohort import StudyRecord, read_cohort
 
 REMEDY = "it was damaged or changed by hand: delete it and prepare again"
-_MAY_BE_NULL = frozenset({"t_on", "t_peak"})
-_NAMED = ("study_id", "volume_id", "idx")  # first columns of `frames`; parts store their ranges as statistics
-
-
-def check_volumes(path: Path, rows: pa.Table, studies: Collection[str], anatomy: Anatomy) -> None:
-    """Refuse rows of `volumes` that lack a study of the cohort, contain nulls, or name an unknown volume."""
-    if absent := sorted(set(studies) - set(rows["study_id"].to_pylist())):
-        raise InputError(f"{path}: holds no volume of study {absent[0]}, which cohort.json names; {REMEDY}")
-    empty = [name for name in rows.schema.names if name not in _MAY_BE_NULL and rows[name].null_count]
-    if empty:
-        raise InputError(f"{path}: column {empty[0]} holds nulls; {REMEDY}")
-    legal = {(name, volume) for name, kind in anatomy.sequences.items() for volume in kind.volume_ids}
-    legal.add((CASE_IMAGES, CASE_IMAGES))
-    for pair in zip(rows["sequence"].to_pylist(), rows["volume_id"].to_pylist(), strict=True):
-        if pair not in legal:
-            raise InputError(f"{path}: {pair[1]} is no volume of sequence {pair[0]}; {REMEDY}")
-    if rows.num_rows and min(pc.min(rows[name]).as_py() for name in ("n_slices", "n_phases")) < 1:
-        raise InputError(f"{path}: a volume has no frames; {REMEDY}")
-
-
-def check_group(path: Path, part: pq.FileMetaData, place: Mapping[str, Any]) -> pq.RowGroupMetaData:
-    """Return the row group of a volume; refuse one whose statistics are not of its frames. No frame is read.
-
-    `place` is the volume's row: study_id, volume_id, n_slices, n_phases, row_group.
-    """
-    number, n_frames = place["row_group"], place["n_slices"] * place["n_phases"]
-    if not 0 <= number < part.num_row_groups:
-        raise InputError(f"{path}: has no row group {number} for {place['volume_id']}; {REMEDY}")
-    group = part.row_group(number)
-    statistics = [group.column(at).statistics for at in range(min(len(_NAMED), group.num_columns))]
-    ranges = [
-        (column.min, column.max) if column is not None and column.has_min_max else None
-        for column in statistics
-    ]
-    study, volume = place["study_id"], place["volume_id"]
-    if group.num_rows != n_frames or ranges != [(study, study), (volume, volume), (0, n_frames - 1)]:
-        raise InputError(f"{path}: does not hold the {n_frames} frames of {volume} of {study}; {REMEDY}")
-    return group
-
-
 FRAMES_FOLDER = "frames"
 VOLUMES_FOLDER = "volumes"
 
@@ -169,14 +128,17 @@ def read_volumes(store: Path) -> pa.Table:
         raise InputError(
             f"{store}: holds no prepared studies; run python -m cardiolens.prepare with the same dataset"
         )
-    parts_of = {study_id: record.part for study_id, record in cohort.studies.items()}
+    studies_of: dict[str, list[str]] = {}
+    for study_id, record in cohort.studies.items():
+        studies_of.setdefault(record.part, []).append(study_id)
     current = []
-    for part in sorted(set(parts_of.values())):
+    for part, studies in sorted(studies_of.items()):
         path = store / VOLUMES_FOLDER / part
         rows = tables.read_part(path, schemas.VOLUMES)
-        prepared = {name for name, part_name in parts_of.items() if part_name == part}
-        check_volumes(path, rows, prepared, cohort.organ)
-        mask = [parts_of.get(study_id) == part for study_id in rows["study_id"].to_pylist()]
-        current.append(rows.filter(pa.array(mask, pa.bool_())))
+        if absent := sorted(set(studies) - set(rows["study_id"].to_pylist())):
+            raise InputError(
+                f"{path}: holds no volume of study {absent[0]}, which cohort.json names; {REMEDY}"
+            )
+        current.append(rows.filter(pc.is_in(rows["study_id"], pa.array(studies, pa.string()))))
     volumes = tables.concat(current, schemas.VOLUMES)
     return volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])

@@ -14,12 +14,10 @@ import numpy as np
 from cardiolens.base.errors import InputError
 from cardiolens.study.heart_frame import Point
 from cardiolens.study.manifest import Study
-from cardiolens.study.nifti import Header, read_header
+from cardiolens.study.nifti import read_header
 from cardiolens.study.orientation import VolumePlacement, contradicts_display, heart_frame, volume_placements
 from cardiolens.study.volume_manifest import VolumeManifest
-from cardiolens.study.voxel_lengths import ALIKE, between_layers
 
-_TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
 _PARALLEL_DEG = 15.0  # planes that meet at a smaller angle have one level and no reference line
 
 Segment = tuple[float, float, float, float]  # x and y of both ends, in pixels; a pixel's centre is whole
@@ -80,19 +78,26 @@ def placed_volumes(
                 raise InputError("study.json no longer names it")
             if contradicts_display(manifests[name], placements, frame):
                 raise InputError("its header contradicts the way it is displayed")
-            located[name] = _locate(study, manifests[name], row)
+            located[name] = _locate(study, manifests[name], placements.get(name), row)
         except InputError as error:
             reasons[name] = str(error)
     return located, reasons
 
 
-def _locate(study: Study, manifest: VolumeManifest, row: Mapping[str, Any]) -> PlacedVolume:
-    header = read_header(study.folder / manifest.path)
-    affine = _believed(header, manifest, n_slices=row["n_slices"])
+def _locate(
+    study: Study, manifest: VolumeManifest, placement: VolumePlacement | None, row: Mapping[str, Any]
+) -> PlacedVolume:
+    """Return the planes of a volume; InputError with the reason where its affine cannot be believed."""
+    if placement is None:
+        raise InputError("its header gives no orientation")
+    if placement.aligned:
+        raise InputError("its header has the scanner's own axes, like that of a converter that lost them")
+    unconfirmed = manifest.model_copy(update={"confirmed": ()})
+    unconfirmed.check_header(read_header(study.folder / manifest.path), slices_alone=row["n_slices"] > 1)
     transform = manifest.display_transform
-    i_axis, j_axis, step = affine[:3, :3].T
+    i_axis, j_axis, step = placement.affine[:3, :3].T
     down, right = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
-    corner, (height, width) = affine[:3, 3], (row["height"], row["width"])
+    corner, (height, width) = placement.affine[:3, 3], (row["height"], row["width"])
     if transform.flip_rows:
         corner, down = corner + (height - 1) * down, -down
     if transform.flip_cols:
@@ -103,28 +108,6 @@ def _locate(study: Study, manifest: VolumeManifest, row: Mapping[str, Any]) -> P
         for number in (reversed(stored) if manifest.apex_first else stored)
     )
     return PlacedVolume(tuple(planes), manifest.spacing_mm[2])
-
-
-def _believed(header: Header, manifest: VolumeManifest, *, n_slices: int) -> Point:
-    """Return the affine to the patient; InputError with the reason where it cannot be believed."""
-    if header.affine is None or not np.isfinite(header.affine).all():
-        raise InputError("its header gives no orientation")
-    affine: Point = _TO_LPS @ header.affine
-    lengths = np.linalg.norm(affine[:3, :3], axis=0)
-    if not (lengths > 0).all():
-        raise InputError("its header gives no orientation")
-    if VolumePlacement(*(affine[:3, :3] / lengths).T).aligned:
-        raise InputError("its header has the scanner's own axes, like that of a converter that lost them")
-    if header.lengths.contradicted or header.lengths.turned:
-        raise InputError("its header contradicts itself")
-    compared = 3 if n_slices > 1 else 2  # the distance of one slice to the next measures nothing
-    layers = between_layers(affine)  # the distance of slices, if they are shifted against each other
-    for length, layer, declared in list(zip(lengths, layers, manifest.spacing_mm, strict=True))[:compared]:
-        if not any(math.isclose(each, declared, rel_tol=ALIKE) for each in (length, layer)):
-            raise InputError(
-                f"its header has {length:.4g} mm where study.json has {declared:.4g} mm from voxel to voxel"
-            )
-    return affine
 
 
 def reference_line(target: SlicePlane, cutting: SlicePlane) -> Segment | None:

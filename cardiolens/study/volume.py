@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.layout import Layout, infer_n_phases, resolve, small
+from cardiolens.study.layout import Layout, small
 from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
-from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest, check_spacing, check_turned
+from cardiolens.study.volume_manifest import VolumeManifest
 
 _SWAPPED = 1.5  # ratio of change along the phases to change along the slices: above, axes are swapped
 _FEWEST_PHASES = 3
@@ -28,30 +28,25 @@ _TURNS = 3.0  # least difference of the first and the most unlike frame of a cyc
 Frame = NDArray[np.float64]
 
 
-def check_time(frames: list[Frame], layout: Layout, *, may_cycle: bool = True) -> None:
+def _check_time(frames: list[Frame], layout: Layout, *, may_cycle: bool) -> None:
     """Refuse a grid whose phases look like slices or vice versa; `frames` are in canonical order.
 
     `may_cycle`: some sequence of the anatomy shows a cycle, which a stack might be by mistake.
-
-    InputError gives the evidence: mean squared differences of neighbouring frames.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # extreme values, which windowing refuses later
         if layout.n_phases >= _FEWEST_PHASES and layout.n_slices > 1:
-            _check_swapped(frames, layout)
+            _check_swapped(np.array(frames).reshape(layout.n_slices, layout.n_phases, *frames[0].shape))
         elif may_cycle and layout.n_phases == 1 and layout.n_slices >= _FEWEST_SLICES:
             _check_cycle(frames)
 
 
-def _check_swapped(frames: list[Frame], layout: Layout) -> None:
-    grid = np.array(frames).reshape(layout.n_slices, layout.n_phases, *frames[0].shape)
-    pixels = (-2, -1)
-    in_time = float(np.median(np.mean((grid[:, 1:] - grid[:, :-1]) ** 2, axis=pixels)))  # a bolus is brief
-    across = float(np.median(np.mean((grid[1:] - grid[:-1]) ** 2, axis=pixels)))
+def _check_swapped(grid: Frame) -> None:
+    in_time = float(np.median(np.mean((grid[:, 1:] - grid[:, :-1]) ** 2, axis=(-2, -1))))  # a bolus is brief
+    across = float(np.median(np.mean((grid[1:] - grid[:-1]) ** 2, axis=(-2, -1))))
     if in_time > _SWAPPED * across:
         raise InputError(
             f"time_looks_like_slices: neighbouring phases differ by {in_time:.4g} (mean square), "
-            f"neighbouring slices by {across:.4g}; expected less change in time, so its {layout.n_slices} "
-            f"slices seem to be phases and its {layout.n_phases} phases slices; re-export it with axes "
+            f"neighbouring slices by {across:.4g}; expected less change in time; re-export it with axes "
             '(i, j, slice, phase) or correct layout; or add "confirmed": ["layout"]'
         )
 
@@ -64,7 +59,7 @@ def _check_cycle(frames: list[Frame]) -> None:
         raise InputError(
             f"slices_look_like_time: its last slice differs from its first by {closing:.4g} (mean square), "
             f"neighbours by {steps:.4g} and the most unlike one by {furthest:.4g}; expected a stack, not a "
-            f"cycle, so its {len(frames)} slices seem to be phases; declare them in layout; or add "
+            f"cycle; declare its {len(frames)} frames as phases in layout; or add "
             '"confirmed": ["layout"]'
         )
 
@@ -75,12 +70,11 @@ class Volume:
 
     manifest: VolumeManifest
     layout: Layout
-    layout_source: str
     slope: float  # intensity = stored * slope + inter
     inter: float
     in_file_order: NDArray[Any]  # (frame, j, i)
     file_frames: tuple[int, ...]  # index in file order, by canonical index
-    hashes: dict[str, str]  # sha256 of each file read, by path
+    sha256: str  # of its file
     n_bytes: int  # read from disk
 
     @property
@@ -96,7 +90,9 @@ class Volume:
 
     def displayed(self, frame: NDArray[Any]) -> NDArray[Any]:
         """Convert a frame of this volume from stored axes (j, i) to displayed axes (row, column)."""
-        return _displayed(frame, self.manifest.display_transform)
+        transform = self.manifest.display_transform
+        frame = frame if transform.transpose else frame.T
+        return frame[:: -1 if transform.flip_rows else 1, :: -1 if transform.flip_cols else 1]
 
 
 def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
@@ -109,42 +105,37 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
             raise InputError(
                 f"its shape is {shape}; expected {manifest.stored_shape} as declared; correct shape or file"
             )
-        flat = voxels(stored, header)
+        in_file_order = voxels(stored, header).reshape(-1, shape[1], shape[0])
         digest = _checked_hash(stored, manifest.sha256)
-        in_file_order = flat.reshape(-1, shape[1], shape[0])
-        layout, source = _layout(manifest, shape, in_file_order)
-        file_frames = _file_frames(layout, apex_first=manifest.apex_first, is_4d=len(shape) == 4)
+        layout = manifest.stored_layout()
+        file_frames = layout.canonical_order(apex_first=manifest.apex_first)
         if manifest.take is not None:
             file_frames = file_frames[manifest.take :: layout.n_phases]
-            layout = Layout("static", layout.n_slices, 1)
+            layout = manifest.declared_layout()
         if "layout" not in manifest.confirmed:
-            with np.errstate(over="ignore", invalid="ignore"):  # extreme values; windowing refuses these
-                kinds = manifest.anatomy.sequences.values()
-                may_cycle = any(kind.over_time == "cycle" for kind in kinds)
-                check_time([small(in_file_order[at]) for at in file_frames], layout, may_cycle=may_cycle)
+            may_cycle = any(kind.over_time == "cycle" for kind in manifest.anatomy.sequences.values())
+            _check_time([small(in_file_order[at]) for at in file_frames], layout, may_cycle=may_cycle)
         manifest.timing(layout)
-        slices_alone = len(shape) == 4 or layout.n_phases == 1
-        check_spacing(
-            manifest.spacing_mm,
-            header,
-            slices_alone=slices_alone,
-            confirmed="spacing" in manifest.confirmed,
-        )
-        check_turned(header, confirmed="display" in manifest.confirmed)
-    hashes, n_bytes = {manifest.path: digest}, len(stored)
+        manifest.check_header(header, slices_alone=len(shape) == 4 or layout.n_phases == 1)
     if manifest.mask is not None:
-        hashes[manifest.mask.path], n_mask_bytes = _check_mask(folder, manifest, shape)
-        n_bytes += n_mask_bytes
+        with _naming_file(manifest.mask.path):
+            mask = read_file(folder / manifest.mask.path, manifest.most_bytes)
+            mask_shape = _grid_shape(parse_header(mask).shape)
+            _checked_hash(mask, manifest.mask.sha256)
+            if mask_shape != shape:
+                raise InputError(
+                    f"is a mask of shape {mask_shape}; expected {shape}, the shape of {manifest.path}; "
+                    "correct the mask or leave it out"
+                )
     return Volume(
         manifest=manifest,
         layout=layout,
-        layout_source=source,
         slope=header.slope,
         inter=header.inter,
         in_file_order=in_file_order,
         file_frames=file_frames,
-        hashes=hashes,
-        n_bytes=n_bytes,
+        sha256=digest,
+        n_bytes=len(stored) + (0 if manifest.mask is None else len(mask)),
     )
 
 
@@ -158,7 +149,7 @@ def _naming_file(path: str) -> Iterator[None]:
 
 def _checked_hash(stored: bytes, declared: str | None) -> str:
     digest = sha256(stored)
-    if declared is not None and digest != declared:
+    if declared not in (None, digest):
         raise InputError(
             f"its sha256 is {digest}; expected {declared} as declared; restore the file or correct sha256"
         )
@@ -167,56 +158,9 @@ def _checked_hash(stored: bytes, declared: str | None) -> str:
 
 def _grid_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Check that a shape has 3 or 4 axes without a zero, and drop a singleton fourth axis."""
-    if len(shape) not in (3, 4):
+    if len(shape) not in (3, 4) or min(shape) < 1:
         raise InputError(
-            f"has {len(shape)} axes {shape}; expected (i, j, Z) or (i, j, slice, phase); re-export it as such"
-        )
-    if min(shape) < 1:
-        raise InputError(
-            f"has an axis of size zero {shape}; expected at least one voxel per axis; re-export it"
+            f"has {len(shape)} axes {shape}; expected (i, j, Z) or (i, j, slice, phase), none of them empty; "
+            "re-export it as such"
         )
     return shape[:3] if shape[3:] == (1,) else shape
-
-
-def _check_mask(folder: Path, manifest: VolumeManifest, shape: tuple[int, ...]) -> tuple[str, int]:
-    mask, image = manifest.mask, manifest.path
-    assert mask is not None
-    with _naming_file(mask.path):
-        stored = read_file(folder / mask.path, manifest.most_bytes)
-        mask_shape = _grid_shape(parse_header(stored).shape)
-        digest = _checked_hash(stored, mask.sha256)
-        if mask_shape != shape:
-            raise InputError(
-                f"is a mask of shape {mask_shape}; expected {shape}, the shape of {image}; correct the mask "
-                "or leave it out"
-            )
-    return digest, len(stored)
-
-
-def _layout(
-    manifest: VolumeManifest, shape: tuple[int, ...], in_file_order: NDArray[Any]
-) -> tuple[Layout, str]:
-    declared = manifest.stored_layout()
-    if declared is not None:
-        return declared, manifest.layout_source
-    frames = [small(frame) for frame in in_file_order]
-    n_phases = infer_n_phases(frames, cyclic=manifest.over_time == "cycle")
-    inferred = resolve(shape, manifest.layout.order, None, n_phases, ())
-    assert inferred is not None, "n_phases is known"
-    return inferred, "inferred"
-
-
-def _file_frames(layout: Layout, *, apex_first: bool, is_4d: bool) -> tuple[int, ...]:
-    """Return the index in file order of each canonical index.
-
-    In a 4D file the phase is the slowest axis, but stored indices of a Layout count slice by slice.
-    """
-    canonical = layout.canonical_order(apex_first=apex_first)
-    if not is_4d:
-        return canonical
-    return tuple(k % layout.n_phases * layout.n_slices + k // layout.n_phases for k in canonical)
-
-
-def _displayed(frame: NDArray[Any], transform: DisplayTransform) -> NDArray[Any]:
-    frame = frame if transform.transpose else frame.T
-    return frame[:: -1 if transform.flip_rows else 1, :: -1 if transform.flip_cols else 1]

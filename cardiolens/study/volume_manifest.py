@@ -1,4 +1,4 @@
-"""A volume in the `study-1` manifest (protocol 1.2 and 9, stage 0), with all checks that need no pixels."""
+"""A volume in the `study-1` manifest (protocol 1.2 and 9, stage 0), and its checks against a header."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -10,139 +10,15 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.study.anatomy import Anatomy, Sequence, SliceAxis, heart
-from cardiolens.study.anatomy import Sequence as SequenceKind
 from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.nifti import Header
 from cardiolens.study.voxel_lengths import ALIKE, in_words
-
-_BOTH = (
-    "correct spacing_mm or file, or, if the length of the third axis is not the distance of slices, add "
-    '"confirmed": ["spacing"]'
-)
-HeaderOf = Callable[[str], Header]  # reads the header of a volume by path
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What reading a manifest may use besides its text."""
-
-    anatomy: Anatomy
-    header_of: HeaderOf | None = None
-
-
-def completed(entry: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
-    """Return an entry with `volume_id`, `shape` and `spacing_mm` filled in.
-
-    Without `header_of`, fill only `volume_id`. Values of the wrong type pass through; the manifest model
-    rejects them. InputError if a header lacks a value.
-    """
-    filled, header_of = dict(entry), reading.header_of
-    kind = _kind(entry, reading.anatomy)
-    if filled.get("volume_id") is None:
-        filled["volume_id"] = "" if kind is None else kind.volume_id(str(entry.get("view")))
-    path = entry.get("path")
-    missing = [name for name in ("shape", "spacing_mm") if filled.get(name) is None]
-    if missing and header_of is not None and isinstance(path, str):
-        try:
-            header = header_of(path)
-        except InputError as error:
-            raise InputError(f"{missing[0]} is left out, and {path}: {error}") from None
-        if "shape" in missing:
-            filled["shape"] = list(header.shape)
-        if "spacing_mm" in missing:
-            filled["spacing_mm"] = _spacing(path, header, entry, kind)
-    return filled
-
-
-def check_spacing(
-    declared: tuple[float, float, float], header: Header, *, slices_alone: bool, confirmed: bool = False
-) -> None:
-    """Raise InputError if a declared spacing differs from the header's, or if the header contradicts itself.
-
-    Without `slices_alone` the third axis holds phases too: then its length is not compared if it is 1, a
-    writer's default. `confirmed`: a person decided between the lengths of a header that contradicts itself,
-    or that the length of such an axis is not the distance of slices.
-    """
-    is_filled = header.spacing_mm is not None and header.spacing_mm[2] != 1
-    axes = 3 if slices_alone or (is_filled and not confirmed) else 2
-    places = [lengths for lengths in (header.lengths.sform, header.lengths.pixdim) if lengths is not None]
-    if header.lengths.contradicted and not _alike(places[0], places[1], axes):
-        if confirmed and any(_alike(declared, lengths, axes) for lengths in places):
-            return
-        raise InputError(
-            f"its header contradicts itself ({header.lengths.words}), and study.json says "
-            f"{in_words(declared)}; expected one voxel size; find the right one out, state it in spacing_mm "
-            "and add "
-            '"confirmed": ["spacing"]'
-        )
-    if not confirmed and (doubt := header.lengths.doubt(declared)):
-        raise InputError(
-            f"{doubt}; expected lengths in mm; correct spacing_mm and file, or, if they are right, add "
-            '"confirmed": ["spacing"]'
-        )
-    spacing = header.spacing_mm
-    if spacing is not None and not _alike(declared, header.lengths.sheared(spacing, declared), axes):
-        raise InputError(
-            f"its spacing is {list(spacing[:axes])} mm; expected {list(declared[:axes])} as declared; "
-            + ("correct spacing_mm or file, or leave spacing_mm out" if slices_alone else _BOTH)
-        )
-
-
-def check_turned(header: Header, *, confirmed: bool) -> None:
-    """Raise InputError if sform and qform place the voxels differently, unless a person saw the display."""
-    if header.lengths.turned and not confirmed:
-        raise InputError(
-            "its sform and qform place the voxels differently, so its header tells no orientation; expected "
-            'one position in the patient; look at it (jobs/show_study.py) and add "confirmed": ["display"]'
-        )
-
-
-def _alike(first: tuple[float, ...], second: tuple[float, ...], axes: int) -> bool:
-    return all(math.isclose(a, b, rel_tol=ALIKE) for a, b in list(zip(first, second, strict=False))[:axes])
-
-
-def _kind(entry: Mapping[str, Any], anatomy: Anatomy) -> Sequence | None:
-    sequence = entry.get("sequence")
-    return anatomy.sequences.get(sequence) if isinstance(sequence, str) else None
-
-
-def _spacing(path: str, header: Header, entry: Mapping[str, Any], kind: Sequence | None) -> list[float]:
-    if header.spacing_mm is None:
-        raise InputError(
-            f"spacing_mm is left out, and the header of {path} declares none; expected three lengths in mm; "
-            "give spacing_mm"
-        )
-    if header.lengths.contradicted:
-        raise InputError(
-            f"spacing_mm is left out, and the header of {path} contradicts itself ({header.lengths.words}); "
-            'find the right lengths out, give them as spacing_mm and add "confirmed": ["spacing"]'
-        )
-    if not _holds_slices_alone(header.shape, entry, kind):
-        raise InputError(
-            f"spacing_mm is left out, and the third axis of {path} holds phases too, so its header does "
-            "not give the distance of slices; expected three lengths in mm; give spacing_mm"
-        )
-    return list(header.spacing_mm)
-
-
-def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any], kind: Sequence | None) -> bool:
-    """Return whether the third axis holds slices alone, according to the declaration."""
-    if len(shape) > 3 and shape[3:] != (1,):
-        return True
-    layout = entry.get("layout")
-    layout = layout if isinstance(layout, Mapping) else {}
-    if layout.get("n_phases") is not None:
-        return bool(layout["n_phases"] == 1)
-    if layout.get("order") == "explicit":
-        frames = layout.get("frames")
-        return isinstance(frames, list) and not any(isinstance(at, list) and any(at[1:]) for at in frames)
-    return layout.get("order") == "static" or kind is None or kind.over_time == "nothing"
-
 
 MOST_VOXELS = 1 << 29  # per volume; a cine of 20 slices, 60 phases, 512 x 512 pixels has 0.6 of this
 MOST_FRAMES = 1 << 16  # per volume
 _VOXEL_BYTES = 8  # size of the largest voxel type
 _SLACK_BYTES = 64 << 20  # bytes of a file besides its voxels
+_CONFIRM_SPACING = 'if they are right, add "confirmed": ["spacing"]'
 
 Flag = Annotated[bool, Field(strict=True)]
 Index = Annotated[int, Field(ge=0, strict=True)]
@@ -150,6 +26,14 @@ Count = Annotated[int, Field(gt=0, strict=True)]
 Length = Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading a manifest may use besides its text."""
+
+    anatomy: Anatomy
+    header_of: Callable[[str], Header] | None = None  # reads the header of a volume by path
 
 
 class DisplayTransform(Spec):
@@ -161,18 +45,11 @@ class DisplayTransform(Spec):
 
 
 class LayoutDeclaration(Spec):
-    """Declared grid of a volume; missing counts follow from the shape or are inferred."""
+    """Declared grid of a volume; missing counts follow from the shape."""
 
     order: Order = "slice_major"
     n_slices: Count | None = None
     n_phases: Count | None = None
-    frames: tuple[tuple[Index, Index], ...] | None = None
-
-    @model_validator(mode="after")
-    def _explicit_frames(self) -> "LayoutDeclaration":
-        if (self.order == "explicit") != (self.frames is not None):
-            raise ValueError("layout.frames; expected with order 'explicit' and only there")
-        return self
 
 
 class MaskDeclaration(Spec):
@@ -206,7 +83,7 @@ class VolumeManifest(Spec):
     key_layers: tuple[Index, ...] | None = None
     ed_phase: Index | None = None
     es_phase: Index | None = None
-    layout_source: Literal["declared", "inferred"] = "declared"
+    layout_source: Literal["declared"] = "declared"
     display_transform: DisplayTransform = DisplayTransform()
     sha256: Sha256 | None = None
     mask: MaskDeclaration | None = None
@@ -219,8 +96,8 @@ class VolumeManifest(Spec):
 
     @model_validator(mode="before")
     @classmethod
-    def _completed(cls, value: object, info: ValidationInfo) -> object:
-        return completed(value, _reading(info)) if isinstance(value, dict) else value
+    def _filled(cls, value: object, info: ValidationInfo) -> object:
+        return _filled(value, _reading(info)) if isinstance(value, dict) else value
 
     @property
     def anatomy(self) -> Anatomy:
@@ -250,9 +127,7 @@ class VolumeManifest(Spec):
     @property
     def known_order(self) -> str:
         """Order of the slices; the order of a single slice is always known."""
-        layout = self.declared_layout()
-        single = layout is not None and layout.n_slices == 1
-        if not single or self.spatial_order != "unknown":
+        if self.spatial_order != "unknown" or self.declared_layout().n_slices > 1:
             return self.spatial_order
         return self._anatomy.orders[0] if self.slice_axis is None else self.slice_axis.forward
 
@@ -261,18 +136,17 @@ class VolumeManifest(Spec):
         """Meaning of the phases: `cycle`, `first_pass` or `nothing`."""
         return self._anatomy.sequences[self.sequence].over_time
 
-    def declared_layout(self) -> Layout | None:
-        """Return the declared layout; None if the number of phases must be inferred from pixels."""
+    def declared_layout(self) -> Layout:
+        """Return the layout of the frames that are used."""
         stored = self.stored_layout()
-        return stored if stored is None or self.take is None else Layout("static", stored.n_slices, 1)
+        return stored if self.take is None else Layout(stored.n_slices, 1)
 
-    def stored_layout(self) -> Layout | None:
+    def stored_layout(self) -> Layout:
         """Return the layout of all stored frames, including those that `take` leaves out."""
         declared = self.layout
         undeclared = declared.n_slices is None and declared.n_phases is None
-        follows = undeclared and declared.order != "explicit" and self.over_time == "nothing"
-        order: Order = "static" if follows else declared.order
-        return resolve(self.stored_shape, order, declared.n_slices, declared.n_phases, declared.frames or ())
+        order: Order = "static" if undeclared and self.over_time == "nothing" else declared.order
+        return resolve(self.stored_shape, order, declared.n_slices, declared.n_phases)
 
     def timing(self, layout: Layout) -> Timing:
         """Return declared or default end-diastole, end-systole and key layers (protocol 1.2, rules 4, 5).
@@ -294,22 +168,44 @@ class VolumeManifest(Spec):
             )
         return Timing(ed, es, tuple(layers))
 
+    def check_header(self, header: Header, *, slices_alone: bool) -> None:
+        """Raise InputError if the header of the file contradicts itself or the declared spacing.
+
+        Without `slices_alone` the third axis holds phases too: then its length is not compared if it is 1, a
+        writer's default, or if a person confirmed that it is not the distance of slices.
+        """
+        confirmed, spacing, lengths = "spacing" in self.confirmed, header.spacing_mm, header.lengths
+        is_filled = spacing is not None and spacing[2] != 1
+        axes = 3 if slices_alone or (is_filled and not confirmed) else 2
+        places = [each for each in (lengths.sform, lengths.pixdim) if each is not None]
+        if lengths.contradicted and not _alike(places[0], places[1], axes):
+            if not confirmed or not any(_alike(self.spacing_mm, each, axes) for each in places):
+                raise InputError(
+                    f"its header contradicts itself ({lengths.words}), and study.json says "
+                    f"{in_words(self.spacing_mm)}; expected one voxel size; state the right one in "
+                    'spacing_mm and add "confirmed": ["spacing"]'
+                )
+        elif not confirmed and (doubt := lengths.doubt(self.spacing_mm)):
+            raise InputError(f"{doubt}; expected lengths in mm; correct them or, {_CONFIRM_SPACING}")
+        elif spacing and not _alike(self.spacing_mm, lengths.sheared(spacing, self.spacing_mm), axes):
+            raise InputError(
+                f"its spacing is {list(spacing[:axes])} mm; expected {list(self.spacing_mm[:axes])} as "
+                "declared; correct spacing_mm or file"
+                + ("" if slices_alone else f", or, {_CONFIRM_SPACING}, where phases share the third axis")
+            )
+        if lengths.turned and "display" not in self.confirmed:
+            raise InputError(
+                "its sform and qform place the voxels differently; expected one position in the patient; "
+                'look at it (jobs/show_study.py) and add "confirmed": ["display"]'
+            )
+
     @model_validator(mode="after")
     def _legal(self, info: ValidationInfo) -> "VolumeManifest":
         self._anatomy = _reading(info).anatomy
         self._check_size()
-        self._check_view()
-        self._check_first_pass()
-        self._check_window()
-        self._check_take()
-        layout = self.declared_layout()
-        if layout is None and self.layout.order != "slice_major":
-            raise ValueError(
-                f"layout_unresolved: order {self.layout.order!r} without counts; expected n_slices and "
-                "n_phases, as phases can be inferred for slice_major only; declare them"
-            )
-        if layout is not None:
-            self.timing(layout)
+        self._check_names()
+        self._check_times()
+        self.timing(self.declared_layout())
         return self
 
     def _check_size(self) -> None:
@@ -321,16 +217,22 @@ class VolumeManifest(Spec):
             if count > most:
                 raise ValueError(f"shape has {count:,} {what}; expected at most {most:,}; correct shape")
 
-    def _check_view(self) -> None:
-        sequence = self._kind()
-        if self.view not in sequence.views:
+    def _check_names(self) -> None:
+        legal = self._anatomy.sequences
+        if self.sequence not in legal:
+            raise ValueError(
+                f"unknown sequence {self.sequence!r}; expected one of {', '.join(legal)}; correct sequence, "
+                "or name the protocol whose anatomy.yaml has it"
+            )
+        kind = legal[self.sequence]
+        if self.view not in kind.views:
             raise ValueError(
                 f"unknown view {self.view!r} of sequence {self.sequence!r}; expected one of "
-                f"{', '.join(sequence.views)}; correct view"
+                f"{', '.join(kind.views)}; correct view"
             )
-        if self.volume_id != sequence.volume_id(self.view):
+        if self.volume_id != kind.volume_id(self.view):
             raise ValueError(
-                f"volume_id is {self.volume_id!r}; expected {sequence.volume_id(self.view)!r} for sequence "
+                f"volume_id is {self.volume_id!r}; expected {kind.volume_id(self.view)!r} for sequence "
                 f"{self.sequence!r} and view {self.view!r}; correct volume_id"
             )
         axis = self.slice_axis
@@ -341,53 +243,87 @@ class VolumeManifest(Spec):
                 "spatial_order"
             )
 
-    def _kind(self) -> SequenceKind:
-        legal = self._anatomy.sequences
-        if self.sequence not in legal:
-            raise ValueError(
-                f"unknown sequence {self.sequence!r}; expected one of {', '.join(legal)}; correct sequence, "
-                "or name the protocol whose anatomy.yaml has it"
-            )
-        return legal[self.sequence]
-
-    def _check_window(self) -> None:
-        if self.window is not None and not self.window[0] < self.window[1]:
-            raise ValueError(
-                f"window is {list(self.window)}; expected the intensities shown as black and white, low "
-                "below high; correct window or leave it out"
-            )
-
-    def _check_take(self) -> None:
-        """Refuse several images per slice in a sequence without phases, unless `take` selects one."""
-        stored = self.stored_layout() if self.over_time == "nothing" else None
-        n = 1 if stored is None else stored.n_phases
-        if n > 1 and self.take is None:
-            raise ValueError(
-                f"shape {list(self.shape)} holds {n} images of each slice, and {self.sequence} has no "
-                "phases: magnitude and phase-sensitive images, or repeats; expected one; name it by take "
-                f"(0..{n - 1})"
-            )
-        if self.take is not None and (n == 1 or self.take >= n):
-            raise ValueError(
-                f"take is {self.take}; expected 0..{n - 1} of several images of each slice of a sequence "
-                "without phases; correct take or remove it"
-            )
-
-    def _timed(self) -> str:
-        kinds = self._anatomy.sequences.items()
-        return ", ".join(name for name, kind in kinds if kind.over_time == "first_pass") or "a first pass"
-
-    def _check_first_pass(self) -> None:
+    def _check_times(self) -> None:
         declared = [time for time in (self.t_on, self.t_peak) if time is not None]
         if declared and self.over_time != "first_pass":
+            kinds = self._anatomy.sequences.items()
+            timed = [name for name, kind in kinds if kind.over_time == "first_pass"] or ["a first pass"]
             raise ValueError(
-                f"t_on or t_peak of a {self.sequence} volume; expected with {self._timed()} only; remove it"
+                f"t_on or t_peak of a {self.sequence} volume; expected with {', '.join(timed)} "
+                "only; remove it"
             )
         if len(declared) == 1 or declared != sorted(declared):
             raise ValueError(
                 f"t_on is {self.t_on} and t_peak {self.t_peak}; expected both with t_on <= t_peak, or neither"
             )
+        if self.window is not None and not self.window[0] < self.window[1]:
+            raise ValueError(
+                f"window is {list(self.window)}; expected the intensities shown as black and white, low "
+                "below high; correct window or leave it out"
+            )
+        n = self.stored_layout().n_phases if self.over_time == "nothing" else 1
+        if (n > 1) != (self.take is not None) or (self.take or 0) >= n:
+            raise ValueError(
+                f"take is {self.take}, and shape {list(self.shape)} holds {n} images of each slice of a "
+                "sequence without phases; expected take with several alone, to name the one that is used"
+                + (f" (0..{n - 1})" if n > 1 else "")
+            )
 
 
 def _reading(info: ValidationInfo) -> Reading:
     return info.context if isinstance(info.context, Reading) else Reading(heart())
+
+
+def _alike(first: tuple[float, ...], second: tuple[float, ...], axes: int) -> bool:
+    pairs = zip(first[:axes], second[:axes], strict=True)
+    return all(math.isclose(a, b, rel_tol=ALIKE) for a, b in pairs)
+
+
+def _filled(entry: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    """Return an entry with `volume_id`, and with `shape` and `spacing_mm` if headers may be read.
+
+    Values of the wrong type pass through; the manifest model rejects them. InputError if a header lacks a
+    value.
+    """
+    filled, sequence, path = dict(entry), entry.get("sequence"), entry.get("path")
+    kind = reading.anatomy.sequences.get(sequence) if isinstance(sequence, str) else None
+    if filled.get("volume_id") is None:
+        filled["volume_id"] = "" if kind is None else kind.volume_id(str(entry.get("view")))
+    missing = [name for name in ("shape", "spacing_mm") if filled.get(name) is None]
+    if missing and reading.header_of is not None and isinstance(path, str):
+        try:
+            header = reading.header_of(path)
+            if "shape" in missing:
+                filled["shape"] = list(header.shape)
+            if "spacing_mm" in missing:
+                missing = ["spacing_mm"]
+                filled["spacing_mm"] = _spacing(header, entry, kind)
+        except InputError as error:
+            raise InputError(f"{missing[0]} is left out, and {path}: {error}") from None
+    return filled
+
+
+def _spacing(header: Header, entry: Mapping[str, Any], kind: Sequence | None) -> list[float]:
+    if header.spacing_mm is None:
+        raise InputError("its header declares no voxel size; give spacing_mm in mm")
+    if header.lengths.contradicted:
+        raise InputError(
+            f"its header contradicts itself ({header.lengths.words}); give the right lengths as spacing_mm "
+            'and add "confirmed": ["spacing"]'
+        )
+    if not _holds_slices_alone(header.shape, entry, kind):
+        raise InputError(
+            "its third axis holds phases too, so its header does not give the distance of slices; give "
+            "spacing_mm"
+        )
+    return list(header.spacing_mm)
+
+
+def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any], kind: Sequence | None) -> bool:
+    """Return whether the third axis holds slices alone, according to the declaration."""
+    layout = entry.get("layout") or {}
+    if shape[3:] not in ((), (1,)) or not isinstance(layout, Mapping):
+        return True
+    if layout.get("n_phases") is not None:
+        return bool(layout["n_phases"] == 1)
+    return layout.get("order") == "static" or kind is None or kind.over_time == "nothing"

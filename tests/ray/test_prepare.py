@@ -15,7 +15,7 @@ from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.runtime.connect import ray_cluster
-from cardiolens.study.cohort import failed_attempt, read_cohort
+from cardiolens.study.cohort import read_cohort, state_of
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
 from cardiolens.workflow.steps.prepare_studies import prepare, prepare_dataset
@@ -104,7 +104,7 @@ def test_a_bad_study_is_listed_or_stops_the_preparation(dataset, tmp_path, caplo
     assert done.failed[0][0] == "C"
     assert any(line.startswith("C: lge_sax.nii.gz: is not NIfTI: it starts with") for line in caplog.messages)
     assert read_volumes(tmp_path / "store")["study_id"].to_pylist() == ["A", "B", "D"]
-    assert read_cohort(tmp_path / "store").tried == {"C": failed_attempt(read_study(dataset.studies / "C"))}
+    assert read_cohort(tmp_path / "store").tried == {"C": state_of(read_study(dataset.studies / "C"))}
 
 
 def test_a_store_in_the_way_is_one_error(dataset, tmp_path):

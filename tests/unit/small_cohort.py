@@ -57,7 +57,7 @@ def make_cohort(root: Path, patients: int) -> Path:
                 }
                 writer.add(row, frame_rows(name, view, slices, phases))
             writer.end_study(keep=True)
-    record = StudyRecord(part="part-0.parquet", manifest_sha256="", files={})
+    record = StudyRecord(part="part-0.parquet", state="")
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     write_questions(root / "questions.jsonl", [entry for name in names for entry in questions_of(name)])
     return root
@@ -91,7 +91,6 @@ def volume_row(name: str, view: str, slices: int, phases: int) -> dict[str, Any]
         "es_phase": 2 if phases > 1 else 0,
         "t_on": 1 if prefix == "perf" else None,
         "t_peak": 4 if prefix == "perf" else None,
-        "layout_source": "declared",
         "window_low": 0.0,
         "window_high": 1.0,
         "source_sha256": f"{name}/{view}",

@@ -49,7 +49,7 @@ def brains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     windows = anatomy.windows(Windows())
     folders = sorted((root / "studies").iterdir())
     outcomes = prepare_group(root / "store", "part-0.parquet", folders, windows, strict=True, anatomy=anatomy)
-    assert [(outcome.error, outcome.warnings) for outcome in outcomes] == [("", ())] * STUDIES
+    assert [(outcome.error, outcome.record.warnings) for outcome in outcomes] == [("", ())] * STUDIES
     studies = {outcome.name: outcome.record for outcome in outcomes}
     cohort = current_cohort(root / "store", windows, anatomy)
     write_cohort(root / "store", cohort.model_copy(update={"studies": studies}))

@@ -31,7 +31,7 @@ def rendered_cohort(root: Path, *names: str, size: str = "ci") -> Path:
             for volume in displayed_volumes(read_study(root / "studies" / name), Windows()):
                 writer.add(volume.row, volume.frames)
             writer.end_study(keep=True)
-    record = StudyRecord(part="part-0.parquet", manifest_sha256="", files={})
+    record = StudyRecord(part="part-0.parquet", state="")
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     return root
 

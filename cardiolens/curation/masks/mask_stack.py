@@ -62,11 +62,6 @@ class Masked:
 def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
     """Read the mask of a volume; InputError if its shape, affine or values do not fit."""
     assert manifest.mask is not None
-    if manifest.declared_layout() is None:
-        raise InputError(
-            f"{manifest.mask.path}: the slices and phases of {manifest.path} are not declared; declare "
-            "n_slices and n_phases in study.json"
-        )
     fields: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
     fields["confirmed"] = (*manifest.confirmed, "layout")  # slice and phase checks do not work on labels
     volume = read_volume(study.folder, manifest.model_copy(update=fields))

@@ -101,7 +101,7 @@ def _loops(study: Study) -> Mapping[str, Loop] | str:
             row, pixels = volumes[name].row, volumes[name].frames["pixels"].to_pylist()
             size = int(row["height"]), int(row["width"])  # type: ignore[call-overload]
             frames = np.stack([np.frombuffer(content, np.uint8).reshape(size) for content in pixels])
-            loops[name] = Loop(structure, frames, read_overlay(study, manifests[name], row))
+            loops[name] = Loop(structure, frames, read_overlay(study, manifests[name]))
     except InputError as error:
         log.warning("%s: the images cannot be read: %s", study.study_id, error)
         return f"the images cannot be read: {error}"

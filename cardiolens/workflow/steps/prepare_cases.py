@@ -17,8 +17,8 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import counted
 from cardiolens.benchmarks.benchmark import Benchmark, Source, read_benchmark
 from cardiolens.benchmarks.case import Case
-from cardiolens.benchmarks.case_group import is_current
 from cardiolens.benchmarks.case_group import prepare_cases as prepare_group
+from cardiolens.benchmarks.case_group import state_of_case
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.protocol.prompts.case_prompts import told_path
@@ -85,10 +85,10 @@ class Preparation:
                     self.check()
                     continue
                 self.records[outcome.name] = outcome.record
-                self.prepared += outcome.prepared
-                for finding in outcome.record.found if outcome.prepared else ():
+                self.prepared += 1
+                for finding in outcome.record.found:
                     log.info("%s: %s", outcome.name, finding)
-                for warning in outcome.warnings:
+                for warning in outcome.record.warnings:
                     log.warning("%s: %s", outcome.name, warning)
 
     def done(self) -> Prepared:
@@ -209,7 +209,7 @@ def _unchanged_records(data: Benchmark, current: Cohort, store: Path) -> dict[st
     return {
         name: record
         for name, case, record in records
-        if is_current(data.source, case, record) and holds_part(store, record)
+        if record.state == state_of_case(data.source, case) and holds_part(store, record)
     }
 
 

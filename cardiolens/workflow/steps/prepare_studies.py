@@ -21,7 +21,7 @@ from cardiolens.protocol.select.feature_store import missing_parts, write_featur
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.anatomy import Anatomy, anatomy_of
-from cardiolens.study.cohort import Cohort, failed_attempt, untouched, write_cohort
+from cardiolens.study.cohort import Cohort, state_of, write_cohort
 from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
@@ -63,7 +63,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
     preparation = Preparation(records, failed, strict, started)
     preparation.check()
     touched = [study for study in studies if study.study_id not in records]
-    as_given = {study.study_id: failed_attempt(study) for study in touched}
+    as_given = {study.study_id: state_of(study) for study in touched}
     if touched:
         with ray_cluster(cluster):
             preparation.take(_outcomes(touched, dataset, store, strict=strict))
@@ -203,7 +203,7 @@ def _current(dataset: DatasetSpec, store: Path) -> Cohort:
 
 def _is_current(study: Study, current: Cohort, store: Path) -> bool:
     record = current.studies.get(study.study_id)
-    return record is not None and untouched(study, record) and holds_part(store, record)
+    return record is not None and record.state == state_of(study) and holds_part(store, record)
 
 
 def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
@@ -212,7 +212,7 @@ def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
     current, prepared = _current(dataset, store), set()
     for study in studies:
         name = study.study_id
-        if name in current.tried and current.tried[name] == failed_attempt(study):
+        if current.tried.get(name) == state_of(study):
             failed[name] = current.failed[name]
         elif _is_current(study, current, store):
             prepared.add(name)

@@ -137,7 +137,7 @@ class Cohort:
         pictures = self._pictures(study_id, tuple((row["volume_id"], idx) for idx in chosen))
         study = read_study(self._spec.dataset.studies / study_id)
         manifest = next(one for one in study.manifest.volumes if one.volume_id == row["volume_id"])
-        overlay = read_overlay(study, manifest, row)
+        overlay = read_overlay(study, manifest)
         assert overlay is not None, "a training cohort is made with masks"
         masks = [overlay.mask.displayed(overlay.mask.stored(idx)) for idx in chosen]
         kinds = np.stack([pixel_kinds(mask, IMAGE_SIDE) for mask in masks])

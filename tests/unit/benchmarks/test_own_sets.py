@@ -18,7 +18,7 @@ from small_cohort import reader, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Benchmark, Source, read_benchmark
-from cardiolens.benchmarks.case_group import is_current, prepare_cases
+from cardiolens.benchmarks.case_group import prepare_cases, state_of_case
 from cardiolens.benchmarks.case_map import read_map, shipped_maps
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec, parse
@@ -173,7 +173,8 @@ def prepared(folder: Path, name: str) -> Benchmark:
     found.write(store / "cases.jsonl", PROTOCOL)
     records = {outcome.name: outcome.record for outcome in outcomes if outcome.record}
     assert all(
-        is_current(found.source, case, records[found.source.name_of(case.number)]) for case in found.cases
+        records[found.source.name_of(case.number)].state == state_of_case(found.source, case)
+        for case in found.cases
     )
     write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
     return found

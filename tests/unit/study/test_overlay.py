@@ -9,16 +9,13 @@ import pytest
 from PIL import Image
 from study_folders import study, volume, voxels, write_nifti
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import (
     GAP,
     LABEL_HEIGHT,
     LESION_COLOUR,
-    check_masked,
     colour,
-    read_labels,
     read_overlay,
     study_sheet,
     visible_values,
@@ -46,7 +43,7 @@ def masked(folder, labels=LABELS, **changes):
 
 def overlay(folder):
     one = read_study(folder)
-    return read_overlay(one, one.manifest.volumes[0], {"n_slices": 3, "n_phases": 4})
+    return read_overlay(one, one.manifest.volumes[0])
 
 
 @pytest.mark.parametrize(
@@ -99,18 +96,6 @@ def test_a_sheet_under_its_mask_is_in_colour_and_has_a_legend(tmp_path):
     marked = np.asarray(tinted)[top : top + 30, : plain.size[0]]
     columns = np.nonzero((marked.max(axis=2) != marked.min(axis=2)).any(axis=0))[0]
     assert GAP + 32 <= columns.min() <= columns.max() < GAP + 64  # its second phase
-
-
-def test_a_study_without_masks_is_an_error_that_says_what_to_do(tmp_path):
-    with pytest.raises(InputError, match=r"S1 has no masks, .*masks=true, or leave out segments=true"):
-        check_masked(read_study(study(tmp_path / "S1")))
-
-
-@pytest.mark.parametrize("text", ["[1]", "{", '{"a": "b"}'])
-def test_labels_that_are_none_are_named(tmp_path, text):
-    (tmp_path / "labels.json").write_text(text)
-    with pytest.raises(InputError, match=r"labels.json: is not an object like"):
-        read_labels(tmp_path / "labels.json")
 
 
 def test_the_job_draws_segments_on_request(tmp_path, capsys):

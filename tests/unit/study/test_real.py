@@ -1,19 +1,13 @@
 """The real studies that stand beside the repository, where they do."""
 
-import hashlib
 from pathlib import Path
 
-import nibabel as nib
 import numpy as np
 import pytest
-from study_folders import volume
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.displayed import displayed_volumes
 from cardiolens.study.manifest import read_study
-from cardiolens.study.volume import read_volume
-from cardiolens.study.volume_manifest import VolumeManifest
 
 CMR = Path(__file__).parents[3].parent / "shared" / "cmr"
 PCT = (1.0, 99.0)
@@ -73,27 +67,3 @@ def test_the_cavity_is_large_at_end_diastole_small_at_end_systole_and_tapers_to_
     assert min((ed - middle.argmax()) % 20, (middle.argmax() - ed) % 20) <= 2
     assert middle[es] < 0.85 * middle[ed]
     assert counts[:3, ed].sum() > 1.5 * counts[-3:, ed].sum()  # stored from the apex, ranked from the base
-
-
-@pytest.mark.parametrize("case", ["A", "C", "G"])
-def test_a_singleton_fourth_axis_is_read_and_a_mask_of_other_slices_refused(tmp_path, case):
-    folder = CMR / "edge" / f"autofd-{case}"
-    hashes = {
-        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        for name in ("sa_ED.nii.gz", "seg_sa_ED.nii.gz")
-    }
-    size = {"A": [123, 123], "C": [123, 116], "G": [121, 112]}[case]
-    entry = volume(tmp_path) | {
-        "path": "sa_ED.nii.gz",
-        "shape": [*size, 12, 1],
-        "spacing_mm": [float(zoom) for zoom in nib.load(folder / "sa_ED.nii.gz").header.get_zooms()[:3]],
-        "layout": {"order": "slice_major", "n_slices": 12, "n_phases": 1},
-        "spatial_order": "apex_to_base",
-        "sha256": hashes["sa_ED.nii.gz"],
-    }
-    assert read_volume(folder, VolumeManifest.model_validate(entry)).layout.n_slices == 12
-    entry["mask"] = {"path": "seg_sa_ED.nii.gz", "sha256": hashes["seg_sa_ED.nii.gz"]}
-    with pytest.raises(
-        InputError, match=r"^seg_sa_ED\.nii\.gz: is a mask of shape .*, 18\); expected .*, 12\)"
-    ):
-        read_volume(folder, VolumeManifest.model_validate(entry))

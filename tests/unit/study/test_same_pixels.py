@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from study_folders import study, voxels, write_nifti
@@ -77,8 +76,3 @@ def test_other_studies_of_a_part_that_are_no_longer_current_do_not_count(tmp_pat
     volumes = read_volumes(root / "store")
     only = volumes.filter(pa.array([name == "A" for name in volumes["study_id"].to_pylist()]))
     assert same_pixels(root / "store", only) == ()
-
-
-def test_a_cohort_without_studies_shares_nothing(tmp_path):
-    root = stored(tmp_path, {"A": voxels(seed=np.int64(1))})
-    assert same_pixels(root / "store", read_volumes(root / "store").slice(0, 0)) == ()

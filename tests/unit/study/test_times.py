@@ -10,11 +10,6 @@ def test_onset_and_peak_of_a_bolus():
     assert first_pass(curve) == FirstPass(t_on=9, t_peak=11, bolus_found=True)
 
 
-def test_the_first_of_equal_peaks_counts():
-    curve = [0] * 10 + [30] * 10 + [10] * 10
-    assert first_pass(curve) == FirstPass(t_on=9, t_peak=11, bolus_found=True)
-
-
 def test_ends_are_averaged_over_two_points():
     # Smoothed 3, 2, 0, 10, 20, 20, 10, 0, ...: the threshold is 0 + 0.2 * 20 = 4.
     assert first_pass([6, 0, 0, 0, 30, 30, 0, 0, 0, 0]) == FirstPass(t_on=3, t_peak=4, bolus_found=True)

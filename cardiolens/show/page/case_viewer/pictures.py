@@ -58,7 +58,7 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
     try:
         record = read_study(study_folder(studies, study))
         manifest = next((volume for volume in record.manifest.volumes if volume.volume_id == volume_id), None)
-        return None if row is None or manifest is None else read_overlay(record, manifest, row)
+        return None if row is None or manifest is None else read_overlay(record, manifest)
     except (InputError, OSError, KeyError):
         return None
 

@@ -178,8 +178,8 @@ def _numerics(facts: Facts) -> Iterator[str]:
     }
     for name, records in sorted(several.items()):
         yield (
-            f"The answers of {name} come from {len(records)} ways to compute, which round differently, so that "
-            f"the same request may have another answer: {'; '.join(map(phrase, records))}."
+            f"The answers of {name} come from {len(records)} ways to compute, which round differently, so "
+            f"that the same request may have another answer: {'; '.join(map(phrase, records))}."
         )
 
 

@@ -168,7 +168,7 @@ def with_training(root: Path, training: int) -> Path:
                 volume_row(name, "cine_sax", 3, 6) | {"cohort": cohorts}, frame_rows(name, "cine_sax", 3, 6)
             )
             writer.end_study(keep=True)
-    record = StudyRecord(part="part-1.parquet", manifest_sha256="", files={})
+    record = StudyRecord(part="part-1.parquet", state="")
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     return root
 
