@@ -155,7 +155,8 @@ def measure(folder: Path, models: int, patients: int, resamples: int) -> None:
     n_verdicts = sum(results.replies.counts[name] for name in ("ok", "refused"))
     print(
         f"{models} models, {patients} patients: {n_verdicts:,} verdicts, "
-        f"{results.results.scores.num_rows:,} scores, {seconds:.1f} s ({worked:.1f} s of processor), peak {_peak():.2f} GiB ({before:.2f} before)"
+        f"{results.results.scores.num_rows:,} scores, "
+        f"{seconds:.1f} s ({worked:.1f} s of processor), peak {_peak():.2f} GiB ({before:.2f} before)"
     )
     print(
         f"    processes beside it: {others.ru_utime + others.ru_stime:.1f} s of processor, the largest "
