@@ -1,4 +1,4 @@
-"""How often a run claims what is not so, and how often it finds what is (protocol 16.6).
+"""How often a run claims what is not so, and how often it finds what is.
 
     python -m bench.claims                                # 200 null experiments, 100 for power
     python -m bench.claims --null 20 --power 20 --resamples 200 --swaps 500

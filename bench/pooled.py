@@ -4,7 +4,7 @@
     python -m bench.pooled --cohorts 20 --patients 100 --models 6
 
 Models x 3 selectors x 4 budgets x 2 prompts answer 20 questions of tier 1, four reports of ten findings and
-two diagnoses of every patient (protocol 17.6). Answers share the patient, the item, what the frames of an arm
+two diagnoses of every patient. Answers share the patient, the item, what the frames of an arm
 show of both, and the model's view of the item. Selections other than the clinical one lower the latent score
 of an answer by a true effect; budgets and prompts change nothing. Product code makes the questions, their
 tests and sentences.

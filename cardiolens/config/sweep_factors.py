@@ -119,7 +119,7 @@ class PromptSpec(Spec):
             )
 
 
-# Levels that the other levels of a factor are compared with (protocol 17.6).
+# Levels that the other levels of a factor are compared with.
 REFERENCES = {"selector": "clinical", "prompt": "standard", "control": "none"}
 # Settings of the arms that enter a model's headline, which is their mean (protocol 8.2).
 HEADLINE = {"budget": "16", "prompt": "standard", "control": "none", "wording": "0"}
@@ -178,7 +178,7 @@ CHANGED_FRAMES: tuple[Control, ...] = ("blind", "captions", "blank", "other_pati
 class PrimarySpec(Spec):
     """The comparison declared before a run: the scores of two models on one tier.
 
-    It is tested alone, at 5 % (protocol 16.12); all other comparisons share the levels of their families.
+    It is tested alone, at 5 %; all other comparisons share the levels of their families.
     """
 
     model: str  # name of the first model
@@ -201,7 +201,7 @@ class PrimaryQuestionSpec(Spec):
     """The question declared before a run: what a level of a factor does, over all models, on one tier.
 
     A selector is compared with `clinical`, a prompt with `standard`, no control with a control, the largest
-    budget with the smallest (protocol 17.6). It is tested alone, at 5 %, as that of two models is.
+    budget with the smallest. It is tested alone, at 5 %, as that of two models is.
     """
 
     factor: Literal["selector", "budget", "prompt", "control"]  # of which levels are compared

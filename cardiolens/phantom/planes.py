@@ -21,7 +21,7 @@ Vector = tuple[float, float, float]
 _APEX = np.array([-0.66, 0.57, -0.49])
 _FIRST_SLICE_MM, _LAYER_STEP_MM = 4.0, 8.0
 _LAST_SLICE = 0.98  # share of the cavity length: within the apex
-SHORT_AXIS = 10  # slices of every stack: a count that varied with the heart would leak truth (protocol 16.8)
+SHORT_AXIS = 10  # slices of every stack: a count that varied with the heart would leak truth
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def planes(view: View, p: Parameters, size: Size) -> list[Plane]:
 
 
 def heights(view: View, p: Parameters) -> list[float]:
-    """Return the z of short-axis planes, mm; a stack always spans the whole heart (16.8)."""
+    """Return the z of short-axis planes, mm; a stack always spans the whole heart."""
     if view.kind == "levels":
         return [level * p.length for level in view.levels]
     step = round((_LAST_SLICE * p.length - _FIRST_SLICE_MM) / (SHORT_AXIS - 1), 6)

@@ -20,7 +20,7 @@ class ReportForm:
         return ReportForm({entry.field: entry for entry in filled})
 
     def entities(self, values: Mapping[str, object]) -> frozenset[Entity]:
-        """Return one entity per value; an empty list or a word for none is the normal value (protocol 16.5).
+        """Return one entity per value; an empty list or a word for none is the normal value.
 
         Unassessable fields, missing keys and unknown keys give no entity, so `{}` states nothing. A value
         outside the options is an entity that is in no gold set.

@@ -49,11 +49,11 @@ def write_configuration(run: Run, spec: SweepSpec) -> None:
 
 
 def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
-    """Write the declared comparison before any model is asked; an existing one is not replaced (16.12).
+    """Write the declared comparison before any model is asked; an existing one is not replaced.
 
     The comparison is part of the digest that names the run's folder, so another one is another run.
     `n_answered`: requests of the two models that the store has answers to already, if known. A declaration
-    that found some, or does not know, is not tested alone (17.4).
+    that found some, or does not know, is not tested alone.
     """
     if spec.primary is None or run.declaration.exists():
         return

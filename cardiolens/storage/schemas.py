@@ -205,10 +205,10 @@ COMPLETIONS = _schema(
     ("output_tokens", pa.int32()),
     ("seconds", pa.float64()),
     ("node", pa.string()),
-    ("engine", pa.string()),  # with its version; this and the next three are null where unknown
+    ("engine", pa.string()),  # with its version; null where unknown, as the next three
     ("device", pa.string()),  # type of the GPUs, or cpu
-    ("attention_backend", pa.string()),
-    ("tensor_parallel", pa.int32()),
+    ("attention_backend", pa.string()),  # as vLLM names it
+    ("tensor_parallel", pa.int32()),  # GPUs that one replica computes on together
     ("attempt", pa.int32()),
     ("status", pa.string()),  # ok | refused | illegal_selection | engine_error
     ("error", pa.string()),

@@ -61,7 +61,7 @@ class StudyManifest(Spec):
 
     @property
     def subgroups(self) -> dict[str, str]:
-        """Subgroups of patient and scanner, by attribute (protocol 16.11)."""
+        """Subgroups of patient and scanner, by attribute."""
         groups = {"sex": self.sex, "age band": self.age_band, "vendor": self.vendor, "site": self.site}
         groups |= {"field strength": None if self.field_tesla is None else f"{self.field_tesla:g} T"}
         return {name: value for name, value in groups.items() if value is not None}

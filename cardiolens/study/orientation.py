@@ -1,4 +1,4 @@
-"""Check display and slice order of volumes against the affines of their study (protocol 1.4, 16.16).
+"""Check display and slice order of volumes against the affines of their study (protocol 1.4).
 
 In the heart, the largest short-axis stack with a credible affine gives the frame. The frame decides which of
 the eight transforms gives each view, short or long axis, its standard orientation. If that transform is

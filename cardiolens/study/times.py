@@ -1,4 +1,4 @@
-"""Find the first-pass times of a perfusion series from image intensities (protocol 5.8, 16.16).
+"""Find the first-pass times of a perfusion series from image intensities (protocol 5.8).
 
 A first pass comes and goes: it rises within some heartbeats and washes out again. A curve that only rises
 has no first pass, however high it ends. Right ventricle, left ventricle and muscle are told apart by when

@@ -1,6 +1,6 @@
 """Window intensities to 8-bit grey: one window per volume, between two percentiles (protocol 1.4).
 
-Percentiles exclude padding (protocol 16.16): exact zeros, if they are at least 1 % of a volume, and a
+Percentiles exclude padding: exact zeros, if they are at least 1 % of a volume, and a
 constant border, i.e. one value in at least 10 % of the outermost pixels. Voxels of these values are never
 ranked, wherever they lie, but are shown like all others.
 

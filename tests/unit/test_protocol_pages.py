@@ -42,12 +42,6 @@ def specified() -> list[str]:
     return [*(number for page in SPECIFICATIONS for number in sections(ROOT / page)), *checks]
 
 
-def amended() -> list[str]:
-    """The numbers of the amendments, which a table leads to their sections."""
-    rows = re.findall(r"^\| (\d[\d., ]*) \|", (PROTOCOL / "amendments.md").read_text(), re.M)
-    return [number for row in rows for number in re.findall(NUMBER, row)]
-
-
 def cited(text: str) -> Iterator[str]:
     """The sections that a text refers to by number."""
     for reference in CITED.findall(text):
@@ -55,7 +49,7 @@ def cited(text: str) -> Iterator[str]:
 
 
 def test_every_section_has_one_heading():
-    every = numbers() + specified() + amended()
+    every = numbers() + specified()
     assert len(every) == len(set(every))
 
 
@@ -67,11 +61,6 @@ def test_the_index_leads_to_every_section():
     assert [page for page in SPECIFICATIONS if f"`{page}`" not in index] == []
 
 
-def test_every_amendment_has_a_place():
-    assert {number.split(".")[0] for number in amended()} == {"16", "17"}
-    assert len(amended()) == 17 + 24
-
-
 def test_every_reference_to_the_protocol_names_a_section():
-    known = {*numbers(), *specified(), *amended(), "16", "17"}
+    known = {*numbers(), *specified()}
     assert [f"{path}: {n}" for path in CITING for n in cited(path.read_text()) if n not in known] == []

@@ -1,4 +1,4 @@
-"""The declared comparison or question: tested alone at 5 % if no answer was there yet (16.12, 17.4)."""
+"""The declared comparison or question: tested alone at 5 % if no answer was there yet."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Tables that describe and do not test: collapse, confidence curves, ranges, hospitals (8.4, 16.9, 17.5)."""
+"""Tables that describe and do not test: collapse, confidence curves, ranges, hospitals (8.4)."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Difficulty and discrimination of items over models (protocol 16.11)."""
+"""Difficulty and discrimination of items over models."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Headlines on parts of a cohort: the full one against e.g. the public one, and subgroups (8.5, 16.11)."""
+"""Headlines on parts of a cohort: the full one against e.g. the public one, and subgroups (8.5)."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass

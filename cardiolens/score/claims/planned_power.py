@@ -1,4 +1,4 @@
-"""Detectable differences of a cohort, computed before the run (protocol 16.12)."""
+"""Detectable differences of a cohort, computed before the run."""
 
 from collections.abc import Sequence
 

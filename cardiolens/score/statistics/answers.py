@@ -86,7 +86,7 @@ class ArmAnswers(Mapping[str, Answers]):
     arms: list[str]  # with a judged row, sorted
     patients: list[str]  # of all arms, sorted
     shares: Mapping[tuple[str, str], float]  # of the items that were judged, by arm and scope
-    hospitals: Ints | None = None  # codes of the patients' hospitals, where these are random as well (17.12)
+    hospitals: Ints | None = None  # codes of the patients' hospitals, where these are random as well
 
     @staticmethod
     def of(

@@ -220,7 +220,7 @@ def _sums(counts: Floats | Bools, reports: Reports, sampling: Resampling) -> Flo
 
 
 def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
-    """Corrected accuracy and the share of exact answers by tier (protocol 16.4).
+    """Corrected accuracy and the share of exact answers by tier.
 
     Corrected is (EM - c) / (1 - c), with EM the share of items answered exactly and c what guessing by
     prevalence is expected to get on the same items: the sum over answers of their squared shares. It is k for

@@ -1,7 +1,7 @@
 """Intervals: a cluster bootstrap by patient, limits near the boundary, and how many patients they need.
 
 A bootstrap shows only the errors that the cohort has: of 20 patients who are all right it says "100 to 100".
-Where resamples hardly vary, shares near the boundary and arms that hardly differ get other limits (17.2).
+Where resamples hardly vary, shares near the boundary and arms that hardly differ get other limits.
 
 | patients | rarer class of AUROC | printed | a claim may rest on it |
 |---|---|---|---|
@@ -10,7 +10,7 @@ Where resamples hardly vary, shares near the boundary and arms that hardly diffe
 | 8 to 19 | 10 or more | with an interval | no |
 | 20 or more | 10 or more | with an interval | yes |
 
-Tables of a page follow this table (amendment 17.1). What is read as a result (the page's cards, the terminal,
+Tables of a page follow this table. What is read as a result (the page's cards, the terminal,
 leaderboards) prints an interval only where a claim may rest on it.
 """
 

@@ -1,4 +1,4 @@
-"""Comparisons as wide rows: estimates, families of tests, and what is decided (16.6, 17.3, 17.6, 17.8)."""
+"""Comparisons as wide rows: estimates, families of tests, and what is decided."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -22,10 +22,10 @@ from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import from_rows
 
 LEVEL = 0.05
-# factors that a run varies: what models do in single settings is explored, and claimed over all (17.6)
+# factors that a run varies: what models do in single settings is explored, and claimed over all
 RUN = ("selector", "budget", "prompt", "control")
 VARIED = "what the run varied"
-_FIFTH = 0.2  # share of a difference from which it comes of what was not read (17.8)
+_FIFTH = 0.2  # share of a difference from which it comes of what was not read
 _TESTS = ("p", "within_p", "beyond_p")
 _AT_ONCE = 4096  # rows that are buffered in memory
 
@@ -115,7 +115,7 @@ def _margin(row: Row) -> MarginSide | None:
 
 
 def rests_on_same(row: Row) -> bool:
-    """Return whether an equivalence rests on items that both sides asked by identical requests (16.7)."""
+    """Return whether an equivalence rests on items that both sides asked by identical requests."""
     same = row.get("n_same_request") or 0
     if not same or same == row["n_items"]:
         return bool(same)

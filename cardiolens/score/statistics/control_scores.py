@@ -1,4 +1,4 @@
-"""What controls do to answers: order of options, a colleague's suggestion, lost lesions (protocol 8.6, 16.8).
+"""What controls do to answers: order of options, a colleague's suggestion, lost lesions (protocol 8.6).
 
 Functions take the verdicts of an arm or of a pair, with the options as displayed, over tier 1.
 """

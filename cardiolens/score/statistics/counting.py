@@ -1,4 +1,4 @@
-"""Additive counts per patient, and the statistics computed from their sums (protocol 16.6).
+"""Additive counts per patient, and the statistics computed from their sums.
 
 A part is one subtask of one arm; its cells are rows (cell, unit), a unit being a patient, or a sum of them.
 The counts are whole numbers in float64, exact to 2**53, so that sums do not depend on their order.

@@ -14,7 +14,7 @@ from cardiolens.score.statistics.verdict_rows import COMPLETE
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Reach of a difference over the answers that are not known, as fractions (protocol 16.3)."""
+    """Reach of a difference over the answers that are not known, as fractions."""
 
     low: float  # had the missing answers been wrong for our side and right for theirs
     high: float  # had they been the reverse
@@ -25,7 +25,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ReadInBoth:
-    """A difference on the items read in both arms, as a fraction, and the replies not read (17.8)."""
+    """A difference on the items read in both arms, as a fraction, and the replies not read."""
 
     value: float
     n_items: int

@@ -33,7 +33,7 @@ def headlines(arms: Sequence[ArmFactors]) -> Headlines:
     """Pick the arms behind each headline: K = 16, standard prompt, selectors that all models have.
 
     Simulated readers have no influence where there are models. Models with no common selector keep their
-    own, and are not compared (protocol 16.3).
+    own, and are not compared.
     """
     eligible = [arm for arm in arms if is_headline(arm)]
     ranking = [arm for arm in eligible if not arm.simulated] or eligible

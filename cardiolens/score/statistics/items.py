@@ -71,7 +71,7 @@ class Rows:
     question: Ints  # code of the qa_id in the vocabulary
     request: Ints  # code of the request_key
     patient: Ints  # row of the cohort
-    hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random (17.12)
+    hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random
     judged: Bools  # whether there was a reply to judge
 
     def where(self, selection: Bools | Ints | slice) -> Self:

@@ -13,7 +13,7 @@ from cardiolens.score.statistics.items import Floats, Ints, Items, optional_metr
 
 CRITERION, D_PRIME, SEVERITY_SHIFT = "criterion", "d_prime", "severity_shift"
 ENTROPY_DEFICIT = "entropy_deficit"
-# the flag of 8.4, and the excess over its prevalence from which the most frequent answer counts (16.13)
+# the flag of 8.4, and the excess over its prevalence from which the most frequent answer counts
 COLLAPSE_INDEX, MODAL_SHARE, MODAL_EXCESS, EXCESS = 0.3, 0.8, 0.1, 0.05
 # subtasks whose first option is normal and stands against all others
 NORMAL_OR_NOT = GATES | {"D01"}
@@ -71,7 +71,7 @@ def of_confusion(confusion: Floats) -> dict[str, Floats]:
 def is_collapsed(indices: Mapping[str, float], excess_low: float) -> bool:
     """Return whether indices reach the flag of 8.4 and the interval of the modal excess lies above EXCESS.
 
-    `excess_low` is the interval's lower end (protocol 16.13).
+    `excess_low` is the interval's lower end.
     """
     narrow = indices["modal_share"] >= MODAL_SHARE and indices["modal_excess"] >= MODAL_EXCESS
     return (indices["collapse_index"] >= COLLAPSE_INDEX or narrow) and excess_low > EXCESS

@@ -1,6 +1,6 @@
 """Two sides on the same items and resamples: their difference, its p, and what is not known of it.
 
-A side is an arm, or all arms behind the headline of a model (protocol 8.5, 16.3, 16.6, 17.8).
+A side is an arm, or all arms behind the headline of a model (protocol 8.5).
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -142,7 +142,7 @@ class _Comparing:
 
 
 def _differing(pair: Pair, sampling: Resampling) -> dict[Key, Statistic]:
-    """Differences of scores over the items whose requests differ; none where all do (protocol 16.7)."""
+    """Differences of scores over the items whose requests differ; none where all do."""
     ours, theirs = pair.differing
     if len(ours) == len(pair.arm):
         return {}

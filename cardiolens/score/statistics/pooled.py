@@ -1,4 +1,4 @@
-"""Comparisons pooled over models: one mean a question, its spread, and the models behind it (17.6, 17.13)."""
+"""Comparisons pooled over models: one mean a question, its spread, and the models behind it."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ from cardiolens.score.statistics.pooled_questions import COLLAPSE, DOUBLING, Poo
 from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Statistic, interval_of, scale
 
 FAMILY = "questions over all models"
-# of prompts, besides the score: whether answers are more cautious (17.9)
+# of prompts, besides the score: whether answers are more cautious
 CONSERVATISM: tuple[Key, ...] = (
     *((CRITERION, TIERS[0]), (D_PRIME, TIERS[0]), (SEVERITY_SHIFT, TIERS[0])),
     *(("mean_cardinality", TIERS[0]), (CRITERION, TIERS[2]), (D_PRIME, TIERS[2])),
@@ -231,13 +231,13 @@ def errors(effects: Floats, inflation: float) -> tuple[float, float]:
 
 
 def tier_change_rows(means: Mapping[str, Mapping[Key, Statistic]], method: str) -> list[Row]:
-    """Mean change of accuracy over models between two tiers, from the headlines of each model (17.7).
+    """Mean change of accuracy over models between two tiers, from the headlines of each model.
 
     Models that share hard patients change alike without any difference between the tiers, so the variance is
     that of the mean over resamples of patients plus that of the models' true changes; their degrees of
     freedom are joined by Satterthwaite (1946). A change is claimed on corrected accuracy, and only where the
     share of exact answers changes the same way: neither readers that know as much in each tier and guess the
-    rest, nor readers that are wrong as often in each tier, decline (16.4). Holm is over the pairs of tiers.
+    rest, nor readers that are wrong as often in each tier, decline. Holm is over the pairs of tiers.
     """
     rows: list[Row] = []
     for earlier, later in combinations(TIERS, 2):

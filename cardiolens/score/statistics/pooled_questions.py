@@ -1,4 +1,4 @@
-"""The questions of a sweep, each pooled over its models, and the pairs of arms behind them (17.6)."""
+"""The questions of a sweep, each pooled over its models, and the pairs of arms behind them."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -152,7 +152,7 @@ def _setting(arm: ArmFactors, factor: str) -> Setting:
 
 
 def collapse_questions(headlines: Headlines, simulated: Collection[str]) -> list[PooledQuestion]:
-    """Whether answers spread over fewer categories than the truth (17.13); none without a headline."""
+    """Whether answers spread over fewer categories than the truth; none without a headline."""
     models = {
         model
         for model, protocols in headlines.items()

@@ -1,4 +1,4 @@
-"""One comparison declared before a run (protocol 16.12)."""
+"""One comparison declared before a run."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Captions of the phantom do not tell its answers (protocol 16.8); T2 lesions are cut (protocol 16.14)."""
+"""Captions of the phantom do not tell its answers; T2 lesions are cut."""
 
 from collections import Counter, defaultdict
 from dataclasses import replace

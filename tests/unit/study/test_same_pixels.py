@@ -1,4 +1,4 @@
-"""Images that stand in two studies are found, named and refused (protocol 17.11)."""
+"""Images that stand in two studies are found, named and refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Wording as a factor: other words, the same question, frames and ids (protocol 16.10)."""
+"""Wording as a factor: other words, the same question, frames and ids."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Selectors that can be compared: one pool, the same borrowed views, the same quotas (protocol 16.9)."""
+"""Selectors that can be compared: one pool, the same borrowed views, the same quotas."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Whether answers spread over fewer categories than the truth, over all models (protocol 17.13)."""
+"""Whether answers spread over fewer categories than the truth, over all models."""
 
 import random
 import sys

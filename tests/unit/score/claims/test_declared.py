@@ -1,4 +1,4 @@
-"""The declared comparison: its own 5 %, in its own direction (protocol 16.12)."""
+"""The declared comparison: its own 5 %, in its own direction."""
 
 from typing import Any
 
@@ -74,7 +74,7 @@ def test_without_a_tested_comparison_of_both_models_there_is_no_row(
     ],
 )
 def test_declared_after_looking_it_is_one_of_its_family(answered: int | None, words: str) -> None:
-    """Alone p = 0.01 would carry it, Holm's 1.0 does not (17.4)."""
+    """Alone p = 0.01 would carry it, Holm's 1.0 does not."""
     late = Declaration(answered)
     row = found(DeclaredComparison("a", "b", 1, late))
     assert (row["decision"], row["family_size"]) == ("open", 300)

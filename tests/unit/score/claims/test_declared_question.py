@@ -1,4 +1,4 @@
-"""A question over all models that was declared before the run (protocol 17.10)."""
+"""A question over all models that was declared before the run."""
 
 import sys
 from pathlib import Path

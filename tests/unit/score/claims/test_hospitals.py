@@ -1,4 +1,4 @@
-"""Few hospitals speak of themselves alone, five or more are a level of chance (amendments 17.5, 17.12)."""
+"""Few hospitals speak of themselves alone, five or more are a level of chance."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Null and power experiments of bench.claims on a small scale (protocol 16.6)."""
+"""Null and power experiments of bench.claims on a small scale."""
 
 import sys
 from pathlib import Path

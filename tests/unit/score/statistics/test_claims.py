@@ -1,4 +1,4 @@
-"""What claims rest on: swaps of patients, common items, corrected accuracy (protocol 16.3, 16.4, 16.6)."""
+"""What claims rest on: swaps of patients, common items, corrected accuracy."""
 
 import itertools
 import random

@@ -69,7 +69,7 @@ def test_the_flag(index: float, share: float, excess: float, flag: bool) -> None
 
 
 def test_a_careful_reader_of_a_rare_finding_has_not_collapsed() -> None:
-    """Accuracy 98 % at a prevalence of 5 % with sensitivity .6 (protocol 16.13)."""
+    """Accuracy 98 % at a prevalence of 5 % with sensitivity .6."""
     found = values(square([[950, 0], [20, 30]]))
     assert found["modal_excess"] == pytest.approx(0.02)
     assert found["absorption"] * (1 - found["entropy"]) > metrics.COLLAPSE_INDEX

@@ -1,4 +1,4 @@
-"""Below what counts a number stands without an interval, and no sentence rests on it (amendment 17.1)."""
+"""Below what counts a number stands without an interval, and no sentence rests on it."""
 
 import numpy as np
 import pytest

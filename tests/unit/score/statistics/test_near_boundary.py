@@ -1,4 +1,4 @@
-"""No interval of zero width and no p from zero variance (amendment 17.2)."""
+"""No interval of zero width and no p from zero variance."""
 
 import sys
 from pathlib import Path

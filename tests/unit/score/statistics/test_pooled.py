@@ -1,4 +1,4 @@
-"""Questions pooled over models: which pairs answer them, their means, spread and gates (protocol 17.6)."""
+"""Questions pooled over models: which pairs answer them, their means, spread and gates."""
 
 import sys
 from pathlib import Path

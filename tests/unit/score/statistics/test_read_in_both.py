@@ -1,4 +1,4 @@
-"""Differences that come of replies that were cut (protocol 17.8)."""
+"""Differences that come of replies that were cut."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""Criterion, d' and severity of grades (protocol 17.9)."""
+"""Criterion, d' and severity of grades."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Changes between tiers over models that share their patients (protocol 17.7)."""
+"""Changes between tiers over models that share their patients."""
 
 from dataclasses import replace
 from typing import Any
@@ -80,7 +80,7 @@ def test_a_change_over_hospitals_is_widened_by_their_sizes() -> None:
 def test_a_change_is_claimed_only_where_exact_answers_change_the_same_way(
     exact: float, decision: str
 ) -> None:
-    """Where only the guessing is easier, corrected accuracy falls and exact answers rise (16.4)."""
+    """Where only the guessing is easier, corrected accuracy falls and exact answers rise."""
     means = {}
     for model in range(8):
         dice = np.random.default_rng(model)

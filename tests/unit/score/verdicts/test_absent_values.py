@@ -1,4 +1,4 @@
-"""Absent, an empty list and the normal value are one value (protocol 16.5)."""
+"""Absent, an empty list and the normal value are one value."""
 
 import json
 

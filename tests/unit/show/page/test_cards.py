@@ -1,4 +1,4 @@
-"""The cards of the first screen and the section of questions, of models (protocol 17.6)."""
+"""The cards of the first screen and the section of questions, of models."""
 
 import sys
 from dataclasses import replace
