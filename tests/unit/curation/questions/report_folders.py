@@ -27,6 +27,7 @@ def write_study(root: Path, study_id: str, **more: Any) -> None:
             "view": "sax",
             "path": f"{view}.nii",
             "shape": [4, 4, 3],
+            "layout": {"n_slices": 3, "n_phases": 1},
             "spacing_mm": [1, 1, 8],
             "sha256": "0" * 64,
         }

@@ -91,12 +91,6 @@ def test_a_noisy_reader_is_wrong_as_often_as_it_says(root: Path) -> None:
     assert noisy["low"] < 75 < noisy["high"] < 90
 
 
-def test_a_reader_of_prevalence_scores_its_reference(root: Path) -> None:
-    (found,) = read(root, reader("prevalence"), subtask=CHOICES)
-    primary = found["primary", "tier:1"]
-    assert primary["low"] < found["primary.prevalence", "tier:1"]["value"] < primary["high"]
-
-
 def test_a_planted_effect_of_budget_and_selector_is_found_with_its_size(root: Path) -> None:
     planted = reader("budget_effect", base=0.3, doubling=0.2, clinical=0.2)
     selectors = [{"name": name, "kind": name} for name in ("clinical", "uniform")]
