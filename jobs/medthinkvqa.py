@@ -36,7 +36,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.protocol.prompts.case_prompts import sections_of
 from cardiolens.protocol.prompts.text_request import TextRequest
-from cardiolens.score.run_results.cases import (
+from cardiolens.score.run_results.case_results import (
     case_scores,
     discussions_by_case,
     responses_by_case,

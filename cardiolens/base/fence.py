@@ -70,8 +70,8 @@ def _folded(character: str) -> str:
 
 def _marker(texts: list[str]) -> str:
     """16 hex digits of a digest of the texts that occur in none of them."""
-    whole = "\0".join(texts)
+    joined = "\0".join(texts)
     number = 0
-    while (marker := sha256(f"{number}\0{whole}".encode()).hexdigest()[:16]) in whole.lower():
+    while (marker := sha256(f"{number}\0{joined}".encode()).hexdigest()[:16]) in joined.lower():
         number += 1
     return marker

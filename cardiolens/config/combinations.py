@@ -155,17 +155,17 @@ def _of_videos(sweep: "SweepSpec", prompt: PromptSpec) -> Iterator[str]:
 
 def _of_samples(sweep: "SweepSpec", prompt: PromptSpec, choosing: str | None) -> Iterator[str]:
     """Several samples need readers that answer one request repeatedly, with other seeds."""
-    wanted = f"prompt {prompt.name} asks for {prompt.samples} samples"
+    asks = f"prompt {prompt.name} asks for {prompt.samples} samples"
     if choosing:
-        yield f"{wanted}, and with selector {choosing} each would choose other frames; leave one of them out"
+        yield f"{asks}, and with selector {choosing} each would choose other frames; leave one of them out"
     for model in sweep.model:
         if model.engine == "person":
             yield (
-                f"{wanted}, and {model.name} is a person, who read each question once; leave one of them out"
+                f"{asks}, and {model.name} is a person, who read each question once; leave one of them out"
             )
         if model.http is not None and not model.http.sends_sampling:
             yield (
-                f"{wanted}, with a temperature and a seed for each, and model {model.name} has "
+                f"{asks}, with a temperature and a seed for each, and model {model.name} has "
                 "http.sends_sampling: false; set it true if the server takes them, or leave one of them out"
             )
 

@@ -92,10 +92,10 @@ def _read(entry: str, folder: Path | None) -> dict[str, Any]:
         options["max_model_len"] = min(positions, int(ModelSpec.model_fields["max_model_len"].default))
     if set(tree.get("architectures") or ()) & set(VIDEO_ARCHITECTURES):
         options["takes_video"] = True
-    said = ", ".join(f"{name} {value}" for name, value in options.items()) or "nothing"
+    options_words = ", ".join(f"{name} {value}" for name, value in options.items()) or "nothing"
     _tell(
         entry,
-        said,
+        options_words,
         "whether it thinks (reasoning_parser), its licence and its sampling; see docs/guides/gpus.md",
     )
     return options

@@ -92,9 +92,9 @@ class PromptSpec(Spec):
         if self.steps == "self" and self.gold != "none":
             yield f"steps self and gold {self.gold} both describe the images; choose one"
         if self.samples > 1 and not self.temperature:
-            given = "none" if self.temperature is None else f"{self.temperature:g}"
+            degree = "none" if self.temperature is None else f"{self.temperature:g}"
             yield (
-                f"samples {self.samples} would all be the same reply with temperature {given}; give one "
+                f"samples {self.samples} would all be the same reply with temperature {degree}; give one "
                 "above 0, e.g. temperature: 0.7, or samples: 1"
             )
         if self.samples == 1 and self.temperature is not None:

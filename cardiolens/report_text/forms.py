@@ -110,19 +110,19 @@ def _with_details(line: str) -> str:
     main, spans = details_apart(line)
     if not spans or not any(start < len(main) for start, _, _ in boxes):
         return _ticked(line)
-    read, written = _ticked(main), written_details(line, spans, boxes)
+    read, details = _ticked(main), written_details(line, spans, boxes)
     blank = re.sub(r"[^\n]", " ", line)
-    if written is None or not read.strip():
+    if details is None or not read.strip():
         return blank
-    if not written.strip(" ,\n"):
+    if not details.strip(" ,\n"):
         return read + blank[len(read) :]
     label, _, option = read.rpartition(":")
     if _DENIED.match(option.strip()) or not option.strip():
         return blank
     if option.strip().lower() == "yes" and (_MOTION.search(label) or _REGURGITATION.fullmatch(label)):
         read = f"{label}:{' ' * len(option)}"  # `RWMA: (x) yes  where: akinesia of ...`
-        written = written.replace(",", " ", 1)
-    return read + written[len(read) :]
+        details = details.replace(",", " ", 1)
+    return read + details[len(read) :]
 
 
 def _fields_apart(text: str) -> str:

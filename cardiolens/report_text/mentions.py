@@ -44,8 +44,8 @@ class Reader:
 
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
         """Return the mentions of a span of text in order."""
-        written = respelled(tokens(text, start, end), self.vocabulary)
-        return self.of_tokens(unfolded(written, self.aliases))
+        spelled = respelled(tokens(text, start, end), self.vocabulary)
+        return self.of_tokens(unfolded(spelled, self.aliases))
 
     def of_tokens(self, words: Iterable[Token]) -> list[Mention]:
         """Return the mentions of tokens in order."""

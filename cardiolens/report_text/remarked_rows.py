@@ -102,16 +102,16 @@ def remarked_row(row: str, head: RemarkedHead) -> str | None:
     name, *cells = _cells(row)
     if not name.text or len(cells) != len(head.kinds):
         return None
-    kept = [
+    value_cells = [
         cell
         for cell, kind in zip(cells, head.kinds, strict=True)
         if kind in _KEPT and not _NOTHING.fullmatch(cell.text)
     ]
     has_remark = head.kinds[-1] != "remark" or not _NOTHING.fullmatch(cells[-1].text)
-    kept = [cell for cell in kept if not (has_remark and _OTHER_MEASURE.fullmatch(cell.text))]
-    if not kept or (len(kept) > 1 and any(_NOT_MADE.search(cell.text) for cell in kept)):
+    value_cells = [cell for cell in value_cells if not (has_remark and _OTHER_MEASURE.fullmatch(cell.text))]
+    if not value_cells or (len(value_cells) > 1 and any(_NOT_MADE.search(cell.text) for cell in value_cells)):
         return " " * len(row)
-    return _written(row, name, kept)
+    return _written(row, name, value_cells)
 
 
 def _cells(row: str) -> list[_Cell]:

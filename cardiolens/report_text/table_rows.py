@@ -76,8 +76,8 @@ def _words(line: str) -> str:
     place = min(row.index(rest[0], start + len(name)), len(row) - len(value))  # a value stands where it stood
     if place <= start + len(label):
         return " " * len(row) + line[len(row) :]
-    written = f"{' ' * start}{label}:".ljust(place) + value
-    return written.ljust(len(row)) + line[len(row) :]
+    padded = f"{' ' * start}{label}:".ljust(place) + value
+    return padded.ljust(len(row)) + line[len(row) :]
 
 
 def _value(name: str, cells: list[str]) -> tuple[str, str] | None:

@@ -41,8 +41,8 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
         return next((place for place in places if place.exists()), places[-1])
 
     dataset, statistics = spec.dataset, spec.statistics
-    given = {"studies": dataset.studies, "questions": dataset.questions, "source": dataset.source}
-    paths: dict[str, object] = {name: find(path) for name, path in given.items() if path is not None}
+    named_paths = {"studies": dataset.studies, "questions": dataset.questions, "source": dataset.source}
+    paths: dict[str, object] = {name: find(path) for name, path in named_paths.items() if path is not None}
     protocol = find(Path(dataset.protocol))  # the name of a packaged one, or a folder
     if protocol.is_dir():
         paths["protocol"] = str(protocol)

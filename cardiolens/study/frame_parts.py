@@ -68,11 +68,11 @@ class FrameParts:
         """
         for volumes, frames_of in studies:
             places = {place["volume_id"]: place for place in volumes}
-            wanted = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
-            if absent := wanted.keys() - places.keys():
+            by_volume = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
+            if absent := by_volume.keys() - places.keys():
                 raise InputError(f"no volume {sorted(absent)} in the prepared study; prepare and plan again")
             yield [
-                row for name in places if name in wanted for row in self._frames(places[name], wanted[name])
+                row for name in places if name in by_volume for row in self._frames(places[name], by_volume[name])
             ]
 
     def _frames(self, place: VolumePlace, indices: Sequence[int]) -> list[StoredFrame]:

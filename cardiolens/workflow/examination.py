@@ -85,12 +85,12 @@ def _engine(spec: SweepSpec) -> str:
             "nvidia-smi lists no GPU that may be used (CUDA_VISIBLE_DEVICES), or does not answer; install "
             "the driver, or run where there are GPUs"
         )
-    wanted = max(model.gpu_memory_utilization for model in spec.model if model.engine == "vllm")
+    share = max(model.gpu_memory_utilization for model in spec.model if model.engine == "vllm")
     for name, free_cell, total_cell in gpus:
         free, total = gib(free_cell), gib(total_cell)
-        if free is not None and total is not None and free < wanted * total:
+        if free is not None and total is not None and free < share * total:
             raise InputError(
-                f"{name} has {free:.1f} of {total:.1f} GiB free, and an engine wants {wanted:.0%}: end what "
+                f"{name} has {free:.1f} of {total:.1f} GiB free, and an engine wants {share:.0%}: end what "
                 "runs there (nvidia-smi), or lower gpu_memory_utilization"
             )
     shared = shutil.disk_usage("/dev/shm").free / _GIB

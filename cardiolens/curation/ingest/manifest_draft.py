@@ -107,9 +107,9 @@ def _sequence_and_view_by_id() -> Mapping[str, tuple[str, str]]:
 
 def _questions(study: Entry, catalogue: Catalogue) -> Iterator[Entry]:
     """Yield an unanswered question for each subtask that applies to the study's sequences."""
-    held = {volume["sequence"] for volume in study["volumes"]} | {"multi"}
+    sequences = {volume["sequence"] for volume in study["volumes"]} | {"multi"}
     for subtask in catalogue.subtasks.values():
-        if subtask.sequence in held and subtask.parent is None and subtask.answer_type != "report":
+        if subtask.sequence in sequences and subtask.parent is None and subtask.answer_type != "report":
             yield {"study": study["study_id"], "subtask": subtask.id, "answer": [], "evidence": []}
 
 

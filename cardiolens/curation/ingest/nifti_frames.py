@@ -318,8 +318,8 @@ def _add_images(
 def _phases_told(sidecar: Header) -> float:
     """Return how many phases a sidecar tells: their number, or a time for each."""
     timing = sidecar.value("VolumeTiming")
-    told = sidecar.number("CardiacNumberOfImages") or 0
-    return max(told, len(timing) if isinstance(timing, list) else 0)
+    declared_phases = sidecar.number("CardiacNumberOfImages") or 0
+    return max(declared_phases, len(timing) if isinstance(timing, list) else 0)
 
 
 def _matrix(scanned: Scan) -> Any:

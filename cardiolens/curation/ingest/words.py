@@ -66,8 +66,8 @@ def words_of(*texts: str) -> Words:
     read = [_words(_normal(text)) for text in dict.fromkeys(texts) if text.strip()]
     merged = Words()
     for words in reversed(read):
-        told = {each.name: value for each in fields(Words) if (value := getattr(words, each.name))}
-        merged = replace(merged, **told)
+        word_lists = {each.name: value for each in fields(Words) if (value := getattr(words, each.name))}
+        merged = replace(merged, **word_lists)
     return merged
 
 

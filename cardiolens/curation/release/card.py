@@ -117,8 +117,8 @@ def split_of(cohort: str) -> str:
 def known_limits(facts: Facts, catalogue: Catalogue) -> list[str]:
     """Return a sentence for each limit: of answers, subgroups and duplicates; then those of every release."""
     pairs = facts["perceptual"]["pairs"]
-    same = [f"**{pairs} pairs of patients show the same pictures**, also across cohorts."] if pairs else []
-    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *same, *ALWAYS]
+    doubles = [f"**{pairs} pairs of patients show the same pictures**, also across cohorts."] if pairs else []
+    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *doubles, *ALWAYS]
 
 
 def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
@@ -148,11 +148,11 @@ def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
 def _of_subgroups(facts: Facts) -> Iterator[str]:
     silent = []
     for name in ATTRIBUTES:
-        told = [groups[name] for groups in facts["subgroups"].values() if name in groups]
-        values = {value for counts in told for value in counts}
-        if not told:
+        subgroup_lines = [groups[name] for groups in facts["subgroups"].values() if name in groups]
+        values = {value for counts in subgroup_lines for value in counts}
+        if not subgroup_lines:
             silent.append(name)
-        elif NOT_TOLD in values or len(told) < len(facts["subgroups"]):
+        elif NOT_TOLD in values or len(subgroup_lines) < len(facts["subgroups"]):
             yield f"The {name} of some studies is not told."
         elif len(values) == 1:
             yield f"All studies have one {name}: {next(iter(values))}."

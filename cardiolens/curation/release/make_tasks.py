@@ -168,5 +168,5 @@ def _tell(cohort: str, given: Sequence[Question], scored: int, asked: int) -> No
         "answers withheld": len(given) - reports - scored,
         "without frames": scored - asked,
     }
-    told = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
-    say(f"{cohort}: {asked} questions{f'; left out: {told}' if told else ''}")
+    reasons = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
+    say(f"{cohort}: {asked} questions{f'; left out: {reasons}' if reasons else ''}")

@@ -114,9 +114,9 @@ _DICTIONARY = 1 << 30  # bytes up to which a row group stores equal pictures onc
 def table_schema(*, frames: bool) -> pa.Schema:
     """Columns of a table, each with its description, and the features that `datasets` reads."""
     columns = [*_COLUMNS, *(_SHOWN if frames else ())]
-    told = json.dumps({"info": {"features": {name: _feature(kind) for name, kind, _ in columns}}})
+    features_json = json.dumps({"info": {"features": {name: _feature(kind) for name, kind, _ in columns}}})
     fields = [pa.field(name, kind, metadata={"description": meaning}) for name, kind, meaning in columns]
-    return pa.schema(fields, metadata={"huggingface": told})
+    return pa.schema(fields, metadata={"huggingface": features_json})
 
 
 def description_of(column: pa.Field) -> str:

@@ -68,8 +68,8 @@ def run_reports(run: Run, spec: SweepSpec, catalogue: Catalogue) -> list[RunRepo
         if reply is None or row["qa_id"] not in cases:
             continue
         refused, is_truncated = reply["status"] == "refused", reply["finish_reason"] == "length"
-        told = CaseReply(reply["text"] or "", refused, is_truncated, ())
-        reference, text = texts(cases[row["qa_id"]], told)
+        case_reply = CaseReply(reply["text"] or "", refused, is_truncated, ())
+        reference, text = texts(cases[row["qa_id"]], case_reply)
         if text:
             fields = tuple(ReportForm.of(catalogue, row["subtask"]).fields)
             pair = ReportPair(reference, text, fields)

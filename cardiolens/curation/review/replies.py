@@ -88,8 +88,8 @@ def shown_replies(run: FinishedRun, replies: Iterable[Place]) -> dict[Place, Rep
     """Return replies by their places, with their questions and displayed options."""
     places = set(replies)
     questions = {row["qa_id"]: row for row in run.questions.to_pylist()}
-    wanted = pa.array(sorted({qa_id for _, qa_id in places}), pa.string())
-    requests = run.requests.filter(pc.is_in(run.requests["qa_id"], value_set=wanted))
+    qa_ids = pa.array(sorted({qa_id for _, qa_id in places}), pa.string())
+    requests = run.requests.filter(pc.is_in(run.requests["qa_id"], value_set=qa_ids))
     texts = {row["request_key"]: row for row in run.completions.to_pylist()}
     views: dict[Place, ReplyView] = {}
     for row in requests.select(["arm_id", "qa_id", "request_key", "option_keys"]).to_pylist():

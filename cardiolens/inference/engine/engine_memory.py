@@ -62,8 +62,8 @@ def tune(config: "VllmConfig", room: float | None) -> None:
     fewer than by vLLM's default. The prefixes of a hybrid model may end between the borders of its blocks.
     """
     scheduler, gib = config.scheduler_config, _CPU_GIB if room is None else room
-    kept = int(gib * 2**30 / _embedding_bytes(config))
-    scheduler.encoder_cache_size = max(scheduler.encoder_cache_size, kept)
+    embeddings = int(gib * 2**30 / _embedding_bytes(config))
+    scheduler.encoder_cache_size = max(scheduler.encoder_cache_size, embeddings)
     cache = config.cache_config
     if config.model_config.is_hybrid and cache.enable_prefix_caching and cache.prefix_match_unit is None:
         cache.prefix_match_unit = _MATCH_UNIT

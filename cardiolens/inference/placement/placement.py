@@ -34,10 +34,10 @@ class FreeGpus:
 
     def take(self, hosts: Sequence[str], gpus: int) -> bool:
         """Take some GPUs, equally many of each host; return False, without taking any, if one has too few."""
-        wanted = _per_node(hosts, gpus)
-        if any(self._free[node] < number for node, number in wanted.items()):
+        gpus_of_node = _per_node(hosts, gpus)
+        if any(self._free[node] < number for node, number in gpus_of_node.items()):
             return False
-        self._free.subtract(wanted)
+        self._free.subtract(gpus_of_node)
         return True
 
     def give_back(self, hosts: Sequence[str], gpus: int) -> None:

@@ -78,8 +78,8 @@ def write_parts(
     n_requests = sum(map(len, arms_of.values())) * sum(map(len, inputs.questions.values()))
     maker = _Maker(spec, run, arms_of, identities, inputs.catalogue.anatomy)
     with closing(spread(maker, _work(groups, inputs), worth=n_requests >= _WORTH)) as parts_made:
-        made = zip(groups, parts_made, strict=True)
-        for model, of_model in groupby(made, key=lambda pair: pair[0][0]):
+        parts_of_groups = zip(groups, parts_made, strict=True)
+        for model, of_model in groupby(parts_of_groups, key=lambda pair: pair[0][0]):
             totals = [part for _, part in of_model]
             counts = [part for part in totals if isinstance(part, PlanTotals)]
             error = next((part for part in totals if isinstance(part, ModelError)), None)

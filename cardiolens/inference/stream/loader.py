@@ -158,12 +158,12 @@ def _read(part: Path, works: Sequence[StudyWork]) -> Iterator[_Study]:
 def _together(studies: Iterable[StudyAsks]) -> Iterator[list[StudyAsks]]:
     """Yield runs of studies, each with `TABLE_BYTES` of frames or more; the last may have less."""
     run: list[StudyAsks] = []
-    held = 0
+    n_bytes = 0
     for study in studies:
         run.append(study)
-        held += sum(row["height"] * row["width"] * row["channels"] for row in study["pictures"])
-        if held >= TABLE_BYTES:
+        n_bytes += sum(row["height"] * row["width"] * row["channels"] for row in study["pictures"])
+        if n_bytes >= TABLE_BYTES:
             yield run
-            run, held = [], 0
+            run, n_bytes = [], 0
     if run:
         yield run

@@ -177,8 +177,8 @@ def checked_questions(
         qa_id, line = known.setdefault(fold(question.qa_id), (question.qa_id, number))
         if line != number:
             twin = f"differs from {qa_id!r} on line {line} in case or white space alone"
-            same = f"is already on line {line}" if qa_id == question.qa_id else twin
-            raise InputError(f"{where}: qa_id {question.qa_id!r} {same}; remove one, or rename it")
+            duplicate = f"is already on line {line}" if qa_id == question.qa_id else twin
+            raise InputError(f"{where}: qa_id {question.qa_id!r} {duplicate}; remove one, or rename it")
         for problem in _problems(question, catalogue):
             raise InputError(f"{where}: {question.qa_id}: {problem}")
         yield GivenQuestion(number, record, question)

@@ -79,8 +79,8 @@ def _headline(
         own = own if patients is None else own.of_patients(patients)
         if len(own):
             by_arm[arm] = _tier_scores(own, sampling)
-    kept = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}
-    means = model_means(by_arm, kept)
+    arms_of_protocol = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}
+    means = model_means(by_arm, arms_of_protocol)
     return {key: mean for key, mean in means.items() if key[0] == "primary"}
 
 

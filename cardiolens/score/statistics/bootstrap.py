@@ -122,9 +122,9 @@ def variance_inflation(sizes: Ints) -> float:
     the expected variance is sum w^2 (1 - 2 w + sum w^2) of shares w, where sum w^2 is true.
     """
     shares = sizes / sizes.sum()
-    whole = float((shares**2).sum())
-    expected = float((shares**2 * (1 - 2 * shares + whole)).sum())
-    return whole / expected if expected > 0 else math.inf
+    squares = float((shares**2).sum())
+    expected = float((shares**2 * (1 - 2 * shares + squares)).sum())
+    return squares / expected if expected > 0 else math.inf
 
 
 @functools.lru_cache(maxsize=4096)

@@ -244,9 +244,9 @@ def tier_change_rows(means: Mapping[str, Mapping[Key, Statistic]], method: str) 
         pair = [_tier_change(means, metric, earlier, later, method) for metric in (CORRECTED, EXACT)]
         corrected, exact = pair
         if corrected is not None and exact is not None:
-            same = np.sign(corrected["difference"]) == np.sign(exact["difference"])
+            agrees = np.sign(corrected["difference"]) == np.sign(exact["difference"])
             p_values = [row.pop("p") for row in (corrected, exact)]
-            corrected["p"] = float(max(p_values)) if same and not np.isnan(p_values).any() else 1.0
+            corrected["p"] = float(max(p_values)) if agrees and not np.isnan(p_values).any() else 1.0
         rows += [row for row in pair if row is not None]
     tested = [row for row in rows if row["metric"] == CORRECTED]
     for row, p in zip(tested, adjusted([row["p"] for row in tested]), strict=True):

@@ -180,9 +180,9 @@ def pictures_of(figure: Figure) -> tuple[str, bytes]:
 
 def csv_of(table: Table) -> str:
     """Write a table as CSV with all digits; undefined cells are empty."""
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\r\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow([column.name for column in table.columns])
     for row in table.rows:
         writer.writerow([as_text(cell) if isinstance(cell, str) else cell for cell in map(finite, row)])
-    return written.getvalue()
+    return buffer.getvalue()

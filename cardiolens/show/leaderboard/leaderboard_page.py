@@ -39,15 +39,15 @@ def render(
 ) -> str:
     """Render the leaderboard as HTML."""
     board = _whole(standings(facts))
-    beside = [_whole(table) for table in contrast(facts, public)]
-    tables = [board, *beside, _whole(_runs(names, facts.manifests)), _whole(_settings(facts))]
+    contrasts = [_whole(table) for table in contrast(facts, public)]
+    tables = [board, *contrasts, _whole(_runs(names, facts.manifests)), _whole(_settings(facts))]
     context = {
         "facts": facts,
         "title": f"{release.name} {release.number}"
         if (release := release_of(facts.manifests[0]))
         else str(facts.manifests[0]["dataset"]),
         "board": board,
-        "beside": beside,
+        "beside": contrasts,
         "tables": tables,
         "form": to_json({"tiers": tier_groups(), "headline": HEADLINE}),
         "warnings": _warnings(facts, unfinished=unfinished),

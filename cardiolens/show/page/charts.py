@@ -29,7 +29,7 @@ _SOFT = "var(--ink-soft)"
 @cache
 def chart_forms() -> dict[str, dict[str, Any]]:
     """Vega-Lite specifications by form of chart."""
-    made = {
+    marks_of = {
         "by_model": _by_model(None),
         "by_model_signed": _by_model(0),
         "forest": _forest(),
@@ -45,7 +45,7 @@ def chart_forms() -> dict[str, dict[str, Any]]:
         "recalls": _recalls(),
         "confusion": _confusion(),
     }
-    return {name: specification(chart) for name, chart in made.items()}
+    return {name: specification(chart) for name, chart in marks_of.items()}
 
 
 def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:

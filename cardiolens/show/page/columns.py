@@ -58,19 +58,19 @@ _PARENT, _SUBTYPE = "D01", "D02"
 
 def cells(facts: Facts, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the run's tables with words in place of the ids of its arm, model, scope and comparison."""
-    made = dict(row)
+    texts = dict(row)
     scope = str(row.get("scope") or (f"tier:{row['tier']}" if "tier" in row else ""))
-    made["scope"] = scope_words(scope)
+    texts["scope"] = scope_words(scope)
     if scope.startswith("subtask:"):
-        made["subtask"] = subtask_words(facts, scope.removeprefix("subtask:"))
+        texts["subtask"] = subtask_words(facts, scope.removeprefix("subtask:"))
     if arm := facts.arm(row.get("arm_id")):
-        made |= arm_cells(arm, facts.simulated)
+        texts |= arm_cells(arm, facts.simulated)
     elif model := row.get("model") or model_of(row):
-        made["model"] = starred(model, facts)
+        texts["model"] = starred(model, facts)
     if "decision" in row:
-        made |= {"reading": READINGS[reading(made)], "comparison": sides(made)}
-        made["metric"] = SUBJECTS[row["metric"]]
-    return made
+        texts |= {"reading": READINGS[reading(texts)], "comparison": sides(texts)}
+        texts["metric"] = SUBJECTS[row["metric"]]
+    return texts
 
 
 def of_arms(facts: Facts, metrics: Sequence[str] | None, *scopes: str) -> list[dict[str, Any]]:

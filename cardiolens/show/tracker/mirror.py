@@ -89,8 +89,8 @@ def _add_sweep(group: WandbGroup, run: Run, facts: Facts) -> None:
 def tables_of_run(run: Run, facts: Facts) -> Iterator[tuple[str, pa.Table]]:
     """Yield the tables by name: aggregates alone, without a study, patient or question."""
     names = ("question", "verdict", "sentence")
-    told = [{name: getattr(card, name) for name in names} for card in cards(facts)]
-    yield "cards", pa.Table.from_pylist(told)
+    card_rows = [{name: getattr(card, name) for name in names} for card in cards(facts)]
+    yield "cards", pa.Table.from_pylist(card_rows)
     arms = [{name: str(value) for name, value in asdict(arm).items()} for arm in facts.arms]
     yield "arms", pa.Table.from_pylist(arms)
     yield "scores", tables.read(run.scores, schemas.SCORES)

@@ -88,9 +88,9 @@ def _status(run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive])
     except InputError as error:
         return ModelStatus(model.name, "failed", str(error), record.restarts)
     remaining = missing_in(run, store, spec, model.name, model_key)
-    written = tables.read(store.completions(model_key), schemas.COMPLETIONS, ("written_at",))
+    times = tables.read(store.completions(model_key), schemas.COMPLETIONS, ("written_at",))
     started = record.attempts[-1].started if record.attempts else None
-    rate = rate_of(written["written_at"].to_pylist(), datetime.now(UTC), started)
+    rate = rate_of(times["written_at"].to_pylist(), datetime.now(UTC), started)
     return status_of(record, remaining, alive, rate)
 
 

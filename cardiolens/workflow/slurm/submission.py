@@ -84,14 +84,14 @@ def _place(spec: SweepSpec, planned: Plan | None) -> Placement:
     nodes = nodes_to_plan_with(spec.cluster) if spec.cluster.gpus else ()
     waves: list[Wave] = []
     for model in spec.model:
-        wanted = _candidate(spec, model, planned, nodes)
-        if wanted is None:
+        candidate = _candidate(spec, model, planned, nodes)
+        if candidate is None:
             continue
-        placement = place(nodes, [wanted])
+        placement = place(nodes, [candidate])
         if placement.refusals:
             reason = placement.refusals[0].reason
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
-            raise InputError(reason if wanted.lacks else f"{reason}; {remedy}")
+            raise InputError(reason if candidate.lacks else f"{reason}; {remedy}")
         waves += placement.waves
     return Placement(nodes, tuple(waves), ())
 

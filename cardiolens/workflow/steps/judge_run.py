@@ -61,8 +61,8 @@ def judge(run: Run, *, by_others: bool = False) -> int:
 def judge_together(runs: Sequence[Run]) -> int:
     """Judge several runs as one, in a new folder beside the first; InputError if the runs do not match."""
     specs = [documents.read_configuration(run) for run in runs]
-    written = [documents.as_written(run) for run in runs]
-    merging.check_alike(runs, written, [documents.read_manifest(run) for run in runs])
+    configurations = [documents.as_written(run) for run in runs]
+    merging.check_alike(runs, configurations, [documents.read_manifest(run) for run in runs])
     view = merging.merged_run(runs)
     with closing_progress(view):
         parts = [_replies(run, spec) for run, spec in zip(runs, specs, strict=True)]

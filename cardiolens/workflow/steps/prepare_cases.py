@@ -187,8 +187,8 @@ def are_prepared(dataset: DatasetSpec, store: Path) -> bool:
     if not (dataset.questions.is_file() and told_path(dataset.questions).is_file()):
         return False
     data, current = _read(dataset), current_cohort(store, dataset.display)
-    kept = _unchanged_records(data, current, store)
-    return len(kept) == len(data.cases) and current.failed == data.failed
+    records = _unchanged_records(data, current, store)
+    return len(records) == len(data.cases) and current.failed == data.failed
 
 
 def _read(dataset: DatasetSpec) -> Benchmark:

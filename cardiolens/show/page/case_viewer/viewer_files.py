@@ -69,13 +69,13 @@ def sampled(sources: Sources) -> tuple[Sources, np.ndarray, str]:
         rank[own] = np.arange(len(own))
     by_rank = order[np.argsort(rank[order], kind="stable")]
     n_held = max(1, int(np.searchsorted(np.cumsum(n_answers[by_rank]), MOST_ANSWERS, side="right")))
-    held = np.sort(by_rank[:n_held])
+    ranks = np.sort(by_rank[:n_held])
     words = (
         f"A sample: {n_held:,} of {len(subtasks):,} questions are here, with all their answers "
-        f"({int(n_answers[held].sum()):,} of {total:,}), drawn with seed {SEED}, of each subtask as many. "
+        f"({int(n_answers[ranks].sum()):,} of {total:,}), drawn with seed {SEED}, of each subtask as many. "
         "Shares in it are not those of the run. All cases: python -m cardiolens.view"
     )
-    return replace(sources, questions=sources.questions.take(held)), letters[held], words
+    return replace(sources, questions=sources.questions.take(ranks)), letters[ranks], words
 
 
 def script_of(path: str, content: object) -> str:

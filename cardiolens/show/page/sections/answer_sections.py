@@ -111,16 +111,16 @@ def confidence(facts: Facts) -> Section:
     note = "On the dashed line, confidence equals accuracy. Each point is one of ten confidence bins."
     curve = Chart("calibration-curve", "Calibration curve", "calibration_curve", calibration, None, on, note)
     note = "Error rate among the answers that remain when the least confident ones are dropped."
-    kept = Chart("risk-curve", "Risk and coverage", "risk", risk, None, on, note)
+    chart = Chart("risk-curve", "Risk and coverage", "risk", risk, None, on, note)
     question = "When a model is sure, is it right?"
-    return Section("confidence", "Confidence", question, (auroc, errors, curve, kept))
+    return Section("confidence", "Confidence", question, (auroc, errors, curve, chart))
 
 
 def _curve(facts: Facts, analysis: str, measures: tuple[Column, ...]) -> Table:
     """Points of an analysis in the order of the arms; a tier's points stand before those of its subtasks."""
     rows = [row for row in facts.analysis(analysis) if facts.arm(row["arm_id"])]
     rows.sort(key=lambda row: (facts.place(row["arm_id"]), not row["scope"].startswith("tier:")))
-    made = [cells(facts, row) for row in rows]
-    records = [row | {"on": row.get("subtask", row["scope"])} for row in made]
+    table_rows = [cells(facts, row) for row in rows]
+    records = [row | {"on": row.get("subtask", row["scope"])} for row in table_rows]
     all_columns = (*columns("arm", "on"), *measures, LOW, HIGH, *COUNTS)
     return Table.of(analysis.replace(" ", "_"), analysis.capitalize(), all_columns, records)

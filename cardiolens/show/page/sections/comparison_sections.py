@@ -134,8 +134,8 @@ def _pairs(facts: Facts) -> Iterator[dict[str, object]]:
     for row in rows:
         arm = facts.arm(row["arm_id"])
         if arm is not None and row["factor"] != "model":
-            made = cells(facts, row)
-            yield made | {"line": f"{made['comparison']} · {setting(arm, row['factor'])}"}
+            row_cells = cells(facts, row)
+            yield row_cells | {"line": f"{row_cells['comparison']} · {setting(arm, row['factor'])}"}
 
 
 def _measures(facts: Facts) -> Table:
@@ -161,8 +161,8 @@ def _choices(facts: Facts) -> Table:
 def dependence(facts: Facts) -> Section:
     """Headlines on parts and subgroups of the cohort, ranges by what was varied, and difficulty of items."""
     rows = [row for row in facts.findings if row["factor"] == "cohort" and row["metric"] == "primary"]
-    made = [cells(facts, row) for row in rows]
-    records = [row | {"part": row["versus"], "line": row["model"]} for row in made]
+    table_rows = [cells(facts, row) for row in rows]
+    records = [row | {"part": row["versus"], "line": row["model"]} for row in table_rows]
     title = "Full cohort minus part"
     parts = Table.of("cohort_differences", title, _PARTS, records)
     spread = [row | {"factor": _VARIED[row["factor"]]} for row in of_analysis(facts, "spread")]

@@ -111,5 +111,5 @@ def test_withheld_answers_are_suggested_to_nobody(tmp_path: Path) -> None:
     record = json.loads(first)
     record |= {"withheld": True, "answer": []}
     path.write_text("\n".join([json.dumps(record), *rest]) + "\n")
-    with pytest.raises(InputError, match="control leading suggests an answer"):
+    with pytest.raises(InputError, match="control leading depends on the right answer"):
         swept(sweep_spec(root, reader("uniform"), control=["none", "leading"]))
