@@ -72,7 +72,10 @@ class FrameParts:
             if absent := by_volume.keys() - places.keys():
                 raise InputError(f"no volume {sorted(absent)} in the prepared study; prepare and plan again")
             yield [
-                row for name in places if name in by_volume for row in self._frames(places[name], by_volume[name])
+                row
+                for name in places
+                if name in by_volume
+                for row in self._frames(places[name], by_volume[name])
             ]
 
     def _frames(self, place: VolumePlace, indices: Sequence[int]) -> list[StoredFrame]:

@@ -1,14 +1,13 @@
 """Cards of the first screen: nine questions, each with its result first and then whether it is claimed."""
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
-from cardiolens.score.claims import declared, sentences
-from cardiolens.score.claims.sentences import result, sides, size, status
+from cardiolens.score.claims import declared
+from cardiolens.score.claims.sentences import result, sentence, sides, size, status
 from cardiolens.score.statistics.comparisons import is_reliable
 from cardiolens.score.statistics.headlines import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
@@ -66,8 +65,8 @@ def _declared(facts: Facts) -> list[Card]:
     when = "before the run" if is_beforehand else "after answers were there"
     question = f"Declared {when}: {words}, on tier {primary.tier}"
     if not rows:
-        sentence = "The run has no two sides that could answer what was declared: nothing can be said."
-        return [Card("declared", question, "No answer", sentence)]
+        why = "The run has no two sides that could answer what was declared: nothing can be said."
+        return [Card("declared", question, "No answer", why)]
     return [_of_rows("declared", question, rows)]
 
 
@@ -88,18 +87,18 @@ def _best(facts: Facts) -> Card:
     percent = percent_read(best)
     notes = [counted(best["n_patients"], "patient"), *caveats(best)]
     notes += [] if percent is None else [f"{percent} % of replies read"]
-    sentence = (
+    words = (
         f"Highest headline score on tier 1: {model_of(best)} with {score_words(best)}, {', '.join(notes)}."
     )
     if others:
-        sentence += f" Shown to be lower: {len(others) - len(alike)} of {len(others)} other models."
+        words += f" Shown to be lower: {len(others) - len(alike)} of {len(others)} other models."
     if alike:
         first = alike if len(alike) <= _MOST_NAMED else alike[: _MOST_NAMED - 1]
         more = len(alike) - len(first)
-        sentence += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
+        words += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
     verdict = f"{model_of(best)}, {best['value']:.1f} %"
     estimates = tuple(Estimate.of_score(model_of(row), row) for row in headlines[:_MOST_RANKED])
-    return Card("model", question, verdict, sentence, estimates, differences=False)
+    return Card("model", question, verdict, words, estimates, differences=False)
 
 
 def shown_lower(facts: Facts, row: Mapping[str, Any], best: Mapping[str, Any]) -> bool:
@@ -171,12 +170,6 @@ def _pooled(facts: Facts, factor: str, metric: str = "primary") -> list[Row]:
 def _of_rows(name: str, question: str, rows: Sequence[Row], facts: Facts | None = None) -> Card:
     """A card on rows of comparisons: result first, then whether it is claimed."""
     metric = rows[0]["metric"]
-    parts = [
-        f"{words}: " + "; ".join(f"tier {row['tier']} {result(row)}, {status(row)}" for row in of_sides)
-        for words, of_sides in groupby(rows, key=sides)
-    ]
-    if rows[0]["factor"] == "tier":
-        parts = [sentences.sentence(row).removesuffix(".") for row in rows]
     over = ""
     if (number := rows[0]["n_models"]) is not None:
         over = f"Over {counted(number, 'model')}. " if number > 1 else "One model. "
@@ -194,8 +187,38 @@ def _of_rows(name: str, question: str, rows: Sequence[Row], facts: Facts | None 
     )
     is_score = metric == "primary"
     unit: Literal["points", "z"] = "z" if metric == CRITERION else "points"
-    sentence = f"{over}{'. '.join(part[0].upper() + part[1:] for part in parts)}."
-    return Card(name, question, _verdict(rows), sentence, estimates, unit=unit, has_band=is_score)
+    words = over + " ".join(_sentences(rows))
+    return Card(name, question, _verdict(rows), words, estimates, unit=unit, has_band=is_score)
+
+
+def _sentences(rows: Sequence[Row]) -> Iterator[str]:
+    """What is claimed, or else the largest difference; a table has all comparisons."""
+    claimed = [row for row in rows if row["decision"] in ("higher", "lower")]
+    equivalent = [row for row in rows if row["margin"] == "within" and row not in claimed]
+    others = [row for row in rows if row not in claimed and row not in equivalent]
+    shown = claimed or _largest(others)
+    for row in shown:
+        words = f"{_where(row)}: {result(row)}, {status(row)}."
+        yield _capital(sentence(row) if row["factor"] == "tier" else words)
+    if equivalent:
+        yield f"Equivalent within {MARGIN:g} points: {'; '.join(map(_where, equivalent))}."
+    if more := len(others) - (0 if claimed else len(shown)):
+        yield f"{counted(more, 'further comparison')}, not claimed."
+
+
+def _largest(rows: Sequence[Row]) -> list[Row]:
+    """The row with the largest difference, if one is defined; else the first."""
+    defined = [row for row in rows if not math.isnan(row["difference"])]
+    return [max(defined, key=lambda row: abs(row["difference"]))] if defined else [*rows[:1]]
+
+
+def _where(row: Row) -> str:
+    """The sides of a comparison, and its tier."""
+    return sides(row) if row["factor"] == "tier" else f"{sides(row)} on tier {row['tier']}"
+
+
+def _capital(words: str) -> str:
+    return words[0].upper() + words[1:]
 
 
 def _verdict(rows: Sequence[Row]) -> str:
@@ -207,17 +230,12 @@ def _verdict(rows: Sequence[Row]) -> str:
     if claimed:
         largest = max(claimed, key=lambda row: abs(row["difference"]))
         among = f", the largest of {len(claimed)}" if len(claimed) > 1 else ""
-        return f"{_result(largest)}, claimed{among}"
+        return _capital(f"{_where(largest)}: {size(largest)}, claimed{among}")
     if all(row["margin"] == "within" for row in rows):
         return f"Within {MARGIN:g} points on every tier, claimed"
-    largest = max(defined, key=lambda row: abs(row["difference"]))
-    return f"{_result(largest)}, {'described' if largest['p_adjusted'] is None else 'not claimed'}"
-
-
-def _result(row: Row) -> str:
-    where = "" if row["factor"] == "tier" else f" on tier {row['tier']}"
-    words = f"{sides(row)}: {size(row)}{where}"
-    return f"{words[0].upper()}{words[1:]}"
+    largest = _largest(defined)[0]
+    state = "described" if largest["p_adjusted"] is None else "not claimed"
+    return _capital(f"{_where(largest)}: {size(largest)}, {state}")
 
 
 def _of_models(facts: Facts, pooled: Row) -> tuple[float, ...]:

@@ -59,7 +59,7 @@ def by_name(facts: Facts) -> dict[str, Card]:
 
 def test_the_first_screen_says_the_result_first_and_then_whether_it_is_claimed(facts: Facts) -> None:
     prompt = by_name(facts)["prompt"]
-    assert prompt.verdict.startswith("Reasoning prompt − standard: higher by ")
+    assert prompt.verdict.startswith("Reasoning prompt − standard on tier 1: higher by ")
     assert prompt.verdict.endswith(", claimed, the largest of 2")
     assert prompt.sentence.startswith("Over 3 models. Reasoning prompt − standard: tier 1 higher by ")
     assert prompt.sentence.index("95 % CI") < prompt.sentence.index("claimed")
@@ -80,7 +80,7 @@ def test_caution_and_collapse_are_answered_where_models_were_asked(facts: Facts)
     found = by_name(facts)
     assert found["caution-reasoning"].question == "Does prompt reasoning make models more cautious?"
     assert (found["caution-reasoning"].unit, found["caution-reasoning"].has_band) == ("z", False)
-    assert found["collapse"].sentence.startswith("Over 3 models. Spread of the truth − of answers: tier 1 ")
+    assert found["collapse"].sentence.startswith("Over 3 models. Spread of the truth − of answers on tier 1: ")
     assert "corrected for guessing" in found["tiers"].sentence
 
 
@@ -101,7 +101,7 @@ def test_images_count_where_answers_need_them(simulated: Facts) -> None:
     blind = [row if row["arm_id"] == "a-none" else row | {"parsed": ["A"]} for row in rows]
     seeing = [row if row["arm_id"] == "a-blind" else row | {"parsed": row["gold"]} for row in blind]
     card = by_name(of_arms(simulated, arms, seeing))["images"]
-    assert card.verdict.startswith("With images − without: higher by ")
+    assert card.verdict.startswith("With images − without on tier 3: higher by ")
     assert "on tier 3, claimed" in card.verdict
     assert "With images − without: tier 1 higher by " in card.sentence
 
