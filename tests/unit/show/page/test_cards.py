@@ -61,7 +61,7 @@ def test_the_first_screen_says_the_result_first_and_then_whether_it_is_claimed(f
     prompt = by_name(facts)["prompt"]
     assert prompt.verdict.startswith("Reasoning prompt − standard on tier 1: higher by ")
     assert prompt.verdict.endswith(", claimed, the largest of 2")
-    assert prompt.sentence.startswith("Over 3 models. Reasoning prompt − standard: tier 1 higher by ")
+    assert prompt.sentence.startswith("Over 3 models. Reasoning prompt − standard on tier 1: higher by ")
     assert prompt.sentence.index("95 % CI") < prompt.sentence.index("claimed")
     assert [estimate.tone for estimate in prompt.estimates] == ["claimed", "claimed"]
     selection = by_name(facts)["selector"]
@@ -102,8 +102,8 @@ def test_images_count_where_answers_need_them(simulated: Facts) -> None:
     seeing = [row if row["arm_id"] == "a-blind" else row | {"parsed": row["gold"]} for row in blind]
     card = by_name(of_arms(simulated, arms, seeing))["images"]
     assert card.verdict.startswith("With images − without on tier 3: higher by ")
-    assert "on tier 3, claimed" in card.verdict
-    assert "With images − without: tier 1 higher by " in card.sentence
+    assert ", claimed" in card.verdict
+    assert "With images − without on tier 1: higher by " in card.sentence
 
 
 def test_every_model_stands_below_the_mean_of_all(facts: Facts) -> None:
