@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base.phases import heard_by
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
@@ -89,7 +90,8 @@ def _with_all(verdicts: pa.Table, statuses: Sequence[str], *, right: bool) -> pa
 
 def _tier_scores(verdicts: pa.Table, min_n: int) -> dict[str, float]:
     """The primary scores of one arm on the tiers of choice questions."""
-    rows = score(verdicts, (), Settings(min_n, 1, 0)).scores.whole().to_pylist()
+    with heard_by(lambda phase: None):  # a line for each arm says nothing
+        rows = score(verdicts, (), Settings(min_n, 1, 0)).scores.whole().to_pylist()
     return {
         row["scope"]: row["value"] for row in rows if row["metric"] == "primary" and row["scope"] in TIERS
     }
