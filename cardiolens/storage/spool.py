@@ -42,6 +42,9 @@ class UnlinkedFile:
         start, length = place
         return os.pread(self._file.fileno(), length, start)
 
+    def __del__(self) -> None:
+        self._file.close()
+
     def __getstate__(self) -> str:
         return f"/proc/{os.getpid()}/fd/{self._file.fileno()}"
 
