@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.golden.goldens import GOLDENS, difference, made
+from tests.golden.goldens import GOLDENS, SLOW, difference, made
+
+NAMES = [pytest.param(name, marks=pytest.mark.long if name in SLOW else pytest.mark.full) for name in GOLDENS]
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", GOLDENS)
+@pytest.mark.parametrize("name", NAMES)
 def test_golden(name: str) -> None:
     assert difference(name, made(name)) == ""

@@ -80,7 +80,9 @@ def test_caution_and_collapse_are_answered_where_models_were_asked(facts: Facts)
     found = by_name(facts)
     assert found["caution-reasoning"].question == "Does prompt reasoning make models more cautious?"
     assert (found["caution-reasoning"].unit, found["caution-reasoning"].has_band) == ("z", False)
-    assert found["collapse"].sentence.startswith("Over 3 models. Spread of the truth − of answers on tier 1: ")
+    assert found["collapse"].sentence.startswith(
+        "Over 3 models. Spread of the truth − of answers on tier 1: "
+    )
     assert "corrected for guessing" in found["tiers"].sentence
 
 
