@@ -47,7 +47,7 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
     if protocol.is_dir():
         paths["protocol"] = str(protocol)
     changes: dict[str, object] = {
-        "store": find(spec.store) if run.given_store is None else run.given_store.absolute(),
+        "store": _find_store(run, spec) if run.given_store is None else run.given_store.absolute(),
         "outputs": Path(os.path.abspath(run.root)).parent,
         "dataset": dataset.model_copy(update=paths),
     }
@@ -65,6 +65,18 @@ def store_of(run: Run, spec: SweepSpec) -> Store:
             "store=... with the folder where it is now"
         )
     return Store(spec.store)
+
+
+def _find_store(run: Run, spec: SweepSpec) -> Path:
+    """The first place with the completions of all models of a finished run, else the first that is there."""
+    try:
+        keys = [str(facts["model_key"]) for facts in read_json(run.manifest)["models"].values()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not finished, or broken: its reader says so
+        keys = []
+    places = list(_places(run, spec, spec.store))
+    there = [place for place in places if place.is_dir()]
+    whole = [place for place in there if all(Store(place).completions(key).is_dir() for key in keys)]
+    return [*whole, *there, places[-1]][0]
 
 
 def _places(run: Run, spec: SweepSpec, path: Path) -> Iterator[Path]:

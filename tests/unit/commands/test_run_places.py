@@ -186,6 +186,8 @@ def test_logs_of_inspect_have_the_date_of_the_last_reply(made: Run, spoken) -> N
 def test_a_run_copied_alone_still_leads_to_its_store(made: Run, tmp_path: Path) -> None:
     run = Run(shutil.copytree(made.root, tmp_path / "deep" / "outputs" / made.root.name))
     assert documents.read_configuration(run).store.samefile(home_of(made) / "store")
+    (tmp_path / "deep" / "store").mkdir()  # of the same name, with nothing of this run
+    assert documents.read_configuration(run).store.samefile(home_of(made) / "store")
 
 
 def test_a_run_behind_a_link_leads_to_its_store(made: Run, tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Tables on disk: whole or absent, of one schema, read back as written."""
 
+import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -88,3 +91,19 @@ def test_blocks_become_one_part_in_their_order(tmp_path: Path) -> None:
         assert tables.read(tmp_path, schemas.SCORES)["metric"].to_pylist() == expected
         groups = tables.open_part(part).metadata
         assert groups.num_row_groups == (2 if replaced is blocks else 1)
+
+
+def test_what_was_not_renamed_does_not_exist(tmp_path: Path) -> None:
+    """A process killed while writing leaves a hidden file that nothing reads."""
+    script = f"""
+import os, pathlib
+from cardiolens.base import disk
+from cardiolens.storage import schemas, tables
+with disk.atomic(pathlib.Path({str(tmp_path)!r}) / "part-0.parquet") as beside:
+    beside.write_bytes(b"half")
+    os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == -9
+    assert len(os.listdir(tmp_path)) == 1
+    assert tables.parts(tmp_path) == []

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from study_folders import study
+from study_folders import study, volume, voxels
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.layout import Layout
@@ -183,3 +183,57 @@ def test_a_manifest_may_name_subgroups(folder):
     assert told == expected | {"field strength": "1.5 T"}
     study(folder)
     assert read_study(folder).manifest.subgroups == {}
+
+
+def test_a_missing_or_broken_manifest_is_one_sentence(folder):
+    folder.mkdir()
+    with pytest.raises(
+        InputError, match=r"^study\.json: cannot be read \(No such file or directory\); expected"
+    ):
+        read_study(folder)
+    (folder / "study.json").write_text('{"schema": ')
+    with pytest.raises(InputError, match=r"^study\.json: .*Invalid JSON"):
+        read_study(folder)
+
+
+@pytest.mark.parametrize("path", ["../S2/cine_sax.nii.gz", "/etc/hostname", "", "a\x00b"])
+def test_a_path_that_leaves_the_folder_is_refused(folder, path):
+    study(folder, entry(path=path))
+    with pytest.raises(InputError, match="leads out of the study folder; expected a file inside it"):
+        read_study(folder)
+
+
+@pytest.mark.parametrize("name", ["cine_sax.nii.gz", "mask.nii.gz", "study.json"])
+def test_a_link_that_leaves_the_folder_is_refused(folder, name):
+    elsewhere = study(folder.with_name("S2"), volume(folder.with_name("S2"), voxels()))
+    mask = {"path": "mask.nii.gz", "sha256": "0" * 64}
+    study(folder, entry(mask=mask))
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(elsewhere / ("study.json" if name == "study.json" else "cine_sax.nii.gz"))
+    with pytest.raises(InputError, match=f"^{name}: leads out of the study folder"):
+        read_study(folder)
+
+
+def test_links_within_the_folder_and_to_the_folder_are_followed(folder):
+    study(folder, volume(folder, path="original.nii.gz") | {"path": "cine_sax.nii.gz"})
+    (folder / "cine_sax.nii.gz").symlink_to("original.nii.gz")
+    folder.with_name("alias").symlink_to(folder)
+    assert read_study(folder.with_name("alias")).files() == ("cine_sax.nii.gz",)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"sex": "f"}, "sex"),
+        ({"age_band": "47"}, "age_band"),
+        ({"age_band": "44-46"}, "spans fewer than 5 years"),
+        ({"age_band": "49-40"}, "spans fewer than 5 years"),
+        ({"field_tesla": 0}, "field_tesla"),
+        ({"vendor": ""}, "vendor"),
+        ({"site": "a\nb"}, "site"),
+    ],
+)
+def test_a_subgroup_that_is_none_is_refused(folder, given, said):
+    study(folder, **given)
+    with pytest.raises(InputError, match=said):
+        read_study(folder)

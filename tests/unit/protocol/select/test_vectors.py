@@ -4,9 +4,9 @@ import pytest
 
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.clinical import split
+from cardiolens.protocol.select.clinical import settle, split
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Selection, even
+from cardiolens.protocol.select.selection import Selection, center_out, even
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -178,3 +178,32 @@ def test_random():
         ("lge_sax", 7),
         ("lge_4ch", 0),
     ]
+
+
+def test_center_out():
+    assert center_out(3) == [1, 0, 2]
+    assert center_out(4) == [2, 1, 3, 0]
+    assert center_out(1) == [0]
+
+
+def test_what_a_view_cannot_fill_goes_to_the_others_in_listed_order():
+    assert settle([6, 2, 4], [3, 4, 10]) == [3, 4, 5]
+    assert settle([6, 2], [3, 3]) == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [(4, "1/0 0/0 2/0 1/9"), (8, "1/0 0/0 2/0 1/9 1/3 1/10 1/16 1/22")],
+)
+def test_long_axis_large_budgets(budget, expected):
+    three = VolumeStructure("cine_3ch", "cine", "3ch", 3, 25, ed_phase=0, es_phase=9)
+    assert shown(chosen("C18", budget, three), "cine_3ch") == ordered(expected)
+
+
+def test_lge_exhausted_and_short_axis_only():
+    volumes = (lge("sax", 10), lge("4ch", 1))
+    everything = chosen("L01", 16, *volumes)
+    assert [frame.volume_id for frame in everything.frames] == ["lge_sax"] * 10 + ["lge_4ch"]
+    assert everything.flags == ("short",)
+    assert shown(chosen("L03", 4, *volumes), "lge_sax") == ["1/0", "3/0", "6/0", "8/0"]
+    assert len(chosen("L03", 64, *volumes).frames) == 10

@@ -93,3 +93,21 @@ def test_a_report_has_changed_where_its_fields_name_something_else() -> None:
     scores = scored(rows, ArmFactors(*ARM), ArmFactors("again", *ARM[1:], control="repeat"))
     (found,) = [row for row in scores if row["metric"] == "answers_changed"]
     assert (found["scope"], found["value"], found["n_items"]) == ("tier:2", 25, 4)
+
+
+def test_the_worked_example_of_entities() -> None:
+    found = of_entities(sums(tp=3, fp=1, fn=2, abnormal_tp=3, abnormal_fp=1, abnormal_fn=2, gates=1))
+    assert found["entity_precision"] == pytest.approx(0.75)
+    assert found["entity_recall"] == pytest.approx(0.6)
+    assert found["entity_f1"] == pytest.approx(0.6667, abs=1e-4)
+    assert found["hallucination"] == pytest.approx(0.25)
+    assert found["omission"] == pytest.approx(0.4)
+    assert found["contradiction"] == 0
+
+
+def test_the_worked_example_of_rouge() -> None:
+    reference = "there is subepicardial late enhancement in the basal and mid lateral wall"
+    counts = overlap_counts(reference, "mid wall late enhancement in the mid lateral wall")
+    scores = scored([verdict("p1", "R-LGE", "text", counts)])
+    (rouge,) = [row for row in scores if (row["metric"], row["scope"]) == ("rouge_l", "tier:2")]
+    assert rouge["value"] == pytest.approx(66.67, abs=1e-2)

@@ -11,7 +11,7 @@ from scipy import stats
 
 from cardiolens.score.statistics import pairs
 from cardiolens.score.statistics import scores as of_scores
-from cardiolens.score.statistics.bootstrap import percentile, resampling_weights
+from cardiolens.score.statistics.bootstrap import effective_patients, percentile, resampling_weights
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
@@ -221,3 +221,27 @@ def test_a_macro_mean_names_its_rarest_class_and_is_wider_for_it() -> None:
 
 def test_no_verdicts_no_scores() -> None:
     assert scored(VERDICTS.empty_table(), 5, 10, 1).num_rows == 0
+
+
+def test_a_single_patient_has_no_interval() -> None:
+    row = scores_of([verdict("p1", "L01", "B", "B"), verdict("p1", "C10", "A", "A")])["primary", "tier:1"]
+    assert (row["value"], row["n_patients"]) == (100, 1)
+    assert np.isnan([row["low"], row["high"]]).all()
+    assert "no interval: fewer than 8 patients" in row["method"]
+
+
+def test_small_classes_are_worth_few_patients() -> None:
+    assert effective_patients([np.array([40])]) == pytest.approx(40)
+    assert effective_patients([np.array([40, 40])]) == pytest.approx(79)
+    # a variance of 1/2 with 1 degree of freedom beside one of 1/100 with 99
+    by_hand = 1 + 0.51**2 / (0.25 + 1e-4 / 99)
+    assert effective_patients([np.array([2, 100])]) == pytest.approx(by_hand)
+    # two questions of two classes, each question a half
+    assert effective_patients([np.array([5, 5]), np.array([5, 5])]) == pytest.approx(17)
+    assert effective_patients([np.array([1])]) == 2
+
+
+def test_undefined_resamples_stay_out() -> None:
+    assert percentile(np.array([1.0, np.nan, 1.0, np.nan])).low == 1
+    assert np.isnan(percentile(np.array([np.nan, 1.0])).low)
+    assert np.isnan(percentile(np.array([1.0, np.nan])).high)
