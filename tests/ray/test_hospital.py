@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,11 @@ def ask(link: str, path: str, sent: Any = None) -> Any:
     connection = HTTPConnection(own.netloc, timeout=60)
     headers = {"Origin": f"http://{own.netloc}", "Content-Type": "application/json"}
     method, body = ("GET", None) if sent is None else ("POST", json.dumps(sent))
-    connection.request(method, f"{own.path}{path}", body, headers)
-    answer = connection.getresponse()
-    assert answer.status == 200, answer.read()
-    return json.loads(answer.read())
+    with closing(connection):
+        connection.request(method, f"{own.path}{path}", body, headers)
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        return json.loads(answer.read())
 
 
 def confirm(links: dict[str, str]) -> None:
