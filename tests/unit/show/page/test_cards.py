@@ -108,6 +108,20 @@ def test_images_count_where_answers_need_them(simulated: Facts) -> None:
     assert "With images − without on tier 1: higher by " in card.sentence
 
 
+def test_what_is_equivalent_is_named_and_what_is_open_is_counted(facts: Facts) -> None:
+    card = by_name(facts)["selector"]
+    assert card.sentence.count("not claimed (") == 1
+    assert card.sentence.endswith(" 1 further comparison, not claimed.")
+    alike = replace(facts)
+    alike.__dict__["findings"] = [
+        row | {"margin": "within"} if (row["factor"], row["tier"]) == ("selector", 1) else row
+        for row in facts.findings
+    ]
+    words, equivalent = by_name(alike)["selector"].sentence.split(" Equivalent within 2 points: ")
+    assert " on tier 3: " in words
+    assert equivalent == "random selection − clinical on tier 1."
+
+
 def test_every_model_stands_below_the_mean_of_all(facts: Facts) -> None:
     (chart,) = questions(facts).figures
     names = [column.name for column in chart.table.columns]
