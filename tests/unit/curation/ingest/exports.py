@@ -1,8 +1,10 @@
 """Small exports for tests: classic DICOM of any grid of frames, and a phantom study as a scanner has it."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import nibabel as nib
 import numpy as np
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
@@ -30,6 +32,7 @@ CINE = {
     "CardiacNumberOfImages": 12,
 }
 LGE = {"ScanningSequence": ["GR", "IR"], "InversionTime": 300.0}
+T2 = {"ScanningSequence": "SE", "EchoTime": 64.0}
 PERFUSION = {"ScanningSequence": "GR", "SequenceName": "*tfl2d1"}
 
 
@@ -133,6 +136,39 @@ def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
         ImageOrientationPatient=SHORT_AXIS,
         **CINE | elements,
     )
+
+
+def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = None, **elements: Any) -> None:
+    """Write a phantom study as classic DICOM, one series a volume; `names` replaces descriptions."""
+    manifest = json.loads((study / "study.json").read_text())
+    for number, volume in enumerate(manifest["volumes"], start=1):
+        image = nib.load(study / volume["path"])
+        n_slices, n_phases = volume["layout"]["n_slices"], volume["layout"]["n_phases"]
+        values = np.asarray(image.dataobj).transpose(2, 1, 0)  # frame, row, column
+        values = values.reshape(n_slices, n_phases, *values.shape[1:])
+        affine = np.diag([-1.0, -1.0, 1.0, 1.0]) @ image.affine
+        spacing = np.linalg.norm(affine[:3, :2], axis=0)
+        step = affine[:3, 2] / np.linalg.norm(affine[:3, 2]) * volume["spacing_mm"][2]
+        corners = np.array([affine[:3, 3] + k * step for k in range(n_slices)])
+        directions = np.concatenate([affine[:3, 0] / spacing[0], affine[:3, 1] / spacing[1]])
+        told: dict[str, Any] = {"cine": CINE, "lge": LGE, "t2": T2, "perfusion": PERFUSION}[
+            volume["sequence"]
+        ]
+        if volume["sequence"] == "perfusion":
+            first_pass(
+                folder, values, corners, number, directions=directions, spacing=spacing, told=told | elements
+            )
+            continue
+        series(
+            folder,
+            values,
+            corners,
+            number * 100,
+            SeriesDescription=(names or {}).get(volume["volume_id"], volume["volume_id"]),
+            PixelSpacing=[round(float(spacing[1]), 5), round(float(spacing[0]), 5)],
+            ImageOrientationPatient=[round(float(value), 8) for value in directions],
+            **told | elements,
+        )
 
 
 def first_pass(

@@ -1,14 +1,18 @@
-"""What an export lost: phases, beats, slices, images. The golden of habits has the other losses."""
+"""What an export lost: phases, beats, slices, images. Nothing of it is silent."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import nibabel as nib
+import numpy as np
 import pytest
 
 from cardiolens.curation.ingest.frame_records import Image
+from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_stacks import stacks_of
 from tests.unit.curation.ingest.exports import CINE, NORMAL, PERFUSION, SHORT_AXIS
+from tests.unit.curation.ingest.set_phantoms import hearts, imported_set, proposals_of, write_set
 from tests.unit.curation.ingest.test_other_makers import image
 
 SLICES, PHASES, BEATS = 4, 12, 20
@@ -120,12 +124,50 @@ def test_numbered_anew_it_is_told_by_times(tmp_path, kind):
     assert set(stack.flags) & {"incomplete"}
 
 
+@pytest.mark.parametrize(
+    ("kind", "declared"), [("cine", "phases_declared"), ("first pass", "temporals_declared")]
+)
+def test_a_last_phase_that_is_lost_is_told_by_the_count(tmp_path, kind, declared):
+    made = MAKE[kind](tmp_path)
+    phases = len(made) // SLICES
+    left = [each for each, (_, phase) in zip(made, _places(made), strict=True) if phase < phases - 1]
+    told = [replace(each, **{declared: phases}) for each in renumbered(left)]
+    numbered = [
+        replace(each, instance_number=again.instance_number)
+        for each, again in zip(told, renumbered(left), strict=True)
+    ]
+    [stack], _ = stacks_of(numbered)
+    assert "incomplete" in stack.flags
+
+
 @pytest.mark.parametrize(("phases", "flags"), [(PHASES, set()), (PHASES - 1, {"incomplete"})])
 def test_a_last_phase_is_told_by_the_length_of_a_beat(tmp_path, phases, flags):
     made = [replace(each, beat=PHASES * 67.5) for each in cine(tmp_path)]
     left = [each for each, (_, phase) in zip(made, _places(made), strict=True) if phase < phases]
     [stack], _ = stacks_of(renumbered(left))
     assert set(stack.flags) == flags
+
+
+def test_a_beat_that_the_scanner_missed_is_no_loss_for_certain(tmp_path):
+    made = [
+        replace(each, clock=each.clock + (0.81 if each.temporal > 9 else 0)) for each in first_pass(tmp_path)
+    ]
+    assert flags_without(made, lambda *_: False)[0] == {"incomplete"}
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_of_a_slice_that_lacks_a_phase_within_nothing_is_cut_off(tmp_path, kind):
+    made = MAKE[kind](tmp_path)
+    flags, grid, left_out = flags_without(made, lambda k, phase: (k, phase) == (1, 6))
+    assert grid == (SLICES - 1, len(made) // SLICES)
+    assert {reason for _, reason, _ in left_out} == {Reason.INCOMPLETE}
+    assert "incomplete" in flags
+
+
+@pytest.mark.parametrize("kind", MAKE)
+def test_slices_that_lack_another_phase_each_are_no_volume(tmp_path, kind):
+    flags, _, _ = flags_without(MAKE[kind](tmp_path), lambda k, phase: phase == 2 + 2 * k)
+    assert "phases_contradicted" in flags
 
 
 def test_a_last_slice_is_told_by_the_count_of_images(tmp_path):
@@ -135,7 +177,46 @@ def test_a_last_slice_is_told_by_the_count_of_images(tmp_path):
     assert flags_without(whole, lambda *_: False)[0] == set()
 
 
+def test_slices_of_an_own_series_that_are_lost_together_are_told(tmp_path):
+    made = []
+    for each, (k, _) in zip(cine(tmp_path), _places(cine(tmp_path / "again")), strict=True):
+        for offset in (0, 6):
+            x, y, z = (float(value) for value in -8.0 * (k + offset) * NORMAL)
+            identity = replace(
+                each.identity, series=f"{k + offset}", instance=f"{each.identity.instance}-{offset}"
+            )
+            made.append(replace(each, identity=identity, position=(x, y, z), series_number=k + offset))
+    stacks, _ = stacks_of(made)
+    assert len(stacks) == 2
+    assert all("incomplete" in stack.flags for stack in stacks)
+
+
+def test_every_second_slice_is_told_by_the_declared_distance(tmp_path):
+    made = cine(tmp_path, apart=8.0)
+    assert "incomplete" in flags_without(made, lambda k, _: k % 2 == 1)[0]
+    assert "incomplete" not in flags_without(made, lambda *_: False)[0]
+
+
 @pytest.mark.parametrize("kind", MAKE)
-def test_slices_that_lack_another_phase_each_are_no_volume(tmp_path, kind):
-    flags, _, _ = flags_without(MAKE[kind](tmp_path), lambda k, phase: phase == 2 + 2 * k)
-    assert "phases_contradicted" in flags
+def test_a_frame_that_is_there_twice_is_taken_once(tmp_path, kind):
+    made = MAKE[kind](tmp_path)
+    second = replace(made[4], identity=replace(made[4].identity, instance="again"), instance_number=9_900_000)
+    stacks, left_out = stacks_of([*made, second])
+    [stack] = stacks
+    assert (stack.n_slices, stack.n_phases) == (SLICES, len(made) // SLICES)
+    assert [reason for _, reason, _ in left_out] == [Reason.REPEAT]
+    assert "repeats_left_out" in stack.flags
+
+
+def test_a_cine_of_a_set_that_lacks_a_phase_waits_for_a_person(tmp_path):
+    write_set(hearts(("PH-NORMAL",)), "acdc", tmp_path / "export")
+    [path] = (tmp_path / "export").rglob("*_4d.nii.gz")
+    whole = nib.load(path)
+    nib.save(
+        nib.Nifti1Image(np.delete(np.asarray(whole.dataobj), 3, axis=3), whole.affine, whole.header), path
+    )
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    [study] = (out / "proposals").iterdir()
+    [proposal] = [each for each in proposals_of(out, study) if each["volume_id"] == "cine_sax"]
+    assert (proposal["status"], proposal["reason"]) == ("waits", "contradicted")
+    assert "phases_contradicted" in proposal["flags"]
