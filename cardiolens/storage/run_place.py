@@ -71,7 +71,7 @@ def _find_store(run: Run, spec: SweepSpec) -> Path:
     """The first place with the completions of all models of a finished run, else the first that is there."""
     try:
         keys = [str(facts["model_key"]) for facts in read_json(run.manifest)["models"].values()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not finished, or broken: its reader says so
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not finished, or broken
         keys = []
     places = list(_places(run, spec, spec.store))
     there = [place for place in places if place.is_dir()]
