@@ -1,14 +1,16 @@
-"""Rehearsal of many replicas on logical GPUs: the share of the run in which each has requests in work.
+"""Rehearsal of many replicas on logical GPUs: the share of the run in which each works, and its memory.
 
-    python -m bench.replicas [--replicas 8] [--seconds 0.25] [--store-gib 1] [override ...]
+    python -m bench.replicas [--replicas 8] [--seconds 0.25] [--store-gib 1] [--rgb-mib 512] [override ...]
 
 The stream reads, renders and hands out the studies of a sweep as for any model. In the place of each engine a
-stand-in takes `--seconds` for a request and works on `--width` at once; 0 is an instant reader.
+stand-in takes `--seconds` for a request and works on `--width` at once; 0 is an instant reader. It keeps
+frames in RGB as the engine of vLLM does, at most `--rgb-mib` of them.
 """
 
 import argparse
 import asyncio
 import os
+import resource
 import shutil
 import tempfile
 import time
@@ -19,6 +21,7 @@ import numpy as np
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.inference.engine.vllm_engine import RgbFrames
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
@@ -32,9 +35,10 @@ class StandIn:
 
     mortal = False
 
-    def __init__(self, folder: Path, seconds: float, width: int) -> None:
+    def __init__(self, folder: Path, seconds: float, width: int, rgb_mib: int) -> None:
         self._file = folder / f"{os.getpid()}.txt"
         self._seconds = seconds
+        self._frames = RgbFrames(rgb_mib << 20)
         self._room = asyncio.Semaphore(width)
 
     async def start(self) -> None:
@@ -44,10 +48,11 @@ class StandIn:
         async with self._room:
             began = time.monotonic()
             for key in ask.frame_keys:
-                pictures(key)
+                self._frames.of(key, pictures)
             await asyncio.sleep(self._seconds)
+            kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             with self._file.open("a") as file:
-                file.write(f"{began} {time.monotonic()}\n")
+                file.write(f"{began} {time.monotonic()} {kib}\n")
         return Reply("A", "stop")
 
     def frames(self) -> FrameWork:
@@ -57,14 +62,13 @@ class StandIn:
         pass
 
 
-def busy_shares(folder: Path, replicas: int) -> list[float]:
+def busy_shares(runs: list[np.ndarray], replicas: int) -> list[float]:
     """Share of the run in which each replica had a request in work, or one within the last 50 ms."""
-    runs = [np.loadtxt(path, ndmin=2) for path in folder.iterdir()]
     first, last = min(run[:, 0].min() for run in runs), max(run[:, 1].max() for run in runs)
     shares = []
     for run in runs:
         busy, until = 0.0, first
-        for began, ended in run[np.argsort(run[:, 0])]:
+        for began, ended in run[np.argsort(run[:, 0]), :2]:
             since = began if began - until > 0.05 else until
             busy, until = busy + max(ended - since, 0.0), max(until, ended)
         shares.append(busy / (last - first))
@@ -72,7 +76,7 @@ def busy_shares(folder: Path, replicas: int) -> list[float]:
 
 
 def main() -> None:
-    """Print the requests per second and the busy share of each replica, in order."""
+    """Print the requests per second, the busy share of each replica, in order, and their peak memory."""
     import ray
 
     arguments = argparse.ArgumentParser(description=__doc__)
@@ -80,6 +84,7 @@ def main() -> None:
     arguments.add_argument("--seconds", type=float, default=0.25)
     arguments.add_argument("--width", type=int, default=4)
     arguments.add_argument("--store-gib", type=float, default=None)
+    arguments.add_argument("--rgb-mib", type=int, default=512)
     given, overrides = arguments.parse_known_args()
     be_quiet()
     with tempfile.TemporaryDirectory() as scratch:
@@ -97,14 +102,16 @@ def main() -> None:
         ran = folder / "ran"
         ran.mkdir()
         seconds, n_requests = _stream(planned, given, ran)
-        shares = busy_shares(ran, given.replicas)
+        runs = [np.loadtxt(path, ndmin=2) for path in ran.iterdir()]
+        shares = busy_shares(runs, given.replicas)
     print(f"{n_requests} requests, {n_requests / seconds:.0f}/s; busy share of each replica:")
     print(" ".join(f"{share:.2f}" for share in shares), f"; mean {np.mean(shares):.2f}")
+    print("peak memory of each, MiB:", *sorted(round(run[:, 2].max() / 1024) for run in runs))
 
 
 def _stream(planned: Plan, given: argparse.Namespace, ran: Path) -> tuple[float, int]:
     def make_engine(*_: object, **__: object) -> StandIn:
-        return StandIn(ran, given.seconds, given.width)
+        return StandIn(ran, given.seconds, given.width, given.rgb_mib)
 
     def width(_: ModelSpec) -> int:
         return given.width + given.width // 2

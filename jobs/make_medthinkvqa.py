@@ -5,7 +5,7 @@
 import sys
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, tell
+from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
 from tests.support.cases.example_cases import SEED, TEST, TRAIN, make_cases
@@ -27,7 +27,7 @@ def main(argv: list[str]) -> int:
         words = read_words(Words, argv)
         make_cases(words.out, words.test, words.train, words.seed)
     except (InputError, RunError) as error:
-        return tell(error)
+        return print_error(error)
     print(f"cases: {words.out}")
     return 0
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, tell
+from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
@@ -73,7 +73,7 @@ def main(argv: list[str]) -> int:
             with ray_cluster(spec.cluster) if many else nullcontext():
                 make_cohort(spec.dataset.phantom, folder, spec.dataset.protocol)
     except (InputError, RunError) as error:
-        return tell(error)
+        return print_error(error)
     print(f"phantom: {folder}")
     return 0
 

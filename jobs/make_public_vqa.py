@@ -6,7 +6,7 @@ import sys
 from typing import Literal
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, tell
+from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
 from cardiolens.config.command_words import read_words
 from tests.support.cases.example_sets import PICTURES, SEED, make_benchmark
@@ -28,7 +28,7 @@ def main(argv: list[str]) -> int:
         words = read_words(Words, argv)
         make_benchmark(words.benchmark, words.out, words.pictures, words.seed)
     except (InputError, RunError) as error:
-        return tell(error)
+        return print_error(error)
     print(f"{words.benchmark}: {words.out}")
     return 0
 

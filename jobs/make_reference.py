@@ -170,7 +170,7 @@ _MEANINGS = {
     "n_patients": "patients that it rests on",
     "n_parse_error": "answers that could not be read",
     "n_refusal": "answers that refuse",
-    "n_same_request": "pairs whose two arms ask the same",
+    "n_same_request": "pairs of arms that ask the same",
     "method": "how value and interval were computed",
 }
 

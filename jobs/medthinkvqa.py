@@ -29,7 +29,7 @@ from cardiolens.benchmarks.judges import (
     requests,
 )
 from cardiolens.benchmarks.medthinkvqa import MAP, records, source_of, submission_problems, write_submission
-from cardiolens.commands.command import begin_job, tell
+from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
@@ -186,7 +186,7 @@ def main(argv: list[str]) -> int:
         kind, action = _ACTIONS[name]
         return action(read_words(kind, words))
     except (InputError, RunError) as error:
-        return tell(error)
+        return print_error(error)
 
 
 def _scores(words: RunWord) -> int:
@@ -226,8 +226,8 @@ def _discussions(words: Discussions) -> int:
     (prompt,) = [prompt for prompt in spec.prompt if prompt.name == _manifest_arm(run, words.arm)["prompt"]]
     if prompt.steps != "discussion":
         raise InputError(
-            f"arm={words.arm}: prompt {prompt.name} writes no case discussion; choose an arm whose prompt "
-            "has steps: discussion, such as prompt=[discussion]"
+            f"arm={words.arm}: prompt {prompt.name} writes no case discussion; choose an arm with "
+            "steps: discussion, such as prompt=[discussion]"
         )
     written = discussions_by_case(run.requests(model), _completions(run, spec, model), words.arm)
     source, lines, overlaps = _source_of(spec), [], []
@@ -320,7 +320,7 @@ def _replies(out: Path, asked: list[TextRequest], about_model: list[str]) -> tup
 
 
 def _print_agreement(written: list[Reasoning], judged: list[JudgedSteps]) -> None:
-    """Print the agreement of the judge with those whose verdicts the file holds, label by label."""
+    """Print the agreement of the judge with those who gave the file's verdicts, label by label."""
     by = written[0].by
     given = [verdict for one in written for verdict in one.given or ()]
     if given.count(None):

@@ -17,7 +17,7 @@ from typing import Literal
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, tell
+from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
@@ -263,7 +263,7 @@ def main(argv: list[str]) -> int:
         else:
             print("\n".join(map(str, draw(study, spec, words.out))))
     except (InputError, RunError) as error:
-        return tell(error)
+        return print_error(error)
     return 0
 
 

@@ -7,7 +7,7 @@ The display windows are those of a dataset, chosen with the words of a sweep: `d
 import sys
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import begin_job, tell
+from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
@@ -33,12 +33,12 @@ def main(argv: list[str]) -> int:
         anatomy = anatomy_of(dataset.protocol)
         windows = anatomy.windows(dataset.display)
     except InputError as error:
-        return tell(error)
+        return print_error(error)
     try:
         sheet = study_sheet(words.study, words.phases, windows, segments=words.segments, anatomy=anatomy)
         sheet.save(words.out)
     except (InputError, OSError, ValueError) as error:
-        return tell(InputError(f"{words.study}: {error}"))
+        return print_error(InputError(f"{words.study}: {error}"))
     return 0
 
 

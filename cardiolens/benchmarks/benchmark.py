@@ -214,8 +214,8 @@ def subtask_of(catalogue: Catalogue, question: Question) -> Subtask:
     ]
     if not fitting:
         raise InputError(
-            f"has {len(question.options)} options, of which {'several' if question.multi else 'one'} may be "
-            f"right, for which protocol {catalogue.protocol} has no subtask; expected one of "
+            f"has {len(question.options)} options and {'several' if question.multi else 'one'} right; "
+            f"protocol {catalogue.protocol} has no such subtask; expected one of "
             f"{', '.join(catalogue.subtasks)}"
         )
     exact = (one for one in fitting if tuple(option.text for option in one.options) == question.options)

@@ -46,7 +46,7 @@ class CaseImage:
 
     @property
     def source(self) -> tuple[object, ...]:
-        """Return what tells two images of one benchmark apart."""
+        """Return what distinguishes two images of one benchmark."""
         return (self.path,) if self.path else (self.place, self.column, self.item)
 
 

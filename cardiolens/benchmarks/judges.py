@@ -3,7 +3,7 @@
 A file of steps holds records of the benchmark in which its makers' scripts wrote the steps and their judge's
 verdicts, or lines of the case's number, the steps, and verdicts of people. The judge sees what the judge of
 the makers sees, title, discussion and captions among it, and replies in their form; the words of the prompt
-are ours.
+are this project's.
 """
 
 import json
@@ -139,7 +139,7 @@ def read_reasoning(path: Path, source: Source) -> list[Reasoning]:
             with _located(where):
                 read.append(_reasoning(entry, line, numbers))
     if not read:
-        raise InputError(f"{entries[0][0]}: no record has a step; give a file whose {_STEPS} are filled in")
+        raise InputError(f"{entries[0][0]}: no record has a step; give a file with {_STEPS} filled in")
     return read
 
 

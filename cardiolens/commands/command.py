@@ -80,7 +80,7 @@ def door(
     try:
         return verb(list(sys.argv[1:] if argv is None else argv))
     except (InputError, RunError, StoppedError) as error:
-        return tell(error)
+        return print_error(error)
 
 
 def run_verb(verb: Verb, argv: Sequence[str] | None = None, *, doc: str | None = None) -> int:
@@ -98,7 +98,7 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None, *, doc: str | None =
             return _through_hydra(verb, words)
         return _run(verb, read_spec(words))
     except (InputError, RunError, StoppedError) as error:
-        return tell(error)
+        return print_error(error)
 
 
 def _run(verb: Verb, spec: SweepSpec) -> int:
@@ -119,7 +119,7 @@ def warn_of_open_folders(spec: SweepSpec) -> None:
             log.warning("%s: others on this machine can read it; run chmod -R go= %s", folder, folder)
 
 
-def tell(error: InputError | RunError | StoppedError) -> int:
+def print_error(error: InputError | RunError | StoppedError) -> int:
     """Print an error without a traceback, and return its exit code."""
     if isinstance(error, StoppedError):
         print(_plain(f"stopped {error}"), file=sys.stderr)
@@ -138,7 +138,7 @@ def begin_without_words(argv: Sequence[str]) -> int:
     try:
         read_words(_NoWords, argv)
     except InputError as error:
-        return tell(error)
+        return print_error(error)
     return 0
 
 
@@ -159,7 +159,7 @@ def _through_hydra(verb: Verb, words: list[str]) -> int:
         try:
             codes.append(_run(verb, spec_of_tree(tree)))
         except (InputError, RunError, StoppedError) as error:
-            codes.append(tell(error))
+            codes.append(print_error(error))
         if codes[-1] and os.getpid() != home:  # a launcher's process passes back nothing but the exception
             raise RunError(f"a job ended with code {codes[-1]}; its output says why")
 

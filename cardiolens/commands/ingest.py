@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:
-    """Print what a public set can ask, what its labels do not tell, and its digests."""
+    """Print what a public set can ask, what its labels leave open, and its digests."""
     from collections import Counter
 
     from cardiolens.base.console import say, shown_word

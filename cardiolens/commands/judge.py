@@ -94,7 +94,7 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
 
 
 def _own_arms(model: Any, sweep_arms: Sequence[Any]) -> set[str]:
-    """The arms whose texts the reading model wrote itself."""
+    """The arms with texts that the reading model wrote itself."""
     return {
         arm.arm_id
         for arm in sweep_arms

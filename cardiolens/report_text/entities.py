@@ -33,7 +33,7 @@ class ReportForm:
         )
 
     def abnormal(self, entities: frozenset[Entity]) -> frozenset[Entity]:
-        """Return the entities whose value is not normal in their field."""
+        """Return the entities with a value that is not normal in their field."""
         return frozenset((field, value) for field, value in entities if value not in self._normal(field))
 
     def polarity(self, entities: frozenset[Entity], field: str) -> bool | None:
@@ -86,7 +86,7 @@ def entity_counts(
 
 
 def fields_equal(form: ReportForm, gold: frozenset[Entity], predicted: frozenset[Entity]) -> int:
-    """Count the fields whose values are exactly the gold ones."""
+    """Count the fields with exactly the gold values."""
     return sum(_of_field(gold, field) == _of_field(predicted, field) for field in form.fields)
 
 

@@ -64,7 +64,7 @@ def of_filled_fields(text: str) -> str:
 
 
 def _line(line: str) -> str:
-    """A line whose sentences are read one by one; nothing if one of its fields still says what to write."""
+    """A line, its sentences read one by one; nothing if one of its fields still says what to write."""
     if any(_PROMPT.search(_content(field)) for field in _FIELD.finditer(line)):
         return _blank(line)
     return "".join(map(_sentence, _sentences(line)))
@@ -86,7 +86,7 @@ def _sentences(line: str) -> Iterator[str]:
 
 
 def _sentence(line: str) -> str:
-    """A sentence whose fields are all filled in, without their brackets.
+    """A sentence with all fields filled in, without their brackets.
 
     Nothing where a field still holds several words to choose from; any other sentence is as it is.
     """

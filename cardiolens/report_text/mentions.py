@@ -54,7 +54,7 @@ class Reader:
 
 @functools.lru_cache(maxsize=32)
 def reader(lexicon: Lexicon) -> Reader:
-    """Build the reader of a lexicon, whose words take precedence over those of the grammar."""
+    """Build the reader of a lexicon; its words take precedence over those of the grammar."""
     tags = {**_foreign(lexicon), **grammar().tags, **lexicon.tags}
     tree: _Tree = {}
     for phrase, tag in tags.items():

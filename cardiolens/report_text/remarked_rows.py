@@ -1,4 +1,4 @@
-"""Rows with remarks: of a table whose head names a column of remarks, each row's value and remark."""
+"""Rows with remarks: of a table with a column of remarks in its head, each row's value and remark."""
 
 import re
 from collections.abc import Iterator

@@ -36,7 +36,7 @@ def _line(line: str, ticked: re.Pattern[str]) -> str:
 
 
 class _Plain(str):
-    """A text whose layout was read; a second reading could take what was left in doubt for a sentence."""
+    """A text after its layout was read; a second reading could take what was left in doubt for a sentence."""
 
     __slots__ = ()
 

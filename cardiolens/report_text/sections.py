@@ -92,7 +92,7 @@ class Sentence:
 
 @dataclass(slots=True)
 class _Quoted:
-    """What is of an earlier report, whose own headings open nothing: all that follows, or one line."""
+    """What is of an earlier report: all that follows, or one line. Its own headings open nothing."""
 
     is_earlier: bool = False
     line_end: int = -1
@@ -212,7 +212,7 @@ def _begins_findings(sentence: str) -> bool:
 
 
 def _last_heading(text: str, *, of_sequences: bool = True) -> int:
-    """Return where the last line begins whose heading opens findings, those of a single sequence or not."""
+    """Return where the last line with a heading of findings begins, those of a single sequence or not."""
     places = []
     for match in _LINE.finditer(text):
         label = tuple(_WORD.findall(match[1].lower()))
@@ -226,7 +226,7 @@ def _last_heading(text: str, *, of_sequences: bool = True) -> int:
 def _examination(
     text: str, start: int, *, opens_line: bool, is_silent: bool, has_concluded: bool
 ) -> str | None:
-    """Return whose report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
+    """Return which report begins: "earlier" for `--- Previous report of 12.03.2020 ---`, or "current".
 
     In a silent section, a label with text behind it opens a "remark" of one line (`Last MRI: scar.`); within
     a line, a label opens nothing.
@@ -276,7 +276,7 @@ def _is_item(text: str, place: int) -> bool:
 
 
 def pieces_of(text: str, own_headings: Mapping[Phrase, str] = _NO_HEADINGS) -> list[Sentence]:
-    """Return the sentences of a report, of which there is at least one."""
+    """Return the sentences of a report, at least one."""
     whole = Sentence(0, len(text), "any", opens=False, asks=False, topic=None)
     return list(sentences(text, own_headings)) or [whole]
 

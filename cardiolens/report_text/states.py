@@ -97,7 +97,7 @@ def _is_of_next(clause: Clause, at: int, place: int) -> bool:
 
 
 def ranged(scale: Scale, measure: Token) -> str | None:
-    """Return the option whose range contains a measure; None if it spans two."""
+    """Return the option with a range that contains a measure; None if it spans two."""
     limits = scale.ranges.get(measure.unit, ())
     low, high = (
         next((value for limit, value in limits if limit is None or number < limit), None)

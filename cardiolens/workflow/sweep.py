@@ -65,7 +65,7 @@ def sweep(spec: SweepSpec) -> int:
 
 
 def _asked(planned: Plan) -> pa.Table:
-    """Return the questions of the first arm whose answers are known; all arms of a plan ask the same."""
+    """Return the questions of the first arm that have known answers; all arms of a plan ask the same."""
     first = planned.arms[0]
     requests = tables.read(planned.run.requests(first.model.name), schemas.REQUESTS, ["arm_id", "qa_id"])
     mine = requests.filter(pc.equal(requests["arm_id"], first.arm_id))["qa_id"]

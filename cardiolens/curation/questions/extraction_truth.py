@@ -110,7 +110,7 @@ def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogu
 
 
 def _close(extraction: Extraction, catalogue: Catalogue) -> None:
-    """Remove the answers whose parent has no answer, or not one that they depend on."""
+    """Remove the answers to conditional questions where the parent lacks the answer that they depend on."""
     for subtask in catalogue.subtasks.values():
         if subtask.parent is None or subtask.id not in extraction.answers:
             continue
@@ -210,7 +210,7 @@ class _Report:
 
 
 def _is_range(phrase: str, *, levels: bool) -> bool:
-    """Return whether places are a range, of which those in between are left open: `basal to apical`."""
+    """Return whether places are a range that leaves those in between open: `basal to apical`."""
     if not levels:
         return has(words()["range_of_walls"], phrase)
     return has(words()["range_of_levels"], phrase) and not has(words()["neighbours"], phrase)

@@ -166,7 +166,7 @@ def _places(quote: str, text: str) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """A trait that a question asks about, and the structures whose trait it is."""
+    """A trait that a question asks about, and the structures that have it."""
 
     name: str
     trait: Trait

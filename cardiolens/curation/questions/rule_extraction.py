@@ -44,7 +44,7 @@ _REST_OF_HEADING = re.compile(r"[^\n:]*:?\s*")
 
 
 def amended_subtasks(text: str, catalogue: Catalogue) -> frozenset[str]:
-    """Return the subtasks whose answers amendments may change."""
+    """Return the subtasks with answers that amendments may change."""
     sequences = {sequence for span in _notes(text) for sequence in _sequences(text, span, catalogue)}
     if not sequences:
         return frozenset()

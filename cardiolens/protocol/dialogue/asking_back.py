@@ -1,7 +1,7 @@
 """Asking back: a reply that cannot be read is quoted to its model, which gives the letters of its answer.
 
 The second request shows the same frames and question. It follows from the first request, its reply and the
-words below alone, so the stored completions tell whether it was asked; no other state is kept.
+words below alone, so the stored completions show whether it was asked; no other state is kept.
 """
 
 from collections.abc import Collection, Mapping

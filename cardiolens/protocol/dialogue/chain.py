@@ -2,8 +2,8 @@
 
 The plan declares a chain, with a mark in place of each value not known yet. The request of a stage and its
 key follow from the declaration and the earlier replies alone, so the stored completions decide how far a
-chain is; no other state is kept. There are three kinds: `Steps`, fixed but for the replies; `Choice`, whose
-frames depend on the replies; and `Samples`, independent replies to one question.
+chain is; no other state is kept. There are three kinds: `Steps`, fixed except
+the replies; `Choice`: its frames depend on the replies; and `Samples`, independent replies to one question.
 """
 
 import json
@@ -80,7 +80,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """A chain whose stages are known but for the replies in them; all show the same frames."""
+    """A chain with stages known except the replies in them; all show the same frames."""
 
     stages: tuple[Stage, ...]
 
@@ -291,7 +291,7 @@ class Choice:
     def _request(
         self, indices: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
     ) -> PendingRequest:
-        """A request for frames with its constraint, or the answer, whose constraint is in the stage key."""
+        """A request for frames with its constraint, or the answer; the stage key holds its constraint."""
         frames = [self.offer.frames[place] for place in indices]
         places = tuple(FrameRef(frame.volume_id, frame.idx) for frame in frames)
         block = "".join(

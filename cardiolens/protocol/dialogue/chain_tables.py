@@ -92,7 +92,7 @@ def read_chains(requests: Path) -> dict[str, Chain]:
 
 
 class Step(NamedTuple):
-    """A stage of a chain whose request is known, and its final completion if there is one."""
+    """A stage of a chain with a known request, and its final completion if there is one."""
 
     chain: str  # request_key of the chain
     stage: int
@@ -103,7 +103,7 @@ class Step(NamedTuple):
 
 
 def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
-    """All steps of chains whose requests are known so far, stage by stage.
+    """All steps of chains with requests known so far, stage by stage.
 
     Memory: the replies to these stages, and the keys of the completions.
     """
@@ -130,7 +130,7 @@ def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
 
 
 def _sample_steps(chains: Mapping[str, Chain], rows: pa.Table) -> list[Step]:
-    """The steps of all `Samples`, whose requests are known from the plan."""
+    """The steps of all `Samples`; their requests are known from the plan."""
     samples = [
         (key, number, request)
         for key, chain in chains.items()
@@ -161,7 +161,7 @@ def _earliest(rows: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
 
 
 def seen_table(chains: Mapping[str, Chain], steps: Sequence[Step]) -> pa.Table:
-    """The stages whose requests are known, by chain and in order; those of samples are left out."""
+    """The stages with known requests, by chain and in order; those of samples are left out."""
     in_turn = [step for step in steps if not isinstance(chains[step.chain], Samples)]
     in_order = sorted(in_turn, key=lambda step: (step.chain, step.stage))
     return tables.from_rows([_row(chains[step.chain], step) for step in in_order], SEEN)

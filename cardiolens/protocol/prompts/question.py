@@ -127,7 +127,7 @@ class AskedQuestion:
 
 
 def with_points_of_paper(question: AskedQuestion) -> AskedQuestion:
-    """Return a question with the points of the paper's reasoning prompt; with ours where none are known."""
+    """Return a question with the points of the paper's reasoning prompt, or the project's own."""
     return replace(question, checklist=question.paper or question.checklist)
 
 

@@ -131,7 +131,7 @@ def template_for(
 
 
 def check_folder(folder: Path) -> None:
-    """Load every template of a user's folder; InputError for one that is invalid or never used."""
+    """Load every template of a user's folder; InputError for one that is invalid or that no prompt uses."""
     kinds = product(get_args(QuestionKind), get_args(Style), _PREFIX)
     legal = {_id(f"{kind}_{style}", display): (kind, display) for kind, style, display in kinds}
     systems = product((_SYSTEM, *_OWN_SYSTEM.values()), _PREFIX)

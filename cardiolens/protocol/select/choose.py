@@ -50,7 +50,7 @@ def nested(
 def fitting(
     choose_at: Callable[[int], Selection], tokens_of: Callable[[Frame], int], limit: int, available: int
 ) -> Selection:
-    """Return the selection with the most frames whose visual tokens are at most `limit`.
+    """Return the selection with the most frames that take at most `limit` visual tokens.
 
     `choose_at` selects for a budget in frames, at most `available`. If not even one frame fits, the selection
     is skipped with `frame_over_budget`.

@@ -260,7 +260,7 @@ def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
 
 
 def unknown_levels(routed: Routed) -> bool:
-    """Return whether a cascade depends on the slice order of a stack whose order is unknown."""
+    """Return whether a cascade depends on the slice order of a stack and that order is unknown."""
     return any(
         not volume.levels_known and volume.slice_axis is not None and volume.over_time != "nothing"
         for volume in routed.volumes

@@ -138,7 +138,7 @@ class Catalogue:
         return tuple(self.definitions[name] for name in form.report_fields)
 
     def children(self, subtask: str) -> tuple[Subtask, ...]:
-        """Return the conditional subtasks whose parent is this subtask."""
+        """Return the conditional subtasks of this subtask."""
         return tuple(child for child in self.subtasks.values() if child.parent == subtask)
 
 
@@ -165,7 +165,7 @@ def load_catalogue(protocol: str) -> Catalogue:
 
 @lru_cache(maxsize=8)
 def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
-    """The catalogue of a protocol, whose folder lies at `place` and has this content."""
+    """The catalogue of a protocol with its folder at `place` and this content."""
     folders, anatomy = lineage(protocol), anatomy_of(protocol)
     data = read_data_files(protocol)
     subtasks = [_subtask(entry, none_option=data.head.none_option) for entry in data.entries]

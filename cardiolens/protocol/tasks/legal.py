@@ -33,8 +33,8 @@ def option_problems(options: Sequence[tuple[str, str]]) -> list[str]:
         first = key_of.setdefault(fold(unicodedata.normalize("NFKC", text)), key)
         if first != key:
             problems.append(
-                f"options {first} and {key} have one text but for case and white space; expected "
-                "texts that a reader can tell apart; reword or remove one"
+                f"options {first} and {key} have the same text except for case and white "
+                "space; expected distinct texts; reword or remove one"
             )
     return problems
 

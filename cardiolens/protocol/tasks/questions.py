@@ -339,5 +339,5 @@ def is_withheld(questions: pa.Table) -> pa.ChunkedArray:
 
 
 def count_withheld(questions: pa.Table) -> int:
-    """Number of questions whose answers are withheld."""
+    """Number of questions with withheld answers."""
     return int(pc.sum(is_withheld(questions)).as_py() or 0)

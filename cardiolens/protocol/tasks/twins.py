@@ -16,5 +16,5 @@ def is_twin(study_id: str) -> bool:
 
 
 def original_of(twin: str) -> str:
-    """Return the study or the question of which a twin, or a question on one, is the twin."""
+    """Return the study that a twin was made from, or the question that a question on a twin repeats."""
     return twin.replace(_SUFFIX, "", 1)

@@ -208,7 +208,7 @@ def judge_number(case: Case, reply: CaseReply) -> Judgement:
 
 
 def judge_ranking(case: Case, reply: CaseReply) -> Judgement:
-    """Find the first name of a ranking that is a true one, letter by letter but for case and white space."""
+    """Find the first true name of a ranking, compared by letters without case and white space."""
     reading = read_ranking(visible_text(reply.text), _subtask(case).ranks)
     if reading.value is None or _is_unread(reply):
         return Judgement(_failure(reply, reading), reading.rule, (), case.answer, correct=False, counts={})

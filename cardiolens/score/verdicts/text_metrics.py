@@ -81,7 +81,7 @@ def open_text_metrics(statistics: StatisticsSpec) -> list[TextMetric]:
 
 
 def _open_plugged(word: str) -> TextMetric:
-    """Open a metric of another package, whose values are called `package:name`."""
+    """Open a metric of another package; its values are called `package:name`."""
     plugin = find("report_metrics", word)
     metric: ReportMetric = make("report_metrics", word, ReportMetric)
     return partial(_scored, word, f"{plugin.package}:{plugin.name}", metric)

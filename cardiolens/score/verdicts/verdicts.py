@@ -56,7 +56,7 @@ class _Sheet:
     cases: list[Case]
 
     def with_channel(self, channel: str) -> "_Sheet":
-        """The rows whose answer type has the channel."""
+        """The rows with an answer type that has the channel."""
         has_channel = np.array([channel in CHANNELS[case.answer_type] for case in self.cases])
         rows = np.flatnonzero(has_channel[self.question])
         return replace(
@@ -80,7 +80,7 @@ def judge(
     add to the counts of report texts.
 
     Completions without a request are ignored; of several for one key the earliest final one counts. A request
-    whose question is unknown or has other options by now is an InputError.
+    with an unknown question, or one that has other options by now, is an InputError.
     """
     sorted_requests = requests.sort_by([("arm_id", "ascending"), ("qa_id", "ascending")])
     question = _question_rows(sorted_requests["qa_id"], questions)

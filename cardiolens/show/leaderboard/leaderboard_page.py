@@ -125,7 +125,10 @@ def _warnings(facts: Facts, *, unfinished: bool) -> list[str]:
         (dataset.allow_unverified, f"{UNVERIFIED_ALLOWED[0].upper()}{UNVERIFIED_ALLOWED[1:]}."),
         (dataset.public_hearts, f"{PUBLIC_HEARTS[0].upper()}{PUBLIC_HEARTS[1:]}."),
         (dataset.has_pictures, f"{PUBLIC_BENCHMARK[0].upper()}{PUBLIC_BENCHMARK[1:]}."),
-        (bool(scoreless), f"Not in the table, because nothing of theirs was judged: {', '.join(scoreless)}."),
+        (
+            bool(scoreless),
+            f"Not in the table, as no reply was judged: {', '.join(scoreless)}.",
+        ),
         (bool(unscored), unscored),
         (withheld > 0, f"The answers of {counted(withheld, 'question')} are withheld: they are in no score."),
         (unfinished, "Some requests have no answer yet: the scores are not final."),

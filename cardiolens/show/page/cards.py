@@ -250,7 +250,7 @@ def _of_models(facts: Facts, pooled: Row) -> tuple[float, ...]:
 
 
 def too_few_items(facts: Facts) -> str:
-    """Name the tiers without a score, and how many items a subtask needs; empty if all have scores."""
+    """Name the tiers without a score, and how many items are needed per subtask; empty if all have scores."""
     rows = [row for row in facts.scores_of(["primary"], "tier:") if facts.arm(row["arm_id"]) is not None]
     scored = {row["scope"] for row in rows if row["n_items"]}
     unscored = sorted({row["scope"] for row in rows} - scored)

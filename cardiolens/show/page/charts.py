@@ -36,8 +36,7 @@ def chart_forms() -> dict[str, dict[str, Any]]:
         "lines": _lines(),
         "index": _index(),
         "endings": _endings(),
-        "auroc": _by_line("AUROC, percent", 50).transform_filter("isValid(datum.low)"),
-        "calibration": _by_line("calibration error, percent", 0),
+        "auroc": _auroc(),
         "calibration_curve": _calibration_curve(),
         "risk": _curve("coverage", "share of answers kept, percent", "risk", "wrong among them, percent"),
         "number_errors": _number_errors(),
@@ -100,12 +99,12 @@ def _by_model(zero: float | None) -> alt.LayerChart:
     return _layers(*([] if zero is None else [_rule(zero)]), _span(base), points)
 
 
-def _by_line(title: str, zero: float) -> alt.LayerChart:
-    """Values in percent with their intervals, one row each."""
+def _auroc() -> alt.LayerChart:
+    """AUROC of items that have an interval, beside that of chance."""
     base = _rows("line", 18, labelLimit=240)
-    x = alt.X("value:Q", title=title, scale=_PERCENT)
+    x = alt.X("value:Q", title="AUROC, percent", scale=_PERCENT)
     points = _points(base).encode(x=x, tooltip=_tips({"line": "item", **_SCORE}))
-    return _layers(_rule(zero), _span(base), points)
+    return _layers(_rule(50), _span(base), points).transform_filter("isValid(datum.low)")
 
 
 def _forest() -> alt.LayerChart:

@@ -68,6 +68,13 @@ class Chart:
     choices: tuple[str, ...] = ()
     note: str = ""
 
+    @property
+    def has_rows(self) -> bool:
+        """Return whether the chart has something to draw."""
+        names = [column.name for column in self.table.columns]
+        wanted = [(names.index(name), value) for name, value in (self.where or {}).items()]
+        return any(all(row[at] == value for at, value in wanted) for row in self.table.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Grid:
@@ -83,10 +90,18 @@ class Grid:
     normalised: bool = False  # coloured by the share of its row, not by its value in percent
     note: str = ""
 
+    @property
+    def has_rows(self) -> bool:
+        """Return whether the grid has something to draw."""
+        return bool(self.table.rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: its question, and the figures and tables that have rows."""
+    """One part of a page: its question, and the figures and tables that have rows.
+
+    A table stands below its last figure; that of a figure with nothing to draw stands with the others.
+    """
 
     name: str
     title: str
@@ -97,8 +112,12 @@ class Section:
     is_folded: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "figures", tuple(figure for figure in self.figures if figure.table.rows))
-        object.__setattr__(self, "tables", tuple(table for table in self.tables if table.rows))
+        drawn = tuple(figure for figure in self.figures if figure.has_rows)
+        seen = {figure.table.name for figure in drawn}
+        left = {figure.table.name: figure.table for figure in self.figures if figure.table.name not in seen}
+        object.__setattr__(self, "figures", drawn)
+        tables = (*left.values(), *self.tables)
+        object.__setattr__(self, "tables", tuple(table for table in tables if table.rows))
 
     @property
     def is_empty(self) -> bool:

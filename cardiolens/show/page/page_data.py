@@ -81,7 +81,7 @@ class Facts(Header):
 
     @property
     def packaged(self) -> tuple[str, ...]:
-        """Models whose weights this package ships: they were trained on phantoms."""
+        """Models with weights in this package: they were trained on phantoms."""
         models = (model for spec in self.specs for model in spec.model)
         return tuple(dict.fromkeys(model.name for model in models if model.source.startswith("packaged/")))
 

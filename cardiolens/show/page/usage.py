@@ -63,7 +63,7 @@ def _usage(model: str, places: Sequence[tuple[Run, Path]]) -> Usage:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceCounts:
-    """Counts over the questions of one arm whose reader requested frames."""
+    """Counts over the questions of one arm with a reader that requests frames."""
 
     arm_id: str
     asked: int  # questions
@@ -74,7 +74,7 @@ class ChoiceCounts:
 
 
 def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> tuple[ChoiceCounts, ...]:
-    """Counts per arm whose reader chooses frames; empty if none does."""
+    """Counts per arm with a reader that chooses frames; empty if none does."""
     by_arm: dict[str, list[_Question]] = {}
     for run, manifest in zip(parts, manifests, strict=True):
         questions = _questions(run)

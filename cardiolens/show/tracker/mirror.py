@@ -141,7 +141,7 @@ def _of_sweep(facts: Facts) -> Summary:
 
 
 def _scored_arm(facts: Facts, model: str) -> str:
-    """The arm whose scores stand for a model: its headline, else its first arm that sees the images."""
+    """The arm that represents a model: its headline, else its first arm that sees the images."""
     headline = f"{PREFIX}{model}"
     if any(row["arm_id"] == headline for row in facts.scores_of(["primary"], "tier:")):
         return headline

@@ -70,7 +70,7 @@ class ClosingRecord(BaseModel):
     written: datetime
 
     def line(self, now: datetime) -> str:
-        """The record in words; how old it is tells whether its process still works."""
+        """The record in words; its age shows whether its process still works."""
         age = timedelta(seconds=max(0, round((now - self.written).total_seconds())))
         return f"{self.words} (written {age} ago)"
 

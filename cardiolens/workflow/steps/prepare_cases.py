@@ -203,7 +203,7 @@ def _read(dataset: DatasetSpec) -> Benchmark:
 
 
 def _unchanged_records(data: Benchmark, current: Cohort, store: Path) -> dict[str, StudyRecord]:
-    """Return the records of unchanged cases whose shards exist."""
+    """Return the records of unchanged cases that have shards."""
     known = [(data.source.name_of(case.number), case) for case in data.cases]
     records = [(name, case, current.studies[name]) for name, case in known if name in current.studies]
     return {

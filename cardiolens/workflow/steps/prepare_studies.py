@@ -75,7 +75,7 @@ def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpe
 
 
 def _check_names(windows: Mapping[str, object], anatomy: Anatomy) -> None:
-    """Raise InputError for a window whose sequence or volume cannot exist: it would have no effect."""
+    """Raise InputError for a window of a sequence or volume that cannot exist: it would have no effect."""
     legal = [name for sequence, kind in anatomy.sequences.items() for name in (sequence, *kind.volume_ids)]
     for name in windows:
         if name not in legal:

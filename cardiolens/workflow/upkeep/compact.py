@@ -1,8 +1,9 @@
 """Merge many small completion parts into few large ones, as shared file systems need.
 
 A merged part is complete before its sources are deleted. A kill in between leaves duplicate rows, equal in
-every column; the next compaction drops them. A process whose listed parts are gone lists again (tables.read).
-Two compactions of one folder run one after the other, by a lock that a kill releases.
+every column; the next compaction drops them. A process that finds its listed parts
+gone lists them again (tables.read). Two compactions of one folder run one after the other, by a lock that a
+kill releases.
 """
 
 from collections.abc import Iterator

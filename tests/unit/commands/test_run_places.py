@@ -28,14 +28,14 @@ Main = Callable[[], int]
 def _view() -> int:
     """The viewer without its server: the page and one of its scripts."""
     from cardiolens.base.errors import InputError
-    from cardiolens.commands.command import tell
+    from cardiolens.commands.command import print_error
     from cardiolens.storage.run_place import read_runs
 
     try:
         viewer = view.served_of(read_runs(sys.argv[1:]))
         print(sha256(viewer.index.encode()).hexdigest())
     except InputError as error:
-        return tell(error)
+        return print_error(error)
     return 0
 
 

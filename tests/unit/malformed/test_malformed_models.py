@@ -12,7 +12,7 @@ from refusals import refused
 from small_cohort import make_cohort, sweep_spec
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import tell
+from cardiolens.commands.command import print_error
 from cardiolens.inference.models import embedded
 from cardiolens.inference.plan.plan import plan
 
@@ -124,7 +124,7 @@ def told(act: Callable[[], object]) -> Callable[[], int]:
         try:
             act()
         except InputError as error:
-            return tell(error)
+            return print_error(error)
         return 0
 
     return run

@@ -14,7 +14,7 @@ from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import tell
+from cardiolens.commands.command import print_error
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
 from cardiolens.show.page.sections import run_setup
@@ -41,7 +41,7 @@ def planned(place: Path, **changes: Any) -> Callable[[], int]:
         try:
             plan(sweep_spec(place, reader("uniform"), **changes))
         except InputError as error:
-            return tell(error)
+            return print_error(error)
         return 0
 
     return run
@@ -111,7 +111,7 @@ QUESTIONS: list[tuple[str, Callable[[list[dict[str, Any]]], bytes], str]] = [
             options=[{"key": "A", "text": "Mild  or less"}, {"key": "B", "text": "mild or LESS"}],
             answer=["A"],
         ),
-        r"options A and B have one text but for case and white space; .*; reword or remove one",
+        r"options A and B have the same text except for case and white space; .*; reword or remove one",
     ),
     ("a blank question", line(question=" \n"), r"question is blank; expected the words"),
     (

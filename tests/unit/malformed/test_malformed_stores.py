@@ -13,7 +13,7 @@ from refusals import refused
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import tell
+from cardiolens.commands.command import print_error
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
@@ -58,7 +58,7 @@ def verb(act: Callable[[], object]) -> Callable[[], int]:
         try:
             act()
         except (InputError, RunError) as error:
-            return tell(error)
+            return print_error(error)
         return 0
 
     return run

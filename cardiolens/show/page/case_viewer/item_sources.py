@@ -115,7 +115,7 @@ class Sources:
         return letters
 
     def saying(self, arm: int, words: str) -> list[int]:
-        """Indices of the questions whose reply under an arm contains `words`, ignoring case."""
+        """Indices of the questions with a reply under an arm that contains `words`, ignoring case."""
         model = self.header.arms[arm].model
         keys = [
             batch["request_key"].filter(

@@ -64,7 +64,7 @@ def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> 
 
 
 def study_folder(studies: Path, study: str) -> Path:
-    """The folder of a study: that of its name, else the one whose manifest has its id; KeyError if none."""
+    """The folder of a study: that of its name, else the one with its id in the manifest; KeyError if none."""
     with suppress(InputError, OSError, ValueError, LookupError, TypeError):
         if read_json(studies / study / MANIFEST_NAME)["study_id"] == study:
             return studies / study

@@ -21,7 +21,7 @@ EvidenceSlices = Sequence[Mapping[str, Any]]  # rows of `evidence`: volume_id, s
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a request shows: frames in order, and of which study; nothing was sent unless it is planned."""
+    """What a request shows: frames in order, and their study; nothing was sent unless it is planned."""
 
     study: str | None  # another patient's under a control
     frames: tuple[Place, ...]
@@ -59,7 +59,7 @@ def _frames(row: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> tupl
 
 
 def shown_letters(sources: Sources, keys: Iterable[CaseKey], index: "EvidenceIndex") -> dict[CaseKey, str]:
-    """Return the letter of each case whose evidence slices are known, and which was asked."""
+    """Return the letter of each case that was asked and has known evidence slices."""
     with_evidence = [key for key in keys if index.slices(sources.qa_id(key[0]))]
     sent = frames_sent(sources, with_evidence)
     return {key: index.letter(sources, key[0], case) for key, case in sent.items()}

@@ -8,7 +8,7 @@ WITHHELD = "(withheld: it repeats the report; page.include_images=true shows it)
 
 
 def public_question(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `questions` whose reference holds only its fields."""
+    """A row of `questions` with only the fields in its reference."""
     reference = row["reference"] and json.dumps({"fields": json.loads(row["reference"])["fields"]})
     return {**row, "reference": reference}
 

@@ -98,22 +98,15 @@ def confidence(facts: Facts) -> Section:
         _curve(facts, "calibration", _CALIBRATION),
         _curve(facts, "risk and coverage", _RISK),
     )
-    of_arm, on = ("arm",), ("arm", "on")
     note = "50 %: no better than chance. Rows with an interval, by subtask or option."
-    auroc = Chart("auroc-chart", "AUROC", "auroc", table, {"metric": "AUROC"}, of_arm, note)
-    note, where = (
-        "Mean distance of confidence and accuracy; zero is calibrated.",
-        {"metric": "calibration error"},
-    )
-    errors = Chart(
-        "calibration-chart", "Expected calibration error", "calibration", table, where, of_arm, note
-    )
+    auroc = Chart("auroc-chart", "AUROC", "auroc", table, {"metric": "AUROC"}, ("arm",), note)
     note = "On the dashed line, confidence equals accuracy. Each point is one of ten confidence bins."
+    on = ("arm", "on")
     curve = Chart("calibration-curve", "Calibration curve", "calibration_curve", calibration, None, on, note)
     note = "Error rate among the answers that remain when the least confident ones are dropped."
     chart = Chart("risk-curve", "Risk and coverage", "risk", risk, None, on, note)
     question = "When a model is sure, is it right?"
-    return Section("confidence", "Confidence", question, (auroc, errors, curve, chart))
+    return Section("confidence", "Confidence", question, (auroc, curve, chart))
 
 
 def _curve(facts: Facts, analysis: str, measures: tuple[Column, ...]) -> Table:

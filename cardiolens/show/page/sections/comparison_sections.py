@@ -185,7 +185,7 @@ def dependence(facts: Facts) -> Section:
     return Section(
         "dependence",
         "What scores depend on",
-        "Would another part of the cohort, another seed, wording or item have told the same story?",
+        "Do the results depend on a part of the cohort, a seed, a wording or an item?",
         figures=(Chart("cohort-differences-chart", title, "forest", parts, choices=("part", "scope")),),
         tables=tables,
         notes=(*_preparation(facts), *_one_seed(facts)),

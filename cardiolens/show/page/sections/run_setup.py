@@ -152,10 +152,10 @@ def _notes(facts: Facts) -> Iterator[str]:
 
 
 def _examples(facts: Facts) -> list[str]:
-    """How many solved examples each prompt shows, and of which patients."""
+    """How many solved examples each prompt shows, and from which patients they are."""
     whose = "other patients of this cohort, never of the patient asked"
     if n_training := _most(facts, "examples_kept"):
-        whose = f"{n_training} patients of the cohort train, of whom nothing is asked"
+        whose = f"{n_training} patients of the cohort, who are asked nothing"
     return [
         f"Prompt {prompt} shows {shots_words(shots)} before each question but those for reports: solved "
         f"questions of {whose}."

@@ -231,7 +231,7 @@ def test_what_lacks_replies_is_said_of_arms_too_and_no_model_is_lost(
     write_record(planned, judge_and_write(planned.run, planned.store, keys, planned.spec))
     code, page = written(tmp_path / "board.html", planned.run)
     assert code == 1
-    assert "Not in the table, because nothing of theirs was judged: uniform." in told(page)
+    assert "Not in the table, as no reply was judged: uniform." in told(page)
     (of_arm,) = [row for row in rows_of(page) if row["model"] == "constant" and row["setting"] != "headline"]
     assert any(str(of_arm[f"tier{tier}_note"]).startswith("incomplete, ") for tier in (1, 2, 3))
 
