@@ -95,10 +95,8 @@ def leaderboard(words: Board) -> int:
     unfinished = len(runs) > 1 and judge_together(runs) != 0
     facts = read_facts(merged_run(runs) if len(runs) > 1 else joined(runs), runs)
     public = [read_facts(joined([run]), [run]) for run in public_runs]
-    usages = [usage for part in (facts, *public) for usage in part.usage]
-    unfinished = unfinished or any(usage.answered < usage.unique for usage in usages)
-    names = [run.root.name for run in runs]
-    write_leaderboard(words.out, facts, names, public, unfinished=unfinished)
+    unfinished = unfinished or any(part.is_unfinished for part in (facts, *public))
+    write_leaderboard(words.out, facts, [run.root.name for run in runs], public)
     say(f"leaderboard: {words.out}")
     return 1 if unfinished else 0
 

@@ -74,6 +74,11 @@ class Facts(Header):
         return any(spec.dataset.phantom is not None for spec in self.specs)
 
     @property
+    def is_unfinished(self) -> bool:
+        """Return whether a request of a model has no final answer."""
+        return any(usage.answered < usage.unique for usage in self.usage)
+
+    @property
     def patients_in_words(self) -> str:
         """How many patients have a verdict; pictures of a public benchmark stand in their place."""
         what = "picture" if self.specs[0].dataset.has_pictures else "patient"
@@ -84,6 +89,10 @@ class Facts(Header):
         """Models with weights in this package: they were trained on phantoms."""
         models = (model for spec in self.specs for model in spec.model)
         return tuple(dict.fromkeys(model.name for model in models if model.source.startswith("packaged/")))
+
+    def most(self, name: str) -> int:
+        """The largest number of that name in a manifest; runs seen as one asked the same questions."""
+        return max(int(manifest.get(name, 0)) for manifest in self.manifests)
 
     def arm(self, arm_id: object) -> ArmFactors | None:
         """The arm of a row of scores."""

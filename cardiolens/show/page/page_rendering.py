@@ -8,8 +8,8 @@ from importlib.resources import files
 import jinja2
 
 from cardiolens.base.phases import phase
-from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
-from cardiolens.show.page.cards import cards, too_few_items
+from cardiolens.show.page.cards import cards
+from cardiolens.show.page.cautions import cautions
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.elements import Section
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
@@ -43,11 +43,7 @@ def render(facts: Facts) -> Page:
     tables = {name: embed(table) for name, table in tables_of(sections).items()}
     context = {
         "facts": facts,
-        "too_few": too_few_items(facts),
-        "hospitals": [row["sentence"] for row in facts.analysis("hospitals")],
-        "few": facts.n_patients < FEWEST_FOR_CLAIM,
-        "fewest": FEWEST_FOR_CLAIM,
-        "fewest_for_interval": FEWEST_FOR_INTERVAL,
+        "cautions": cautions(facts),
         "answers": [(card, strip(card)) for card in cards(facts)],
         "box": WIDTH,
         "sections": sections,

@@ -176,7 +176,7 @@ def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
     assert "Some requests have no answer yet: the scores are not final." in page
     assert re.search(r"incomplete, \d+\.\d % of items judged", page)
     assert f"{N} pictures," in page
-    assert "Closed questions of a public benchmark alone; its pictures" in page
+    assert "Closed questions of a public benchmark alone. Its pictures" in page
 
 
 def broken(tmp_path: Path, name: str, **changes: Any) -> Benchmark:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cardiolens.base.phrasing import counted
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.protocol.replies import peer_readings
 from cardiolens.score.run_results import peer_scores, reading_shares
@@ -17,15 +16,6 @@ from cardiolens.show.page.page_data import Facts
 from cardiolens.storage.documents import release_of
 
 CEILING = "ceiling.jsonl"  # in the folder of a review, whose `readings/` has the files of people
-UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
-PUBLIC_HEARTS = (
-    "pictures and labels are of public sets, which may be in the training data of any model: a high score "
-    "may be memory; the answers are labels of the sets, which nobody verified for these questions"
-)
-PUBLIC_BENCHMARK = (
-    "closed questions of a public benchmark alone; its pictures, questions and answers may be in the "
-    "training data of any model: a high score may be memory"
-)
 _NO_AUDIT = (
     "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
     "run=<folder> shows a person a sample of the replies and reports the errors by model."
@@ -102,7 +92,7 @@ def run_setup(facts: Facts) -> Section:
         figures=(Chart("endings-chart", "How questions ended", "endings", table, None, ("model",), note),),
         tables=(
             *(_models(facts), _usage(facts), _ceiling(facts), *_readings(facts)),
-            *(_audits(facts), _arms(facts), _settings(facts)),
+            *(_audits(facts), _arms(facts), shared_settings(facts)),
             _named("work", "Work, and work saved", _work(facts)),
         ),
         notes=tuple(_notes(facts)),
@@ -131,16 +121,11 @@ def _notes(facts: Facts) -> Iterator[str]:
             f"{', '.join(people)}: people, who saw whole studies on the page of review, whatever frames, "
             "budget and prompt their arm names. What they did not read is not in their scores."
         )
-    if copies := _most(facts, "same_pixels"):
+    if copies := facts.most("same_pixels"):
         yield (
             f"{copies} {'study holds' if copies == 1 else 'studies hold'} images that stand in another study "
             "of this run too (dataset.allow_same_pixels): scores count them as different patients, so that "
             "intervals are too narrow."
-        )
-    if withheld := _most(facts, "withheld"):
-        yield (
-            f"The answers of {counted(withheld, 'question')} are withheld: they were asked, their "
-            "replies are in no score and count nowhere as wrong."
         )
     failed = {
         name: reason for manifest in facts.manifests for name, reason in manifest.get("failed", {}).items()
@@ -154,18 +139,13 @@ def _notes(facts: Facts) -> Iterator[str]:
 def _examples(facts: Facts) -> list[str]:
     """How many solved examples each prompt shows, and from which patients they are."""
     whose = "other patients of this cohort, never of the patient asked"
-    if n_training := _most(facts, "examples_kept"):
+    if n_training := facts.most("examples_kept"):
         whose = f"{n_training} patients of the cohort, who are asked nothing"
     return [
         f"Prompt {prompt} shows {shots_words(shots)} before each question but those for reports: solved "
         f"questions of {whose}."
         for prompt, shots in sorted({(arm.prompt, arm.shots) for arm in facts.arms if arm.shots})
     ]
-
-
-def _most(facts: Facts, name: str) -> int:
-    """The largest number of that name in a manifest; runs seen as one asked the same questions."""
-    return max(int(manifest.get(name, 0)) for manifest in facts.manifests)
 
 
 def _numerics(facts: Facts) -> Iterator[str]:
@@ -314,26 +294,35 @@ def _arms(facts: Facts) -> Table:
     return Table.of("arms", title, (*ARM, *found, Column("arm_id", "arm")), records)
 
 
-def _settings(facts: Facts) -> Table:
-    """What all arms share, and what the last invocation did."""
-    manifest, spec = facts.manifests[0], facts.specs[0]
-    withheld = _most(facts, "withheld")
+def shared_settings(facts: Facts) -> Table:
+    """What all arms share: data, questions, protocol, rules, and the digests that name them."""
+    manifest, spec, release = facts.manifests[0], facts.specs[0], release_of(facts.manifests[0])
+    resampled = "pictures" if spec.dataset.has_pictures else "patients"
     rows: list[tuple[str, object]] = [
-        *(("dataset", manifest["dataset"]), ("release", release_of(manifest))),
-        *(("studies", manifest["studies"]), ("patients with a verdict", facts.n_patients)),
-        ("protocol", manifest["protocol"]),
-        ("questions", spec.dataset.allow_unverified and UNVERIFIED_ALLOWED),
-        ("public hearts", spec.dataset.public_hearts and PUBLIC_HEARTS),
-        ("public benchmark", spec.dataset.has_pictures and PUBLIC_BENCHMARK),
-        ("questions with withheld answers", withheld),
-        *(("captions", spec.caption), ("answer format", spec.answer_format)),
+        *(("dataset", manifest["dataset"]), ("release", release)),
+        ("release.json, SHA-256", release and release.sha256),
+        *(("studies", manifest["studies"]), (f"{resampled} with a verdict", facts.n_patients)),
+        *(("protocol", manifest["protocol"]), ("rules that judged", facts.rules)),
+        ("catalogue of the protocol, SHA-256", manifest["catalogue_sha256"]),
+        ("questions, SHA-256 of the file", manifest["questions_sha256"]),
+        *(("questions asked, digest", manifest["questions_digest"]),),
+        ("cohort, digest", manifest["cohort_digest"]),
+        *(("captions of frames", spec.caption), ("answer format", spec.answer_format)),
         ("subtasks", ", ".join(spec.subtask) or "all that have questions"),
-        ("bootstrap resamples", spec.statistics.resamples),
-        ("seed of the statistics", str(spec.statistics.seed)),
-        ("CardioLens", f"{manifest['cardiolens']} ({str(manifest['git_commit'] or 'installed')[:12]})"),
-        ("packages", ", ".join(f"{name} {version}" for name, version in manifest["packages"].items())),
+        ("fewest items of a subtask", spec.statistics.min_n),
+        *(("resamples", spec.statistics.resamples), ("seed of resamples", str(spec.statistics.seed))),
+        ("CardioLens", "; ".join(dict.fromkeys(map(_version, facts.manifests)))),
+        ("packages", "; ".join(dict.fromkeys(map(_packages, facts.manifests)))),
     ]
     return _named("fixed", "What is the same for all arms", rows)
+
+
+def _version(manifest: Mapping[str, Any]) -> str:
+    return f"{manifest['cardiolens']} ({str(manifest['git_commit'] or 'installed')[:12]})"
+
+
+def _packages(manifest: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in manifest["packages"].items())
 
 
 def _named(name: str, title: str, rows: Iterable[tuple[str, object]]) -> Table:
