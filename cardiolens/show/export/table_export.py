@@ -30,7 +30,7 @@ _PAPER = (
     "slice_scores",
     "readings_by_model",
     "readings_of_peers",
-    "usage",
+    "models",
 )
 
 _LATEX = str.maketrans(

@@ -58,17 +58,11 @@ def collapse(facts: Facts) -> Section:
         "collapse_indices", "Collapse indices", _INDICES, [row for row in rows if "arm" in row]
     )
     matrices = [row for row in of_analysis(facts, "confusion") if "arm" in row]
-    of_diagnosis = [_matrix(facts, row) for row in matrices if row["subtask"] in _DIAGNOSES]
-    of_findings = [_matrix(facts, row) for row in matrices if row["subtask"] not in _DIAGNOSES]
-    tables = (
-        Table.of("confusion", "Diagnosis: true against called", _MATRIX, of_diagnosis),
-        Table.of("confusion_findings", "Findings: true against called", _MATRIX, of_findings),
-    )
+    matrices.sort(key=lambda row: row["subtask"] not in _DIAGNOSES)
+    table = Table.of("confusion", "True against called", _MATRIX, [_matrix(facts, row) for row in matrices])
     note = "Shares of a row: what was called where the row is true. Numbers are items."
-    diagnoses, findings = (
-        Grid(table.name, table.title, table, "gold", "predicted", "n", ("subtask", "arm"), True, note)
-        for table in tables
-    )
+    cells_of = ("gold", "predicted", "n", ("subtask", "arm"), True, note)
+    grid = Grid(table.name, table.title, table, *cells_of)
     note = (
         "A subtask counts as collapsed from an index of 30 %, or where one answer holds 80 % and 10 % "
         "too much, if the 95 % interval of that excess lies above 5 points."
@@ -76,7 +70,7 @@ def collapse(facts: Facts) -> Section:
     choices = ("subtask", "model")
     chart = Chart("collapse-index", "Collapse index", "index", indices, None, choices, note)
     question = "Does a model default to a few categories, whatever the image shows?"
-    return Section("collapse", "Confusion and collapse", question, (diagnoses, chart, findings))
+    return Section("collapse", "Confusion and collapse", question, (grid, chart))
 
 
 def _matrix(facts: Facts, row: dict[str, Any]) -> dict[str, Any]:

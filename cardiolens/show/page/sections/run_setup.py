@@ -22,12 +22,8 @@ _NO_AUDIT = (
 )
 _MODELS = (
     *columns("model", "kind", "engine", "device", model_key="key", dtype="number type"),
-    *columns("asked", "answered", kind="count", unique="distinct"),
-)
-_USAGE = (
-    *(Column("model", "model"), Column("answered", "requests", "count")),
-    *columns(kind="count", prompt_tokens="prompt tokens", cached_tokens="from cache"),
-    Column("output_tokens", "output tokens", "count"),
+    *columns("asked", "answered", kind="count", unique="distinct", prompt_tokens="prompt tokens"),
+    *columns(kind="count", cached_tokens="from cache", output_tokens="output tokens"),
     *columns(kind="score", per_request="prompt tokens per request", seconds="seconds, summed over requests"),
     *(Column("gpus", "GPUs", "count"), Column("gpu_hours", "GPU hours held", "number")),
 )
@@ -91,7 +87,7 @@ def run_setup(facts: Facts) -> Section:
         "Models, arms, cohort and protocol, how every request ended, and what it took.",
         figures=(Chart("endings-chart", "How questions ended", "endings", table, None, ("model",), note),),
         tables=(
-            *(_models(facts), _usage(facts), _ceiling(facts), *_readings(facts)),
+            *(_models(facts), _ceiling(facts), *_readings(facts)),
             *(_audits(facts), _arms(facts), shared_settings(facts)),
             _named("work", "Work, and work saved", _work(facts)),
         ),
@@ -171,28 +167,22 @@ def kind_of(facts: Facts, model: str) -> str:
 
 
 def _models(facts: Facts) -> Table:
+    """What each model is, and its tokens and GPUs. Requests overlap: their summed seconds are no time."""
     described = {name: record for manifest in facts.manifests for name, record in manifest["models"].items()}
-    records = [
-        {**described.get(usage.model, {}), **asdict(usage), "kind": kind_of(facts, usage.model)}
-        for usage in facts.usage
-    ]
-    return Table.of("models", "Models", _MODELS, records)
-
-
-def _usage(facts: Facts) -> Table:
-    """Tokens and GPUs by model. Requests overlap: their summed seconds are not wall-clock time."""
     hours = gpu_hours_by_model(facts)
     gpus = {group["model"]: group["replicas"] * group["gpus_per_replica"] for group in _groups(facts)}
     records = [
         {
+            **described.get(usage.model, {}),
             **asdict(usage),
+            "kind": kind_of(facts, usage.model),
             "per_request": usage.prompt_tokens / usage.answered if usage.answered else None,
             "gpus": gpus.get(usage.model),
             "gpu_hours": hours.get(usage.model),
         }
         for usage in facts.usage
     ]
-    return Table.of("usage", "Tokens and GPUs by model, of the last invocation", _USAGE, records)
+    return Table.of("models", "Models, and their tokens and GPUs in the last invocation", _MODELS, records)
 
 
 def _groups(facts: Facts) -> list[Mapping[str, Any]]:
