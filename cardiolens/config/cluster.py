@@ -28,7 +28,6 @@ class ClusterSpec(Spec):
     """The Ray cluster that runs the stream; declare its size to plan for another machine."""
 
     address: str | None = None  # None: start one on this machine
-    object_store_gib: Gib | None = None  # size; None: Ray's default share of the free memory
     nodes: Positive = 1  # number of nodes
     gpus: Positive | None = None  # GPUs per node; None: as found
     gpu_memory_gib: Gib | None = None  # memory per GPU; None: as found
@@ -49,11 +48,10 @@ class SlurmSpec(ClusterSpec):
         "--gpus-per-node={}"  # {}: the number of GPUs
     )
     time: Duration = "12:00:00"  # time limit of a job
-    cpus: Positive | None = None  # CPUs per node; None: 8, and more where engines need them
-    memory_gib: Gib | None = None  # memory per node; None: the partition's default
     python: Line | None = None  # Python command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines that run first, e.g. module load cuda
-    sbatch: tuple[Option, ...] = ()  # further sbatch options of every job, e.g. --account=mri
+    # further sbatch options of every job, e.g. --account=mri, --mem=200G; they take precedence
+    sbatch: tuple[Option, ...] = ()
     scratch: GivenPath = Path("/tmp")  # a folder local to each node
 
     @field_validator("scratch")

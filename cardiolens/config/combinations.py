@@ -69,18 +69,16 @@ def _problems(sweep: "SweepSpec") -> Iterator[str]:
 def _of_cases(sweep: "SweepSpec", prompt: PromptSpec) -> Iterator[str]:
     """Steps and gold texts are of cases, and steps are about images."""
     hidden = [name for name in sweep.control if name in ("blind", "captions")]
-    if prompt.steps != "none" and hidden:
+    if prompt.chained and hidden:
         yield (
             f"prompt {prompt.name} writes about images first, and control {hidden[0]} shows none; "
             "leave one of them out"
         )
-    needed = {f"has steps {prompt.steps}": prompt.steps, f"includes gold {prompt.gold}": prompt.gold}
-    for what, value in needed.items():
-        if value != "none" and not sweep.dataset.has_cases:
-            yield (
-                f"prompt {prompt.name} {what}, which need cases, e.g. those of dataset=medthinkvqa; "
-                "leave it out"
-            )
+    if prompt.steps != "none" and not sweep.dataset.has_cases:
+        yield (
+            f"prompt {prompt.name} has steps {prompt.steps}, which need cases, e.g. those of "
+            "dataset=medthinkvqa; leave it out"
+        )
 
 
 def _of_pictures(sweep: "SweepSpec") -> Iterator[str]:
@@ -149,8 +147,8 @@ def _of_videos(sweep: "SweepSpec", prompt: PromptSpec) -> Iterator[str]:
                 "leave one of them out"
             )
     for model in sweep.model:
-        if not (model.simulated or model.engine == "person" or model.takes_video):
-            yield f"{shown}, and model {model.name} {model.why_no_video}"
+        if why := model.why_no_video:
+            yield f"{shown}, and model {model.name} {why}"
 
 
 def _of_samples(sweep: "SweepSpec", prompt: PromptSpec, choosing: str | None) -> Iterator[str]:
@@ -166,7 +164,7 @@ def _of_samples(sweep: "SweepSpec", prompt: PromptSpec, choosing: str | None) ->
         if model.http is not None and not model.http.sends_sampling:
             yield (
                 f"{asks}, with a temperature and a seed for each, and model {model.name} has "
-                "http.sends_sampling: false; set it true if the server takes them, or leave one of them out"
+                "http.dialect: reasoning; set openai if the server takes them, or leave one of them out"
             )
 
 

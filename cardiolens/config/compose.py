@@ -125,7 +125,7 @@ def spec_of_tree(tree: DictConfig) -> SweepSpec:
 
 def _spec_of(tree: Mapping[str, Any]) -> SweepSpec:
     spec = parse(tree)
-    legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report"})
+    legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report", "step"})
     for model in spec.model:
         for name in model.max_tokens.keys() - set(legal):
             raise InputError(

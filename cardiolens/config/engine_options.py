@@ -14,12 +14,8 @@ SET_HERE: Mapping[str, str] = {
     "code_revision": "revision",
     "tokenizer_revision": "revision",
     "hf_token": "the environment variable HF_TOKEN",
-    "dtype": "dtype",
-    "quantization": "quantization",
     "max_model_len": "max_model_len",
     "max_num_seqs": "max_num_seqs",
-    "gpu_memory_utilization": "gpu_memory_utilization",
-    "kv_cache_memory_bytes": "gpu_memory_utilization, or kv_cache_gib without GPUs",
     "trust_remote_code": "trust_remote_code",
     "seed": "sampling.seed",
     "enable_lora": "adapter",
@@ -52,7 +48,7 @@ SET_HERE: Mapping[str, str] = {
 """vLLM options that CardioLens sets itself, and the setting to use instead."""
 
 _SAME_ANSWERS = {
-    "memory": """block_size num_gpu_blocks_override cpu_offload_gb cpu_offload_params offload_backend
+    "memory": """gpu_memory_utilization kv_cache_memory_bytes block_size num_gpu_blocks_override cpu_offload_gb cpu_offload_params offload_backend
         offload_group_size offload_num_in_group offload_prefetch_step offload_params kv_offloading_size
         kv_offloading_backend skip_mm_profiling enable_sleep_mode enable_cumem_allocator
         mm_ipc_gpu_memory_gb cudagraph_capture_sizes max_cudagraph_capture_size enforce_eager""",
@@ -78,13 +74,14 @@ SAME_ANSWERS = frozenset(name for names in _SAME_ANSWERS.values() for name in na
 """Options that change how an engine works, not its answers; every other option counts as changing answers."""
 
 
-def check_names(options: Mapping[str, JsonValue]) -> None:
+def check_options(options: Mapping[str, JsonValue]) -> None:
     """Raise ValueError for an option that CardioLens sets itself; options unknown to vLLM pass here."""
     for name in options:
         if name in SET_HERE:
             raise ValueError(f"{name} is set by CardioLens; use {SET_HERE[name]}")
-    if options.get("load_format") == "dummy":
-        raise ValueError("load_format dummy is a setting of the model; write load_format: dummy beside it")
+    share = options.get("gpu_memory_utilization", 1)
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise ValueError(f"gpu_memory_utilization is {share!r}; expected a share above 0, at most 1")
 
 
 def changing_answers(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -14,10 +14,14 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.command_words import listed
 from cardiolens.config.conf_names import quoted
-from cardiolens.config.model import VIDEO_ARCHITECTURES, ModelSpec
+from cardiolens.config.model import ModelSpec
 
 _HUB, _SERVER = "hf:", "http:"
-_TEXT = ("text_config", "llm_config", "language_config")  # where a config.json describes its language model
+TEXT_CONFIGS = (
+    "text_config",
+    "llm_config",
+    "language_config",
+)  # where a config.json describes its language model
 
 
 def with_named_models(words: Sequence[str]) -> list[str]:
@@ -84,14 +88,10 @@ def _read(entry: str, folder: Path | None) -> dict[str, Any]:
         tree = {} if folder is None else read_json(folder / "config.json")
     except (OSError, ValueError) as error:
         raise InputError(f"model={entry}: its config.json cannot be read ({error}); copy it again") from None
-    text = next((tree[name] for name in _TEXT if isinstance(tree.get(name), dict)), tree)
+    text = next((tree[name] for name in TEXT_CONFIGS if isinstance(tree.get(name), dict)), tree)
     options: dict[str, Any] = {}
-    if isinstance(heads := text.get("num_attention_heads"), int):
-        options["attention_heads"] = heads
     if isinstance(positions := text.get("max_position_embeddings"), int):
         options["max_model_len"] = min(positions, int(ModelSpec.model_fields["max_model_len"].default))
-    if set(tree.get("architectures") or ()) & set(VIDEO_ARCHITECTURES):
-        options["takes_video"] = True
     options_words = ", ".join(f"{name} {value}" for name, value in options.items()) or "nothing"
     _tell(
         entry,

@@ -28,10 +28,8 @@ from cardiolens.config.sweep_factors import (
 class TrackerSpec(Spec):
     """The tracker that mirrors runs."""
 
-    kind: Literal["wandb", "none"] = "wandb"  # none: nothing is mirrored
-    runs: Literal["summary", "models", "arms"] = "models"  # of the tracker: the sweep's; per model; per arm
-    project: str = "cardiolens"  # of Weights & Biases
-    mode: Literal["online", "offline"] = "offline"  # offline: only files in the run's folder
+    # of Weights & Biases; offline: only files in the run's folder; none: nothing is mirrored
+    mode: Literal["online", "offline", "none"] = "offline"
 
 
 class PageSpec(Spec):
@@ -46,9 +44,8 @@ class StreamSpec(Spec):
     flush_rows: Positive = 256  # completions are written after this many
     flush_seconds: Annotated[float, Field(gt=0)] = 10.0  # or after this many seconds
     max_attempts: Positive = 3  # attempts per request, over all runs
-    engine_restarts: Annotated[int, Field(ge=0)] = 6  # engine restarts per replica and run
-    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # the run ends after this time without a completion
-    load_seconds: Annotated[float, Field(gt=0)] = 14_400.0  # and so much longer, of a model that loads
+    # the run ends after this time without a completion; of a model that loads, after nine times as long
+    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0
 
 
 ReportMetric = Annotated[
@@ -113,8 +110,6 @@ class SweepSpec(Spec):
     mode: Literal["run", "plan"] = "run"  # plan: print the planned requests, and send none
     primary: Primary | None = None  # the one preregistered comparison of the run
     strict: bool = False  # true: stop at the first study that cannot be prepared
-    # errors: ask only what ended in an error, once more even after stream.max_attempts
-    retry: Literal["none", "errors"] = "none"
     keep_going: bool = False  # true: a model that cannot run is reported at the end; the others run
 
     @property

@@ -82,7 +82,6 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
         options |= {
             "address": "local",
             "include_dashboard": False,
-            "object_store_memory": spec.object_store_gib and int(spec.object_store_gib * 2**30),
             **allocated(os.environ),
         }
     os.environ.update(unproxied(os.environ))

@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.engine_options import changing_answers
-from cardiolens.config.http import SERVING as HTTP_SERVING
-from cardiolens.config.model import SERVING
 from cardiolens.config.sweep import SweepSpec
 
 
@@ -131,7 +128,6 @@ _EXECUTION = (
     "mode",
     "strict",
     "keep_going",
-    "retry",
 )
 
 
@@ -145,9 +141,7 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
         "dataset": {"prepared_only", "link_roots", "source"},
-        "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
+        "model": True,
     }
     values = spec.model_dump(mode="json", exclude=left_out)
-    for model in values["model"]:
-        model["engine_options"] = changing_answers(model["engine_options"])
-    return values
+    return values | {"model": [model.deciding() for model in spec.model]}

@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster():
-    with ray_cluster(ClusterSpec(object_store_gib=0.2)):
+    with ray_cluster(ClusterSpec()):
         yield
     with warnings.catch_warnings():
         warnings.simplefilter(

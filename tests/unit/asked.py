@@ -25,13 +25,14 @@ def served(**http: Any) -> ModelSpec:
     """A model behind a server, with a key in SOME_KEY."""
     defaults = {"base_url": "http://127.0.0.1/v1", "api_model": MODEL, "api_key_env": "SOME_KEY"}
     told = {"name": "m", "engine": "http", "revision": "r", "long_side": 8}
-    return ModelSpec.model_validate(told | {"http": defaults | {"first_wait_seconds": 0.002} | http})
+    return ModelSpec.model_validate(told | {"http": defaults | http})
 
 
 class Asked:
     """One run against a server: its plan, and where its completions go."""
 
-    def __init__(self, planned: Plan, folder: Path, **http: Any) -> None:
+    def __init__(self, planned: Plan, folder: Path, *, tries: int = 8, **http: Any) -> None:
+        self.tries = tries
         self.folder = folder / "completions"
         self._planned = planned
         self._http = http
@@ -42,7 +43,7 @@ class Asked:
         model = served(base_url=base_url, **self._http)
         work = missing(planned.run.requests("m"), self.folder, STREAM.max_attempts).work
         read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
-        engine = HttpEngine(model, self.folder, draw=lambda: 0.0)
+        engine = HttpEngine(model, self.folder, lambda: 0.0, tries=self.tries, first_wait=0.002)
         replica = Replica(lambda: engine, self.folder, model.served.max_in_flight, STREAM)
 
         async def study(row: int) -> None:

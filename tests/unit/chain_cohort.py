@@ -69,6 +69,6 @@ def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
         "store": root / "store",
         "outputs": root / "outputs",
         "statistics": {"min_n": 1, "resamples": 50, "seed": 7},
-        "tracker": {"kind": "none"},
+        "tracker": {"mode": "none"},
     }
     return parse(tree | changed)

@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.model import ModelSpec
+from cardiolens.config.named_models import TEXT_CONFIGS
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import absence, installed_engine
 from cardiolens.inference.placement.footprint import Candidate, Needs, Node
@@ -99,8 +101,8 @@ def candidate(
         name=model.name,
         needs=needs,
         weight_gib=weight,
-        billions=model.parameters or weight * _GIB / 2e9,
-        heads=model.attention_heads,
+        billions=(model.card and model.card.parameters) or weight * _GIB / 2e9,
+        heads=attention_heads(model, folder),
         tensor_parallel=None if model.tensor_parallel == "auto" else model.tensor_parallel,
         replicas=None if model.replicas == "auto" else model.replicas,
         utilization=model.gpu_memory_utilization,
@@ -117,7 +119,7 @@ def candidate(
 
 def weights_lacking(model: ModelSpec, folder: Path | None) -> str:
     """Return which weights a model's folder lacks, or ""; a processor suffices to plan, but not to run."""
-    if model.engine != "vllm" or folder is None or model.load_format == "dummy":
+    if model.engine != "vllm" or folder is None or model.has_random_weights:
         return ""
     try:
         lacking = missing_weights(folder)
@@ -136,7 +138,19 @@ def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
     sizes = [] if folder is None else [path.stat().st_size for path in _files(model, folder)]
     if sizes:
         return sum(sizes) / _GIB
-    return None if model.parameters is None else 2e9 * model.parameters / _GIB
+    parameters = model.card and model.card.parameters
+    return None if parameters is None else 2e9 * parameters / _GIB
+
+
+def attention_heads(model: ModelSpec, folder: Path | None) -> int | None:
+    """Return the attention heads of a model by its config.json, else by its card; None if unknown."""
+    try:
+        tree = {} if folder is None else read_json(folder / "config.json")
+    except (OSError, ValueError):
+        tree = {}
+    text = next((tree[name] for name in TEXT_CONFIGS if isinstance(tree.get(name), dict)), tree)
+    heads = text.get("num_attention_heads")
+    return heads if isinstance(heads, int) and heads > 0 else model.card and model.card.attention_heads
 
 
 def _files(model: ModelSpec, folder: Path) -> list[Path]:

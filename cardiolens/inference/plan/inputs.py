@@ -229,12 +229,7 @@ def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
 
 def _with_lenders(prepared: pa.Table, volumes: pa.Table, questions: Sequence[PlannedQuestion]) -> pa.Table:
     """Add the volumes of the studies whose questions may be shown as examples."""
-    lenders = {
-        example.question.study_id
-        for question in questions
-        for examples in question.examples.values()
-        for example in examples
-    }
+    lenders = {example.question.study_id for question in questions for example in question.examples}
     if not lenders:
         return volumes
     return prepared.filter(

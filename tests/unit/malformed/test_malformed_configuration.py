@@ -7,7 +7,7 @@ from cardiolens.commands.command import run_verb
 from cardiolens.config.sweep import SweepSpec
 
 OPTIONS = "expected only budget, answer_format, caption"
-OF_MODEL = ".*dtype, engine, "
+OF_MODEL = ".*card, engine, "
 NO_BUDGET = r"is neither a number of frames \(16\) nor of visual tokens \(tokens:8192\), 1 or more"
 
 WORDS = [
@@ -72,7 +72,7 @@ FILES = [  # a file of the user's own, and the words that name it
         r"model\.0: .* a valid dictionary.*got 'mine'",
     ),
     ("model/mine.yaml", b"mine: {engine: vllm}", "model=[mine]", r"needs source: a hub id, a local folder"),
-    ("model/mine.yaml", b"mine: {sorce: /x}", "model=[mine]", r"unknown key 'sorce'; expected only .*dtype"),
+    ("model/mine.yaml", b"mine: {sorce: /x}", "model=[mine]", r"unknown key 'sorce'; expected only .*engine"),
     (
         "selector/mine.yaml",
         b"mine: {kind: magic}",
