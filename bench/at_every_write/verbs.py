@@ -118,7 +118,7 @@ def _make_cases() -> int:
     store = Path("case_store").absolute()
     make_cases(Path("cases"), 3, 1)
     read = read_benchmark(source_of(Path("cases").absolute()), PROTOCOL)
-    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases, strict=True)
+    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases)
     read.write(store / "medthinkvqa.jsonl", PROTOCOL)
     records = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))

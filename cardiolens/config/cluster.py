@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -41,9 +41,8 @@ class SlurmSpec(ClusterSpec):
     `nodes` and `gpus` limit the job of one model.
     """
 
-    scheduler: Literal["slurm"] = "slurm"  # allows the sweep to be submitted as jobs
-    partition: Word | None = None  # partition of model jobs; None: the cluster's default
-    cpu_partition: Word | None = None  # partition of the prepare and score jobs; None: as `partition`
+    # of the jobs, empty: the cluster's default; a second one is that of the prepare and score jobs
+    partition: tuple[Word, ...] = Field(default=(), max_length=2)
     gpu_request: Annotated[str, Field(pattern=r"^--\S*\{\}\S*$")] = (
         "--gpus-per-node={}"  # {}: the number of GPUs
     )
@@ -53,6 +52,11 @@ class SlurmSpec(ClusterSpec):
     # further sbatch options of every job, e.g. --account=mri, --mem=200G; they take precedence
     sbatch: tuple[Option, ...] = ()
     scratch: GivenPath = Path("/tmp")  # a folder local to each node
+
+    @field_validator("partition", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
     @field_validator("scratch")
     @classmethod

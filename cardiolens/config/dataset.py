@@ -31,10 +31,14 @@ class PhantomSpec(Spec):
     canonical: tuple[str, ...] = ()  # names of canonical studies to include, e.g. PH-NORMAL
     size: Literal["default", "ci"] = "ci"  # ci: small images, for tests
     difficulty: Literal["easy", "standard", "hard"] = "standard"  # difficulty of the images
-    masks: bool = False  # write segmentation masks too
-    twins: bool = False  # beside each heart with lesions the same heart without them, for control lesion
-    # drawn: a cine begins with any phase, and no file says which is end-diastole
-    cycle: Literal["from_diastole", "drawn"] = "from_diastole"
+    # masks: segmentation masks; twins: beside each heart with lesions the same heart without them, for
+    # control lesion; drawn_cycle: a cine begins with any phase, and no file says which is end-diastole
+    also: tuple[Literal["masks", "twins", "drawn_cycle"], ...] = ()
+
+    @property
+    def masks(self) -> bool:
+        """Whether segmentation masks are written too."""
+        return "masks" in self.also
 
 
 _QUESTIONS = "questions.jsonl"
@@ -63,8 +67,8 @@ class DatasetSpec(Spec):
     studies: GivenPath  # the folder of studies
     questions: GivenPath  # the JSON Lines file of questions
     protocol: str = DEFAULT_PROTOCOL  # a packaged protocol, a folder of one, or several as a+b
-    window_pct: WindowPct = WINDOW_PCT  # percentiles shown as black and white
-    windows: Mapping[str, WindowPct] = {}  # per sequence (lge) or volume (lge_4ch), instead of window_pct
+    # percentiles shown as black and white, per sequence (lge) or volume (lge_4ch); of others 1 and 99
+    windows: Mapping[str, WindowPct] = {}
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     link_roots: tuple[GivenPath, ...] = ()  # folders that symbolic links of studies may lead into
     allow_same_pixels: bool = False  # studies may share images; the page says how many do
@@ -89,7 +93,7 @@ class DatasetSpec(Spec):
     @property
     def display(self) -> Windows:
         """All windows of the cohort."""
-        return Windows(pct=self.window_pct, by_name=self.windows)
+        return Windows(by_name=self.windows)
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -117,16 +121,10 @@ class DatasetSpec(Spec):
             )
         return self
 
-    @field_validator("window_pct")
-    @classmethod
-    def _ordered(cls, value: WindowPct) -> WindowPct:
-        if not 0 <= value[0] < value[1] <= 100:
-            raise ValueError("must be two percentiles, low below high, both within 0..100")
-        return value
-
     @field_validator("windows")
     @classmethod
     def _each_ordered(cls, value: Mapping[str, WindowPct]) -> Mapping[str, WindowPct]:
-        for window in value.values():
-            cls._ordered(window)
+        for low, high in value.values():
+            if not 0 <= low < high <= 100:
+                raise ValueError("must be two percentiles, low below high, both within 0..100")
         return value

@@ -48,7 +48,8 @@ SET_HERE: Mapping[str, str] = {
 """vLLM options that CardioLens sets itself, and the setting to use instead."""
 
 _SAME_ANSWERS = {
-    "memory": """gpu_memory_utilization kv_cache_memory_bytes block_size num_gpu_blocks_override cpu_offload_gb cpu_offload_params offload_backend
+    "memory": """gpu_memory_utilization kv_cache_memory_bytes block_size num_gpu_blocks_override
+        cpu_offload_gb cpu_offload_params offload_backend
         offload_group_size offload_num_in_group offload_prefetch_step offload_params kv_offloading_size
         kv_offloading_backend skip_mm_profiling enable_sleep_mode enable_cumem_allocator
         mm_ipc_gpu_memory_gb cudagraph_capture_sizes max_cudagraph_capture_size enforce_eager""",

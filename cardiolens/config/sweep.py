@@ -70,16 +70,15 @@ class StatisticsSpec(Spec):
         return self.model_dump(include={"min_n", "resamples", "seed"})
 
 
-def _scheduler(cluster: object) -> str:
-    if isinstance(cluster, Mapping):
-        return str(cluster.get("scheduler", "none"))
-    return "slurm" if isinstance(cluster, SlurmSpec) else "none"
+def _scheduler(cluster: Any) -> str:
+    names = cluster.keys() if isinstance(cluster, Mapping) else type(cluster).model_fields.keys()
+    return "<slurm>" if names & (SlurmSpec.model_fields.keys() - ClusterSpec.model_fields.keys()) else "<ray>"
 
 
 Cluster = Annotated[
-    Annotated[ClusterSpec, Tag("none")] | Annotated[SlurmSpec, Tag("slurm")], Discriminator(_scheduler)
+    Annotated[ClusterSpec, Tag("<ray>")] | Annotated[SlurmSpec, Tag("<slurm>")], Discriminator(_scheduler)
 ]
-"""The cluster that runs the stream; with scheduler: slurm, sweeps can be submitted."""
+"""The cluster that runs the stream; with an option of SlurmSpec, sweeps can be submitted."""
 
 
 class SweepSpec(Spec):
@@ -109,7 +108,6 @@ class SweepSpec(Spec):
     page: PageSpec = PageSpec()  # content of the page
     mode: Literal["run", "plan"] = "run"  # plan: print the planned requests, and send none
     primary: Primary | None = None  # the one preregistered comparison of the run
-    strict: bool = False  # true: stop at the first study that cannot be prepared
     keep_going: bool = False  # true: a model that cannot run is reported at the end; the others run
 
     @property

@@ -126,7 +126,6 @@ _EXECUTION = (
     "stream",
     "page",
     "mode",
-    "strict",
     "keep_going",
 )
 

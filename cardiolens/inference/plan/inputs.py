@@ -115,7 +115,7 @@ def _with_twins_for(spec: SweepSpec, volumes: pa.Table) -> pa.Table:
     if not pc.any(is_of_twin).as_py():
         log.warning(
             "control lesion: no study has a twin without its lesion, so it asks nothing; phantoms have twins "
-            "with dataset.phantom.twins=true"
+            "with dataset.phantom.also=[twins]"
         )
     return volumes
 

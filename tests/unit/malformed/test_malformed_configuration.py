@@ -42,7 +42,7 @@ WORDS = [
     ("selector=[random@1,random@1]", r"seeds \[1, 1\] contain a seed twice; give each once"),
     ("selector=[clinical@3]", r"a random or stratified selector needs seeds, e\.g\. \[2026\]; no other"),
     ("+model.tiny.http.base_url=ftp://x", r"base_url: must be http\(s\)://host"),
-    ("dataset.window_pct=[99,1]", r"must be two percentiles, low below high.*got \[99, 1\]"),
+    ("+dataset.windows.lge=[99,1]", r"must be two percentiles, low below high"),
     # wrong types, zero, negative, infinite, missing
     *[
         (f"budget={value}", NO_BUDGET)
@@ -53,7 +53,7 @@ WORDS = [
     ("+model.tiny.sampling.temperature=nan", r"temperature: Input should be a finite number, got nan"),
     ("stream.max_attempts=0", r"max_attempts: Input should be greater than 0, got 0"),
     ("limit=-3", r"limit: Input should be greater than 0, got -3"),
-    ("strict=perhaps", r"strict: Input should be a valid boolean"),
+    ("keep_going=perhaps", r"keep_going: Input should be a valid boolean"),
     ("dataset=real", r"dataset\.studies has no value; give one: dataset\.studies=\.\.\."),
     # paths
     ("name=../x", r"name: String should match pattern .*got '\.\./x'"),

@@ -214,4 +214,4 @@ def test_prepare_names_the_import_for_a_file_or_folder_of_dicom(small, tmp_path,
     studies = small / "export" / given
     dataset = DatasetSpec(name="real", studies=studies, questions=tmp_path / "none.jsonl")
     with pytest.raises(InputError, match=r"python -m cardiolens\.ingest"):
-        prepare(dataset, tmp_path / "store", strict=True)
+        prepare(dataset, tmp_path / "store")

@@ -26,7 +26,7 @@ def phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     some = {code: view for code, view in cohort.views().items() if code in ("cine_sax", "lge_sax", "t2_sax")}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cohort, "views", lambda: some)
-        cohort.make_cohort(PhantomSpec(canonical=("PH-HCM-ASH",), size="default", masks=True), made)
+        cohort.make_cohort(PhantomSpec(canonical=("PH-HCM-ASH",), size="default", also=("masks",)), made)
     return made
 
 

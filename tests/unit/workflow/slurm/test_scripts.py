@@ -22,8 +22,7 @@ SITES = {
     "slurm_preemptible": ["cluster=slurm_preemptible", "cluster.partition=spare"],
     "everything": [
         "cluster=slurm",
-        "cluster.partition=gpu",
-        "cluster.cpu_partition=cpu",
+        "cluster.partition=[gpu,cpu]",
         "cluster.gpu_request='--gres=gpu:a100:{}'",
         "cluster.scratch=/scratch/local",
         "cluster.setup=['module load cuda/13','export HF_HOME=/shared/hf']",
