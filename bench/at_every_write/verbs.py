@@ -142,7 +142,7 @@ def verbs(place: Path, server: AnsweringServer) -> tuple[Verb, ...]:
     small = (*SMALL, *own, "store=store")
     cases = (*CASES, f"dataset.source={place}/cases")
     http = (f"model.served.http.base_url=http://127.0.0.1:{server.port}/v1", "~model.served.source")
-    http = (*http, "+model.served.http.max_in_flight=2", "stream.flush_rows=2")
+    http = (*http, "+model.served.max_num_seqs=2", "stream.flush_rows=2")
     serve = ("questions=drafts/questions.jsonl", "studies=imported/studies", "out=review", "port=0")
     serve = (*serve, "mode=verify", "readers=[anna,berta]")
     release = (

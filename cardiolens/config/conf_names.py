@@ -110,14 +110,14 @@ def released_options(folder: Path) -> dict[str, str]:
         "studies": folder.absolute() / "studies",
         "questions": folder.absolute() / "questions.jsonl",
         "protocol": own_protocol.absolute() if own_protocol.is_dir() else protocol,
-        "allow_unverified": "true" if facts.get("unverified_allowed") is True else "false",
     }
     return {option: str(value) for option, value in options.items()}
 
 
 def _words(folder: Path) -> list[str]:
-    options = released_options(folder)
-    return [f"{_WORD}real", *(f"dataset.{option}={quoted(value)}" for option, value in options.items())]
+    options = [f"dataset.{name}={quoted(value)}" for name, value in released_options(folder).items()]
+    allowed = "unverified" if _facts(folder).get("unverified_allowed") is True else ""
+    return [f"{_WORD}real", *options, f"dataset.allow=[{allowed}]"]
 
 
 def _facts(folder: Path) -> dict[str, Any]:

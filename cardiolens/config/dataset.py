@@ -71,14 +71,14 @@ class DatasetSpec(Spec):
     windows: Mapping[str, WindowPct] = {}
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     link_roots: tuple[GivenPath, ...] = ()  # folders that symbolic links of studies may lead into
-    allow_same_pixels: bool = False  # studies may share images; the page says how many do
-    allow_unverified: bool = False  # questions with unverified answers may be asked
-    public_hearts: bool = False  # the pictures are of public sets, which models may have been trained on
+    # same_pixels: studies that share images; unverified: questions with unverified answers; public_hearts:
+    # pictures of public sets, which models may have been trained on (the page notes each of them);
+    # absent_studies: the store as it is, without `studies`
+    allow: tuple[Literal["same_pixels", "unverified", "public_hearts", "absent_studies"], ...] = ()
     source: GivenPath | None = None  # a folder or file of cases with questions; the cases are the studies
     map: str | None = None  # what the columns of `source` hold: a shipped map, or a YAML file
     split: Literal["train", "test"] = "test"  # split of `source`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it
-    prepared_only: bool = False  # use the store as it is, without `studies`
 
     @property
     def has_cases(self) -> bool:

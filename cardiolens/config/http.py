@@ -17,7 +17,6 @@ SERVING = frozenset(
         "api_aliases",
         "api_key_env",
         "allow_external",
-        "max_in_flight",
         "timeout_seconds",
         "max_tokens_total",
     }
@@ -60,7 +59,6 @@ class HttpSpec(Spec):
     # max_tokens, and refuses temperature and seed
     dialect: Literal["openai", "vllm", "reasoning"] = "openai"
     extra_body: Mapping[str, JsonValue] = {}  # further fields of every request, e.g. reasoning_effort: low
-    max_in_flight: Positive = 16  # concurrent requests; fewer while the server replies 429
     timeout_seconds: Annotated[float, Field(gt=0)] = 600.0  # timeout of one try
     max_tokens_total: Positive | None = None  # limit of prompt and output tokens, over all runs on one store
 

@@ -110,7 +110,8 @@ class ModelSpec(Spec):
     source: str = ""  # embedded | packaged/name | folder | hub id; http: its processor; person: the file
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     max_model_len: Positive = 8192  # tokens of prompt and reply together
-    max_num_seqs: Positive = 128  # concurrent requests of one engine
+    # concurrent requests of one engine; null: 128, of a server 16 (and fewer while it replies 429)
+    max_num_seqs: Positive | None = None
     tensor_parallel: Positive | Auto = "auto"  # GPUs per replica, within one node
     replicas: Positive | Auto = "auto"  # largest number of replicas
     weight_gib: Gib | None = None  # size of the weights as served; None: the size of the files
@@ -182,6 +183,11 @@ class ModelSpec(Spec):
     def estimates_tokens(self) -> bool:
         """True if prompt tokens are estimated from declared image tokens, without a processor."""
         return self.engine == "http" and not self.source and self.image_tokens is not None
+
+    @property
+    def at_once(self) -> int:
+        """The most concurrent requests of one engine."""
+        return self.max_num_seqs or (16 if self.engine == "http" else 128)
 
     @property
     def dtype(self) -> JsonValue:
@@ -278,4 +284,4 @@ class ModelSpec(Spec):
                 "snapshot's name, or the date of the requests"
             )
         if self.engine == "http" and self.replicas not in ("auto", 1):
-            yield "an http model has one replica; raise http.max_in_flight to ask more at once"
+            yield "an http model has one replica; raise max_num_seqs to ask more at once"

@@ -139,8 +139,9 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """Select the part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
-        "dataset": {"prepared_only", "link_roots", "source"},
+        "dataset": {"link_roots", "source"},
         "model": True,
     }
     values = spec.model_dump(mode="json", exclude=left_out)
+    values["dataset"]["allow"] = sorted(set(values["dataset"]["allow"]) - {"absent_studies"})
     return values | {"model": [model.deciding() for model in spec.model]}

@@ -276,7 +276,7 @@ class VllmEngine:
             "served_model_name": model.name,
             "dtype": model.dtype,
             "max_model_len": model.max_model_len,
-            "max_num_seqs": model.max_num_seqs,
+            "max_num_seqs": model.at_once,
             "trust_remote_code": model.trust_remote_code,
             "tensor_parallel_size": self._deployment.tensor_parallel,
             "pipeline_parallel_size": self._deployment.pipeline_parallel,

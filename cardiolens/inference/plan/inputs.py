@@ -70,7 +70,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         for row in given_questions(path, catalogue)
         if LESION in spec.control or not is_twin(row.question.study_id)
     ]
-    table = questions_table(path, rows, catalogue, allow_unverified=spec.dataset.allow_unverified)
+    table = questions_table(path, rows, catalogue, allow_unverified="unverified" in spec.dataset.allow)
     table = _with_patients(path, table, prepared)
     _check_withheld(path, table, spec)
     check_evidence_slices(path, rows, prepared)

@@ -184,8 +184,8 @@ def _width(model: ModelSpec) -> int:
     work. HTTP: the configured maximum; the engine itself holds back requests that the server cannot take.
     """
     if model.http is not None:
-        return model.http.max_in_flight
-    return model.max_num_seqs + model.max_num_seqs // 2
+        return model.at_once
+    return model.at_once + model.at_once // 2
 
 
 def make_engine(

@@ -67,7 +67,7 @@ def _planned(spec: SweepSpec) -> Plan | None:
     if not is_prepared(spec):
         return None
     cohort = read_cohort(spec.store)
-    failed = {} if cohort is None or spec.dataset.prepared_only else cohort.failed
+    failed = {} if cohort is None or "absent_studies" in spec.dataset.allow else cohort.failed
     for study, error in sorted(failed.items()):
         say(f"not prepared: {study}: {error}; python -m cardiolens.prepare ... tries again what has changed")
     planned = plan(spec)

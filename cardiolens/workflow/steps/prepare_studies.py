@@ -53,7 +53,7 @@ def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTE
     """
     started, anatomy = time.monotonic(), anatomy_of(dataset.protocol)
     _check_names(dataset.windows, anatomy)
-    if dataset.prepared_only:
+    if "absent_studies" in dataset.allow:
         return _as_found(dataset, store)
     if dataset.source is not None:
         return prepare_cases(dataset, store, cluster)
@@ -88,7 +88,7 @@ def _check_names(windows: Mapping[str, object], anatomy: Anatomy) -> None:
 def is_prepared(spec: SweepSpec) -> bool:
     """Return whether `prepare` and `prepare_features` have nothing to do."""
     dataset, store = spec.dataset, spec.store
-    if dataset.prepared_only:
+    if "absent_studies" in dataset.allow:
         return bool(_as_found(dataset, store).unchanged)
     if dataset.source is not None:
         return are_prepared(dataset, store)
@@ -108,11 +108,11 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
     if not current.studies:
         raise InputError(
             f"store={store}: has no studies prepared with these dataset.windows, and with "
-            "dataset.prepared_only=true none are prepared"
+            "dataset.allow=[absent_studies] none are prepared"
         )
     found = current.same_pixels
     pairs = same_pixels(store, read_volumes(store)) if found is None else found
-    check_same_pixels(pairs, allowed=dataset.allow_same_pixels)
+    check_same_pixels(pairs, allowed="same_pixels" in dataset.allow)
     return prepared_of(current.studies, current.failed, 0, len(current.studies))
 
 
@@ -233,7 +233,7 @@ def _check_same_pixels(store: Path, dataset: DatasetSpec) -> None:
     if cohort.studies and cohort.same_pixels is None:
         cohort = cohort.model_copy(update={"same_pixels": same_pixels(store, read_volumes(store))})
         write_cohort(store, cohort)
-    check_same_pixels(cohort.same_pixels or (), allowed=dataset.allow_same_pixels)
+    check_same_pixels(cohort.same_pixels or (), allowed="same_pixels" in dataset.allow)
 
 
 def _outcomes(studies: Sequence[Study], dataset: DatasetSpec, store: Path) -> Generator[Outcome, None, None]:

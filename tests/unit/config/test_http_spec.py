@@ -46,8 +46,8 @@ def test_the_shipped_example_is_legal() -> None:
         ("+model.served.http.extra_body={user:somebody}", "may not hold user"),
         ("+model.served.http.extra_body={Seed:1}", "may not hold seed"),
         ("model.served.revision=null", "an http model needs revision"),
-        ("+model.served.replicas=2", "raise http.max_in_flight"),
-        ("+model.served.http.max_in_flight=0", "greater than 0"),
+        ("+model.served.replicas=2", "raise max_num_seqs"),
+        ("+model.served.max_num_seqs=0", "greater than 0"),
         ("model.served.engine=vllm", "engine: http needs http"),
     ],
 )

@@ -49,7 +49,7 @@ def test_one_patient_under_two_ids_is_named_and_refused(tmp_path):
     ((ours, theirs, frames),) = pairs(root)
     assert (ours, theirs) == ("A", "C")
     assert frames > 1
-    with pytest.raises(InputError, match=rf"A and C \({frames} images\).*allow_same_pixels=true"):
+    with pytest.raises(InputError, match=rf"A and C \({frames} images\).*allow=\[same_pixels\]"):
         prepare(dataset(root / "in"), root / "store")
     with pytest.raises(InputError, match="A and C"):  # nor by asking again
         prepare(dataset(root / "in"), root / "store")
@@ -57,7 +57,7 @@ def test_one_patient_under_two_ids_is_named_and_refused(tmp_path):
 
 def test_it_is_kept_where_it_is_allowed(tmp_path):
     root = stored(tmp_path, dict.fromkeys("AB", voxels(seed=1)))
-    allowed = dataset(root / "in", allow_same_pixels=True)
+    allowed = dataset(root / "in", allow=["same_pixels"])
     assert prepare(allowed, root / "store").unchanged == 2
     (pair,) = read_cohort(root / "store").same_pixels
     assert pair.studies == ("A", "B")

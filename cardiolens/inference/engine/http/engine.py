@@ -136,7 +136,7 @@ class HttpEngine:
         self._key = read_key(self._model)
         capped = self._http.max_tokens_total is not None
         self._ledger = _ledger(self._completions) if capped else None
-        self._gate = Gate(self._http.max_in_flight)
+        self._gate = Gate(self._model.at_once)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         proxy = proxy_of(self._http)
         words = Words(self._key, password_of(proxy))

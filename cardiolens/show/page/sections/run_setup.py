@@ -17,7 +17,7 @@ from cardiolens.show.page.page_data import Facts
 from cardiolens.storage.documents import release_of
 
 CEILING = "ceiling.jsonl"  # in the folder of a review, whose `readings/` has the files of people
-UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow_unverified=true)"
+UNVERIFIED_ALLOWED = "answers that nobody verified were allowed (dataset.allow=[unverified])"
 PUBLIC_HEARTS = (
     "pictures and labels are of public sets, which may be in the training data of any model: a high score "
     "may be memory; the answers are labels of the sets, which nobody verified for these questions"
@@ -134,7 +134,7 @@ def _notes(facts: Facts) -> Iterator[str]:
     if copies := _most(facts, "same_pixels"):
         yield (
             f"{copies} {'study holds' if copies == 1 else 'studies hold'} images that stand in another study "
-            "of this run too (dataset.allow_same_pixels): scores count them as different patients, so that "
+            "of this run too (dataset.allow=[same_pixels]): scores count them as different patients, so that "
             "intervals are too narrow."
         )
     if withheld := _most(facts, "withheld"):
@@ -322,8 +322,8 @@ def _settings(facts: Facts) -> Table:
         *(("dataset", manifest["dataset"]), ("release", release_of(manifest))),
         *(("studies", manifest["studies"]), ("patients with a verdict", facts.n_patients)),
         ("protocol", manifest["protocol"]),
-        ("questions", spec.dataset.allow_unverified and UNVERIFIED_ALLOWED),
-        ("public hearts", spec.dataset.public_hearts and PUBLIC_HEARTS),
+        ("questions", "unverified" in spec.dataset.allow and UNVERIFIED_ALLOWED),
+        ("public hearts", "public_hearts" in spec.dataset.allow and PUBLIC_HEARTS),
         ("public benchmark", spec.dataset.has_pictures and PUBLIC_BENCHMARK),
         ("questions with withheld answers", withheld),
         *(("captions", spec.caption), ("answer format", spec.answer_format)),

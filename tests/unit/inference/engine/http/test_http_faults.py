@@ -166,7 +166,7 @@ def test_a_cap_ends_the_run_and_counts_what_earlier_runs_spent(
     planned: Plan, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     said = "max_tokens_total 1,000 is reached"
-    asked = Asked(planned, tmp_path, max_in_flight=3, max_tokens_total=1000)
+    asked = Asked(planned, tmp_path, at_once=3, max_tokens_total=1000)
     server = Server()
     with pytest.raises(RunError, match=f"{said}.*; raise it to go on; what was completed is kept"):
         asked.against(server)
