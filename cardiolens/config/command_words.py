@@ -125,7 +125,7 @@ def check_once(words: Iterable[str]) -> None:
     values: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or word.startswith(("-", "~")):
+        if not equals or word.startswith("~"):
             continue
         name = name.lstrip("+")
         if name in values:
@@ -161,7 +161,6 @@ def _usage(kind: type[Spec]) -> str:
 
 
 _INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
-_MULTIRUN = frozenset({"-m", "--multirun"})
 
 
 def with_quoted_texts(kind: type[BaseModel], words: Sequence[str]) -> list[str]:
@@ -169,17 +168,17 @@ def with_quoted_texts(kind: type[BaseModel], words: Sequence[str]) -> list[str]:
 
     Values that Hydra reads as text stay: those with its own quotes or escapes, and interpolations.
     """
-    return list(_quoted_texts(kind, words, several=not _MULTIRUN.isdisjoint(words)))
+    return list(_quoted_texts(kind, words))
 
 
-def _quoted_texts(kind: type[BaseModel], words: Sequence[str], *, several: bool) -> Iterator[str]:
+def _quoted_texts(kind: type[BaseModel], words: Sequence[str]) -> Iterator[str]:
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals and not name.startswith(("-", "~")):
+        if not equals and not name.startswith("~"):
             raise InputError(f"{not_a_word(word)}{joined_hint(word, words)}")
-        is_set = value not in ("", "null") and not name.startswith(("-", "~"))
+        is_set = value not in ("", "null") and not name.startswith("~")
         types = _text_types(annotation_at(kind, name.lstrip("+").split("."))) if name and is_set else set()
-        if not types or _stays(word, value, is_path=Path in types, several=several):
+        if not types or _stays(word, value, is_path=Path in types):
             yield word
         elif _INTERPOLATION.search(value):
             yield f"{name}={QuotedString(value, Quote.single).with_quotes()}"
@@ -187,14 +186,14 @@ def _quoted_texts(kind: type[BaseModel], words: Sequence[str], *, several: bool)
             yield f"{name}={quoted(value)}"
 
 
-def _stays(word: str, value: str, *, is_path: bool, several: bool) -> bool:
+def _stays(word: str, value: str, *, is_path: bool) -> bool:
     """Return whether Hydra's reading of a value is what was meant."""
     try:
         read = OverridesParser.create().parse_override(word).value()
     except HydraException:
         return False
     if isinstance(read, Sweep):
-        return several
+        return False
     if isinstance(read, str):
         return read == value or "\\" in value or value[0] in "'\""
     return not is_path  # a number or a list, which a text is not

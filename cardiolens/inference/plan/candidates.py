@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.named_models import TEXT_CONFIGS
@@ -101,7 +100,7 @@ def candidate(
         name=model.name,
         needs=needs,
         weight_gib=weight,
-        billions=(model.card and model.card.parameters) or weight * _GIB / 2e9,
+        billions=(model.card.parameters if model.card else None) or weight * _GIB / 2e9,
         heads=attention_heads(model, folder),
         tensor_parallel=None if model.tensor_parallel == "auto" else model.tensor_parallel,
         replicas=None if model.replicas == "auto" else model.replicas,
@@ -138,19 +137,21 @@ def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
     sizes = [] if folder is None else [path.stat().st_size for path in _files(model, folder)]
     if sizes:
         return sum(sizes) / _GIB
-    parameters = model.card and model.card.parameters
+    parameters = None if model.card is None else model.card.parameters
     return None if parameters is None else 2e9 * parameters / _GIB
 
 
 def attention_heads(model: ModelSpec, folder: Path | None) -> int | None:
     """Return the attention heads of a model by its config.json, else by its card; None if unknown."""
     try:
-        tree = {} if folder is None else read_json(folder / "config.json")
-    except (OSError, ValueError):
+        tree = {} if folder is None else read_object(folder / "config.json")
+    except (InputError, OSError):
         tree = {}
     text = next((tree[name] for name in TEXT_CONFIGS if isinstance(tree.get(name), dict)), tree)
     heads = text.get("num_attention_heads")
-    return heads if isinstance(heads, int) and heads > 0 else model.card and model.card.attention_heads
+    if isinstance(heads, int) and heads > 0:
+        return heads
+    return None if model.card is None else model.card.attention_heads
 
 
 def _files(model: ModelSpec, folder: Path) -> list[Path]:

@@ -237,8 +237,8 @@ def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> list[
 
 
 def quotas(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> Mapping[str, int]:
-    """Return the number of frames selected per volume at a budget; the small-K rule does not change it."""
-    return Counter(frame.volume_id for frame in extract(sources, volumes, budget, "temporal"))
+    """Return the number of frames selected per volume at a budget."""
+    return Counter(frame.volume_id for frame in extract(sources, volumes, budget))
 
 
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
