@@ -5,7 +5,7 @@ What the model's own config.json says becomes its options; a sentence says what 
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.command_words import listed
-from cardiolens.config.conf_names import quoted
 from cardiolens.config.model import ModelSpec
 
 _HUB, _SERVER = "hf:", "http:"
@@ -46,7 +45,7 @@ def with_named_models(words: Sequence[str]) -> list[str]:
                     raise InputError(
                         f"model={entry}: another model is called {name} as well; ask it in another sweep"
                     )
-                added[name] = f"++model.{name}={_hydra(options)}"
+                added[name] = f"++model.{name}={hydra_text(options)}"
         written += [f"model=[{','.join(files)}]", *added.values()]
     of_added = tuple(f"model.{name}." for name in added)
     options_of = [word for word in written if added and word.startswith(of_added)]
@@ -117,16 +116,3 @@ def _name(entry: str) -> str:
     """Return the name of a model without a file, as files of conf/model are named."""
     last = entry.removeprefix(_SERVER).partition("@")[0] if entry.startswith(_SERVER) else entry
     return re.sub(r"[^a-z0-9]+", "_", last.rstrip("/").rpartition("/")[2].lower()).strip("_")
-
-
-def _hydra(tree: dict[str, Any]) -> str:
-    """Return options as Hydra reads them from a word."""
-    return "{" + ",".join(_entries(tree)) + "}"
-
-
-def _entries(tree: dict[str, Any]) -> Iterator[str]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield f"{name}:{_hydra(value)}"
-        else:
-            yield f"{name}:{quoted(value) if isinstance(value, str) else str(value).lower()}"
