@@ -13,6 +13,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.command_words import listed
+from cardiolens.config.conf_names import hydra_text
 from cardiolens.config.model import ModelSpec
 
 _HUB, _SERVER = "hf:", "http:"

@@ -140,7 +140,8 @@ def before_answer(
 ) -> tuple[tuple[str, ...], str]:
     """Return the texts after the images: one for each request before the answer, and that of the answer.
 
-    Steps `self` are findings of each image, then a summary; `discussion` is a teaching discussion. `ending` is the text that asks for the answer alone.
+    Steps `self` are findings of each image, then a summary; `discussion` is a teaching discussion. `ending`
+    is the text that asks for the answer alone.
     """
     if steps == "self":
         first, second, last = steps_before(ending, n_images)
