@@ -4,47 +4,29 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-_PLACED = "the placement, which gives each replica its GPUs; see tensor_parallel and replicas"
-
-SET_HERE: Mapping[str, str] = {
-    "model": "source",
-    "tokenizer": "source",
-    "served_model_name": "the name of the model's file",
-    "revision": "revision",
-    "code_revision": "revision",
-    "tokenizer_revision": "revision",
-    "hf_token": "the environment variable HF_TOKEN",
+_SET_HERE = {
+    "source": "model tokenizer",
+    "the name of the model's file": "served_model_name",
+    "revision": "revision code_revision tokenizer_revision",
+    "the environment variable HF_TOKEN": "hf_token",
     "max_model_len": "max_model_len",
     "max_num_seqs": "max_num_seqs",
     "trust_remote_code": "trust_remote_code",
-    "seed": "sampling.seed",
-    "enable_lora": "adapter",
-    "max_lora_rank": "adapter",
-    "limit_mm_per_prompt": "budget, of the sweep",
-    "worker_extension_cls": "nothing: it reports the device and attention backend",
-    "disable_log_stats": "nothing: CardioLens counts frames by vLLM's statistics",
-    "runner": "nothing: every model generates",
-    "convert": "nothing: every model generates",
-    "tensor_parallel_size": "tensor_parallel",
-    "pipeline_parallel_size": _PLACED,
-    "prefill_context_parallel_size": _PLACED,
-    "data_parallel_size": "replicas",
-    "data_parallel_rank": "replicas",
-    "data_parallel_start_rank": "replicas",
-    "data_parallel_size_local": "replicas",
-    "data_parallel_address": "replicas",
-    "data_parallel_rpc_port": "replicas",
-    "data_parallel_hybrid_lb": "replicas",
-    "data_parallel_external_lb": "replicas",
-    "data_parallel_multi_port_external_lb": "replicas",
-    "data_parallel_backend": "replicas",
-    "distributed_executor_backend": _PLACED,
-    "device_ids": _PLACED,
-    "nnodes": _PLACED,
-    "node_rank": _PLACED,
-    "master_addr": _PLACED,
-    "master_port": _PLACED,
+    "sampling.seed": "seed",
+    "adapter": "enable_lora max_lora_rank",
+    "budget, of the sweep": "limit_mm_per_prompt",
+    "nothing: it reports the device and attention backend": "worker_extension_cls",
+    "nothing: CardioLens counts frames by vLLM's statistics": "disable_log_stats",
+    "nothing: every model generates": "runner convert",
+    "tensor_parallel": "tensor_parallel_size",
+    "replicas": """data_parallel_size data_parallel_rank data_parallel_start_rank data_parallel_size_local
+        data_parallel_address data_parallel_rpc_port data_parallel_hybrid_lb data_parallel_external_lb
+        data_parallel_multi_port_external_lb data_parallel_backend""",
+    "the placement, which gives each replica its GPUs; see tensor_parallel and replicas": """
+        pipeline_parallel_size prefill_context_parallel_size distributed_executor_backend device_ids nnodes
+        node_rank master_addr master_port""",
 }
+SET_HERE = {name: instead for instead, names in _SET_HERE.items() for name in names.split()}
 """vLLM options that CardioLens sets itself, and the setting to use instead."""
 
 _SAME_ANSWERS = {

@@ -21,7 +21,6 @@ from cardiolens.config.sweep_factors import (
     PromptSpec,
     SelectorSpec,
     Wording,
-    parse_budget,
 )
 
 
@@ -128,16 +127,13 @@ class SweepSpec(Spec):
                 raise ValueError(f"{name} is {options!r}; expected its options, e.g. {name}: {{...}}")
         return tuple({"name": name, **options} for name, options in value.items())
 
-    @field_validator("subtask", "item", mode="before")
+    @field_validator("budget", "control", "wording", "subtask", "item", mode="before")
     @classmethod
-    def _one_is_a_list(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
-
-    @field_validator("control", mode="before")
-    @classmethod
-    def _names(cls, value: object) -> object:
-        """Keep the names of controls, which have no options; a config group arrives as a mapping."""
-        return tuple(value) if isinstance(value, Mapping) else value
+    def _listed(cls, value: object) -> object:
+        """Return a single entry, or the names of a config group without options, as a list."""
+        if isinstance(value, list | tuple):
+            return value
+        return tuple(value) if isinstance(value, Mapping) else (value,)
 
     @field_validator("model", "selector", "budget", "prompt", "control", "wording")
     @classmethod
@@ -147,18 +143,6 @@ class SweepSpec(Spec):
         if len(set(map(str, value))) != len(value):
             raise ValueError("names an entry twice")
         return value
-
-    @field_validator("wording", mode="before")
-    @classmethod
-    def _one_wording(cls, value: object) -> object:
-        return (value,) if isinstance(value, int) else value
-
-    @field_validator("budget", mode="before")
-    @classmethod
-    def _listed(cls, value: object) -> object:
-        return tuple(
-            parse_budget(entry) for entry in (value if isinstance(value, list | tuple) else (value,))
-        )
 
     @model_validator(mode="after")
     def _go_together(self) -> "SweepSpec":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from cardiolens.base.entry_points import is_word
 from cardiolens.config.base import Positive, Seed, Spec
@@ -121,12 +121,9 @@ class TokenBudget(Spec):
 Wording = Annotated[int, Field(ge=0)]
 """Number of a question's wording; 0 is the original."""
 
-Budget = Positive | TokenBudget
-"""Limit of the images in a request: a number of frames, or of visual tokens."""
 
-
-def parse_budget(entry: object) -> object:
-    """Parse a budget: a number of frames, or tokens:N."""
+def _budget(entry: object) -> object:
+    """Read a budget: a number of frames, or tokens:N."""
     unit, _, number = str(entry).rpartition(":")
     if isinstance(entry, Mapping | TokenBudget):
         return entry
@@ -135,6 +132,10 @@ def parse_budget(entry: object) -> object:
             f"{entry!r} is neither a number of frames (16) nor of visual tokens (tokens:8192), 1 or more"
         )
     return {"tokens": int(number)} if unit else int(number)
+
+
+Budget = Annotated[Positive | TokenBudget, BeforeValidator(_budget)]
+"""Limit of the images in a request: a number of frames, or of visual tokens."""
 
 
 Control = Literal[
