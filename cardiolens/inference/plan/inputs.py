@@ -13,7 +13,7 @@ from cardiolens.base import entry_points, stage_versions
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import nearest_first
-from cardiolens.config.plugin_words import selecting
+from cardiolens.config.plugin_words import plugins_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.control import Subject, donors
@@ -100,7 +100,10 @@ def read_inputs(spec: SweepSpec) -> Inputs:
                 None if spec.templates is None else digest_of_tree(spec.templates),
                 KEY,
                 None if spec.dataset.source is None else sha256_of(told_path(path)),
-                [entry_points.code_of(group, word) for group, word in selecting(spec)],
+                [
+                    entry_points.code_of(group, word)
+                    for group, word in plugins_of(spec, ("selectors", "controls"))
+                ],
             ]
         ),
         examples_kept=len(training),

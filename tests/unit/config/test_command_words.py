@@ -168,7 +168,7 @@ def test_an_unknown_word_is_refused_with_the_legal_ones(command, monkeypatch, ca
 
 @every_command
 def test_a_word_without_an_equals_sign_is_refused(command, monkeypatch, capsys):
-    for bare in ("x", "") if command.hydra else ("x", "--fast", ""):  # options of a sweep go to Hydra
+    for bare in ("x", "--fast", ""):
         message = refused(
             command.module, [*command.first, *command.words, *command.sweep, bare], monkeypatch, capsys
         )

@@ -78,7 +78,6 @@ def test_what_hydra_reads_as_text_stays() -> None:
     kept = ["store='/a b'", "store=/a\\=b", "store=null", "store=", "budget=[8,16]", "~budget", "model=[a,b]"]
     kept += ["model.served.http.api_model=[key]", "++model.served.revision=12"]  # refused later: not texts
     assert with_quoted_texts(SweepSpec, kept) == kept
-    assert with_quoted_texts(SweepSpec, ["-m", "store=a,b"]) == ["-m", "store=a,b"]
 
 
 def test_a_text_that_hydra_cannot_read_is_taken_too() -> None:
