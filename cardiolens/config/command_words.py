@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString, Sweep
 from hydra.errors import HydraException
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
@@ -163,21 +163,23 @@ def _usage(kind: type[Spec]) -> str:
 _INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
 
 
-def with_quoted_texts(kind: type[BaseModel], words: Sequence[str]) -> list[str]:
-    """Quote the values of texts and paths that Hydra would take for something else, e.g. `out=/a=b,c`.
+def with_quoted_texts(words: Sequence[str]) -> list[str]:
+    """Quote the values of texts and paths that Hydra would take for something else, e.g. `store=/a=b,c`.
 
     Values that Hydra reads as text stay: those with its own quotes or escapes, and interpolations.
     """
-    return list(_quoted_texts(kind, words))
+    return list(_quoted_texts(words))
 
 
-def _quoted_texts(kind: type[BaseModel], words: Sequence[str]) -> Iterator[str]:
+def _quoted_texts(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals and not name.startswith("~"):
             raise InputError(f"{not_a_word(word)}{joined_hint(word, words)}")
         is_set = value not in ("", "null") and not name.startswith("~")
-        types = _text_types(annotation_at(kind, name.lstrip("+").split("."))) if name and is_set else set()
+        types = (
+            _text_types(annotation_at(SweepSpec, name.lstrip("+").split("."))) if name and is_set else set()
+        )
         if not types or _stays(word, value, is_path=Path in types):
             yield word
         elif _INTERPOLATION.search(value):

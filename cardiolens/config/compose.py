@@ -1,9 +1,9 @@
-"""Compose specs from the command line with Hydra; errors name the legal values."""
+"""Compose a sweep from the command line with Hydra; errors name the legal values."""
 
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
@@ -14,15 +14,14 @@ from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
-from pydantic import ValidationError
 from yaml import YAMLError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
 from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
-from cardiolens.config.base import Spec, describe, options_at
-from cardiolens.config.command_words import check_once, not_a_word, with_quoted_texts
+from cardiolens.config.base import options_at
+from cardiolens.config.command_words import not_a_word, with_quoted_texts
 from cardiolens.config.conf_names import (
     GROUPS,
     ONE_OF,
@@ -33,7 +32,6 @@ from cardiolens.config.conf_names import (
     legal_names,
     packaged_conf,
 )
-from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.dataset import JOIN
 from cardiolens.config.named_models import with_named_models
 from cardiolens.config.sweep import SweepSpec, parse
@@ -56,54 +54,18 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
 
 
 def composed_sweep(argv: Sequence[str]) -> dict[str, Any]:
-    """Compose the configuration of a sweep, whose values are not checked yet."""
-    words = expand_release(_of_dataset(_split_seeds(with_named_models(argv))))
-    return _composed("sweep", with_quoted_texts(SweepSpec, words), SweepSpec)
+    """Compose the configuration of a sweep, whose values are not checked yet.
 
-
-def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
-    """Compose and validate an import from command-line words, e.g. ['source=/export', 'out=/data'].
-
-    Hydra would take `layout=` for a choice of its own kind of files in `conf/layout`, so it is read here.
+    InputError names what is wrong with the words, or with a file of `conf/`.
     """
-    check_once(argv)
-    layouts = [word.removeprefix("layout=") for word in argv if word.startswith("layout=")]
-    spec = _read_own("ingest", IngestSpec, [word for word in argv if not word.startswith("layout=")])
-    if "" in layouts:
-        raise InputError(
-            "layout=: has no value; give a name of conf/layout, the path of a .yaml file, or none"
-        )
-    named = [name for name in layouts if name != "null"]
-    return spec.model_copy(update={"layout": named[0]}) if named else spec
-
-
-def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
-    """Compose and validate the words of the questions command; its model's words are read elsewhere."""
-    return _read_own("questions", QuestionsSpec, argv)
-
-
-_Own = TypeVar("_Own", bound=Spec)
-
-
-def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
-    """Compose and validate a configuration other than a sweep."""
-    words = with_quoted_texts(kind, argv)
-    check_once(words)
-    try:
-        return kind.model_validate(_composed(name, words, kind))
-    except ValidationError as error:
-        raise InputError(describe(error)) from None
-
-
-def _composed(name: str, words: Sequence[str], kind: type[Spec]) -> dict[str, Any]:
-    """Compose a configuration of `conf/` and of words; InputError names what is wrong with it."""
+    words = with_quoted_texts(expand_release(_of_dataset(_split_seeds(with_named_models(argv)))))
     check_own_files()
     for override in map(_parsed, words):
         _check_list(override)
     Plugins.instance().register(UserConfFirst)
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            tree = compose(name, overrides=[*words])
+            tree = compose("sweep", overrides=words)
         content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
@@ -112,7 +74,7 @@ def _composed(name: str, words: Sequence[str], kind: type[Spec]) -> dict[str, An
             f"{' '.join(words)}: the defaults of a configuration file lead back to it; remove that entry"
         ) from None
     except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(_hydra_message(error, kind)) from None
+        raise InputError(_hydra_message(error)) from None
     return {str(name): value for name, value in content.items()}
 
 
@@ -203,14 +165,14 @@ def _of_dataset(words: Sequence[str]) -> list[str]:
     return rewritten
 
 
-def _hydra_message(error: Exception, kind: type[Spec] = SweepSpec) -> str:
+def _hydra_message(error: Exception) -> str:
     """Return the message of a Hydra error on one line; for an unknown name, list the legal names."""
     message = " ".join(f"{error} {error.__cause__ or ''}".split())
     if added := re.search(r"To append to your default list use (\S+)", message):
         return f"{added[1].lstrip('+')}: is not among the defaults; write {added[1]}"
     if unknown := re.match(r"Could not override '([^']+)'", message):
         path, _, option = unknown[1].rpartition(".")
-        legal = options_at(kind, path.split(".") if path else [])
+        legal = options_at(SweepSpec, path.split(".") if path else [])
         if legal and option not in legal:
             return f"{unknown[1]}: unknown option; {choices(option, legal)}"
     if absent := re.search(r"Could not (?:load|find) '(\w+)/([^']+)'", message):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_ingest_spec
+from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.curation.ingest.import_run import ingest
@@ -176,7 +176,7 @@ def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["source=a"], "out has no value"),
+        (["source=a"], "out= is not given"),
         (["source=a", "out=a/b"], "lie within each other"),
         (["source=a", "out=b", "key=b/key"], "key lies in source or out"),
         (["source=a", "out=b", "links=a/links"], "links lies in source or out"),
@@ -185,7 +185,7 @@ def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
 )
 def test_wrong_words_are_refused(words, message):
     with pytest.raises(InputError, match=message):
-        read_ingest_spec(words)
+        read_words(IngestSpec, words)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o601])
