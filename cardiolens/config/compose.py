@@ -63,6 +63,7 @@ def composed_sweep(argv: Sequence[str]) -> dict[str, Any]:
     for override in map(_parsed, words):
         _check_list(override)
     Plugins.instance().register(UserConfFirst)
+    OmegaConf.clear_resolver("oc.env")  # values of variables would be written to runs
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
             tree = compose("sweep", overrides=words)

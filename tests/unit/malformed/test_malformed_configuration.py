@@ -58,6 +58,7 @@ WORDS = [
     # paths
     ("name=../x", r"name: String should match pattern .*got '\.\./x'"),
     ("store=", r"store: is empty, which would mean the working directory; give a path"),
+    ("store=${oc.env:HOME}", r"Unsupported interpolation type oc\.env"),
     ("store=${nope}", r"Interpolation key 'nope' not found full_key: store"),
 ]
 
