@@ -42,19 +42,11 @@ _ENTRY = re.compile(r"""\s*(?:'[^']*'|"[^"]*")\s*(?=,|$)|[^,]+""")  # a path wit
 Listed = BeforeValidator(_listed)  # marks a tuple that a word gives as [a,b]
 
 
-class VerifyWord(Spec):
-    """The word of the commands that compare a folder with its index."""
-
-    verify: GivenPath
-
-
-class ReleaseVerifyWord(VerifyWord):
+class VerifyWords(Spec):
     """The words of the command that compares a release with its index."""
 
+    verify: GivenPath
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
-
-
-_Verify = TypeVar("_Verify", bound=VerifyWord)
 
 
 def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
@@ -133,14 +125,14 @@ def check_once(words: Iterable[str]) -> None:
         values[name] = value
 
 
-def verify_word(words: Sequence[str], kind: type[_Verify]) -> _Verify | None:
-    """Read `verify=FOLDER`, beside which only other words of `kind` may stand; None if it is absent."""
+def verify_words(words: Sequence[str]) -> VerifyWords | None:
+    """Read `verify=FOLDER`, beside which only `sha256=` may stand; None if it is absent."""
     if not any(word.startswith("verify=") for word in words):
         return None
-    own = _fields(kind)
+    own = _fields(VerifyWords)
     if others := [word for word in words if word.partition("=")[0] not in own]:
         raise InputError(f"{others[0]}: stands beside verify=; give verify=... alone")
-    return read_words(kind, words)
+    return read_words(VerifyWords, words)
 
 
 def unknown_word(name: str, legal: Iterable[str]) -> InputError:
