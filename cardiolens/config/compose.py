@@ -8,7 +8,7 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -91,17 +91,13 @@ def _spec_of(tree: Mapping[str, Any]) -> SweepSpec:
 
 
 def _check_list(override: Override) -> None:
-    """Raise InputError for a group of no or too many entries, or for an entry that stands twice."""
+    """Raise InputError for a group of no entry, or of several where a sweep has one."""
     group, value = override.key_or_group, override.value()
     if group in GROUPS and value is None and not override.is_delete():
         raise InputError(_unknown_name(group, "null"))
-    if group in GROUPS and isinstance(value, list):
-        names = [entry.text if isinstance(entry, QuotedString) else str(entry) for entry in value]
-        twice = [name for name in names if names.count(name) > 1]
-        if group in ONE_OF or twice:
-            rule = "a sweep has one" if group in ONE_OF else f"{twice[0]} stands twice"
-            legal = ", ".join(legal_names(group))
-            raise InputError(f"{group}=[{','.join(names)}]: {rule}; name each once: {legal}")
+    if group in ONE_OF and isinstance(value, list):
+        legal = ", ".join(legal_names(group))
+        raise InputError(f"{override.input_line}: a sweep has one {group}; choose from {legal}")
 
 
 def check_own_files() -> None:

@@ -1,9 +1,8 @@
 """Models named without a file: `hf:OWNER/NAME` of the hub, a folder of weights, `http:MODEL@URL` of a server.
 
-What the model's own config.json says becomes its options; a sentence says what it cannot say.
+They have the default options; a line says what is not known of them.
 """
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,10 +10,8 @@ from typing import Any
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.command_words import listed
 from cardiolens.config.conf_names import hydra_text
-from cardiolens.config.model import ModelSpec
 
 _HUB, _SERVER = "hf:", "http:"
 TEXT_CONFIGS = (
@@ -61,56 +58,27 @@ def _options(entry: str) -> dict[str, Any] | None:
             raise InputError(
                 f"model={entry}: expected http:MODEL@URL, e.g. http:qwen@http://127.0.0.1:8000/v1"
             )
-        _tell(
-            entry,
-            "nothing",
-            "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md",
-        )
+        _say(entry, "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md")
         return {"engine": "http", "revision": "as served", "http": {"base_url": url, "api_model": model}}
     if entry.startswith(_HUB):
         source = entry.removeprefix(_HUB)
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
             raise InputError(f"model={entry}: expected hf:OWNER/NAME, e.g. hf:Qwen/Qwen2.5-VL-7B-Instruct")
-        return {"source": source, **_read(entry, _snapshot(source))}
-    if "/" in entry or entry.startswith((".", "~")):
+    elif "/" in entry or entry.startswith((".", "~")):
         folder = Path(entry).expanduser()
         if not (folder / "config.json").is_file():
             raise InputError(
                 f"model={entry}: holds no config.json; name a folder of weights, or hf:OWNER/NAME"
             )
-        return {"source": str(folder.absolute()), **_read(entry, folder)}
-    return None
+        source = str(folder.absolute())
+    else:
+        return None
+    _say(entry, "whether it thinks (reasoning_parser) and its sampling; see docs/guides/gpus.md")
+    return {"source": source}
 
 
-def _read(entry: str, folder: Path | None) -> dict[str, Any]:
-    """Return what the config.json of a model says; nothing if the model is not on this machine."""
-    try:
-        tree = {} if folder is None else read_json(folder / "config.json")
-    except (OSError, ValueError) as error:
-        raise InputError(f"model={entry}: its config.json cannot be read ({error}); copy it again") from None
-    text = next((tree[name] for name in TEXT_CONFIGS if isinstance(tree.get(name), dict)), tree)
-    options: dict[str, Any] = {}
-    if isinstance(positions := text.get("max_position_embeddings"), int):
-        options["max_model_len"] = min(positions, int(ModelSpec.model_fields["max_model_len"].default))
-    options_words = ", ".join(f"{name} {value}" for name, value in options.items()) or "nothing"
-    _tell(
-        entry,
-        options_words,
-        "whether it thinks (reasoning_parser), its licence and its sampling; see docs/guides/gpus.md",
-    )
-    return options
-
-
-def _tell(entry: str, read: str, not_read: str) -> None:
-    say(f"model {_name(entry)}: read of {entry}: {read}; not read: {not_read}")
-
-
-def _snapshot(source: str) -> Path | None:
-    """Return the newest snapshot of a hub model on this machine; None if there is none."""
-    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
-    folder = home / "hub" / f"models--{source.replace('/', '--')}" / "snapshots"
-    found = [path for path in folder.glob("*") if (path / "config.json").is_file()]
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+def _say(entry: str, unknown: str) -> None:
+    say(f"model {_name(entry)}: {entry}; not known: {unknown}")
 
 
 def _name(entry: str) -> str:

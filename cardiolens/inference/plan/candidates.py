@@ -6,7 +6,6 @@ from pathlib import Path
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.named_models import TEXT_CONFIGS
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import absence, installed_engine
 from cardiolens.inference.placement.footprint import Candidate, Needs, Node
@@ -14,7 +13,7 @@ from cardiolens.inference.placement.placement import Placement, place
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.totals import Totals, totals_of
-from cardiolens.storage.model_files import INDEX, WEIGHTS, missing_weights, read_object
+from cardiolens.storage.model_files import INDEX, WEIGHTS, language_part, missing_weights, read_object
 
 _GIB = 2**30
 _CONSOLIDATED = "consolidated*.safetensors"  # a second copy of the weights, in Mistral's own format
@@ -147,8 +146,7 @@ def attention_heads(model: ModelSpec, folder: Path | None) -> int | None:
         tree = {} if folder is None else read_object(folder / "config.json")
     except (InputError, OSError):
         tree = {}
-    text = next((tree[name] for name in TEXT_CONFIGS if isinstance(tree.get(name), dict)), tree)
-    heads = text.get("num_attention_heads")
+    heads = language_part(tree).get("num_attention_heads")
     if isinstance(heads, int) and heads > 0:
         return heads
     return None if model.card is None else model.card.attention_heads

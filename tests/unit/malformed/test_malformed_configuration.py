@@ -36,7 +36,6 @@ WORDS = [
     ("+model.foo=3", r"model: foo is 3; expected its options, e\.g\. foo: \{\.\.\.\}"),
     ("+model.tiny.max_tokens.standrad=5", r"max_tokens\.standrad: no such prompt; choose from .*reasoning"),
     # duplicates and contradictions
-    ("model=[tiny,tiny]", r"model=\[tiny,tiny\]: tiny stands twice; name each once"),
     ("dataset=[phantom_ci,phantom_200]", r"dataset=\[phantom_ci,phantom_200\]: a sweep has one"),
     ("budget=[8,8]", r"budget: names an entry twice, got \(8, 8\)"),
     ("selector=[random@1,random@1]", r"seeds \[1, 1\] contain a seed twice; give each once"),
