@@ -66,7 +66,7 @@ def arms(spec: SweepSpec) -> tuple[Arm, ...]:
 
 
 def arms_asking_back(spec: SweepSpec) -> frozenset[str]:
-    """Return the ids of the arms whose models are asked back where a reply cannot be read.
+    """Return the ids of the arms that ask back if a reply cannot be read.
 
     A person cannot be asked back, several samples have their vote, and structured decoding is read as it is.
     """

@@ -54,7 +54,7 @@ def read_spec(argv: Sequence[str]) -> SweepSpec:
 
 
 def composed_sweep(argv: Sequence[str]) -> dict[str, Any]:
-    """Compose the configuration of a sweep, whose values are not checked yet.
+    """Compose the configuration of a sweep; its values are not checked yet.
 
     InputError names what is wrong with the words, or with a file of `conf/`.
     """

@@ -18,7 +18,7 @@ from cardiolens.base.untrusted.bounded_files import is_housekeeping, parse_json,
 from cardiolens.config.dataset import ReleaseSpec
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
-ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
+ONE_OF = ("dataset", "cluster", "tracker")  # groups with exactly one entry in a sweep
 
 
 def packaged_conf() -> Path:

@@ -12,7 +12,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ReleaseSpec(Spec):
-    """A release, told apart from all others by the SHA-256 of its `release.json`."""
+    """A release, identified by the SHA-256 of its `release.json`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]  # of the benchmark
     number: Annotated[str, Field(pattern=r"^\d{1,9}(\.\d{1,9}){0,9}$")]  # of the version

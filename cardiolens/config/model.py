@@ -11,7 +11,7 @@ from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
 from cardiolens.config.engine_options import changing_answers, check_options
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.http import HttpSpec
-from cardiolens.config.plugin_words import OURS, READER, PluginEngine, whose
+from cardiolens.config.plugin_words import BUILT_IN, READER, PluginEngine, part_of
 
 
 class Sampling(Spec):
@@ -60,7 +60,7 @@ OwnEngine = Literal[
     "budget_effect",
     "measuring",
 ]
-EngineName = Annotated[Annotated[OwnEngine, Tag(OURS)] | PluginEngine, Discriminator(whose)]
+EngineName = Annotated[Annotated[OwnEngine, Tag(BUILT_IN)] | PluginEngine, Discriminator(part_of)]
 
 Text = Annotated[str, Field(min_length=1)]
 

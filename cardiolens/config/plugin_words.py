@@ -14,7 +14,7 @@ from cardiolens.base.entry_points import is_word, pinned
 if TYPE_CHECKING:
     from cardiolens.config.sweep import SweepSpec
 
-OURS, PLUGIN = "<ours>", "<plugin>"  # tags of a name of this package, and of a word of another
+BUILT_IN, PLUGIN = "<built-in>", "<plugin>"  # tags of a name of this package, and of a word of another
 READER = "reader:"  # before the word of a part that is a simulated reader
 
 Option = bool | int | float | str
@@ -28,9 +28,9 @@ Options = Annotated[tuple[tuple[str, Option], ...], BeforeValidator(_pairs), Pla
 """Options of a part by name, written as a mapping; hashable, because arms are grouped by their selectors."""
 
 
-def whose(value: object) -> str:
+def part_of(value: object) -> str:
     """Return the tag of a value: a name of this package, or the word of another."""
-    return PLUGIN if is_word(value) else OURS
+    return PLUGIN if is_word(value) else BUILT_IN
 
 
 def _pinned_engine(value: str) -> str:

@@ -12,7 +12,7 @@ from cardiolens.config.cluster import ClusterSpec, SlurmSpec
 from cardiolens.config.combinations import check_combinations
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.plugin_words import OURS, PluginMetric, whose
+from cardiolens.config.plugin_words import BUILT_IN, PluginMetric, part_of
 from cardiolens.config.sweep_factors import (
     AnyControl,
     Budget,
@@ -48,7 +48,7 @@ class StreamSpec(Spec):
 
 
 ReportMetric = Annotated[
-    Annotated[Literal["meteor", "bertscore"], Tag(OURS)] | PluginMetric, Discriminator(whose)
+    Annotated[Literal["meteor", "bertscore"], Tag(BUILT_IN)] | PluginMetric, Discriminator(part_of)
 ]
 
 

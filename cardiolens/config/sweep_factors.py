@@ -7,11 +7,11 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from cardiolens.base.entry_points import is_word
 from cardiolens.config.base import Positive, Seed, Spec
-from cardiolens.config.plugin_words import OURS, Options, PluginControl, PluginSelector, whose
+from cardiolens.config.plugin_words import BUILT_IN, Options, PluginControl, PluginSelector, part_of
 
 OwnSelector = Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "self"]
 
-SelectorKind = Annotated[Annotated[OwnSelector, Tag(OURS)] | PluginSelector, Discriminator(whose)]
+SelectorKind = Annotated[Annotated[OwnSelector, Tag(BUILT_IN)] | PluginSelector, Discriminator(part_of)]
 
 
 class SelectorSpec(Spec):
@@ -43,7 +43,7 @@ class SelectorSpec(Spec):
         if self.options and not self.plugged:
             yield (
                 f"options {[name for name, _ in self.options]} are for kinds of other packages, and "
-                f"{self.kind} is ours; leave them out"
+                f"{self.kind} is built in; leave them out"
             )
 
     @property
@@ -153,7 +153,7 @@ Control = Literal[
 ]
 """A change of every request, to test what the answers depend on."""
 
-AnyControl = Annotated[Annotated[Control, Tag(OURS)] | PluginControl, Discriminator(whose)]
+AnyControl = Annotated[Annotated[Control, Tag(BUILT_IN)] | PluginControl, Discriminator(part_of)]
 """A control of this package, or one of another package."""
 
 # Controls that do not show the selected frames.
@@ -189,7 +189,7 @@ class PrimaryQuestionSpec(Spec):
     budget with the smallest. It is tested alone, at 5 %, as that of two models is.
     """
 
-    factor: Literal["selector", "budget", "prompt", "control"]  # of which levels are compared
+    factor: Literal["selector", "budget", "prompt", "control"]  # its levels are compared
     level: str | None = None  # the level; of budgets none is named
     tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
     claim: Literal["difference", "equivalence"] = "difference"  # that they differ, or differ by less than 2
