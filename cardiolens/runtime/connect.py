@@ -151,7 +151,7 @@ def _connect(options: dict[str, object]) -> None:
 class _WithoutWorkingFolder(list[str]):
     """The folders that Ray puts first on the path of a job's workers, the working folder left out.
 
-    Workers import NumPy and others before any module of CardioLens, so they could not drop the folder in time.
+    Workers import NumPy and others before CardioLens, so they could not drop the folder in time.
     """
 
     def extend(self, names: Iterable[str]) -> None:
