@@ -32,7 +32,7 @@ EXAMPLES = ROOT / "examples"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return finished(
-        small_spec(make_cohort(tmp_path_factory.mktemp("examples"), 2), "examples", control=["none"])
+        small_spec(make_cohort(tmp_path_factory.mktemp("examples"), 4), "examples", control=["none"])
     )
 
 
