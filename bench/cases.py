@@ -2,7 +2,7 @@ r"""MedThinkVQA's form end to end: cases are made, asked, killed, asked on, scor
 
     .venv/bin/python bench/cases.py [cases] [override ...]
     .venv/bin/python bench/cases.py 720 model=[oracle,uniform,tiny] model.tiny.max_num_seqs=16 \
-        +model.tiny.max_tokens.twi_self=16 prompt.twi_self.step_max_tokens=32
+        +model.tiny.max_tokens.twi_self=16 +model.tiny.max_tokens.step=32
 
 Questions are asked directly and as chains (`prompt=[direct,twi_self]`). The driver gets SIGKILL once, when
 there are half as many completions as cases; the same command then goes on. No request may have two

@@ -2,7 +2,7 @@ r"""Benchmark of chains against the same requests asked flat, in turn: cases per
 
     .venv/bin/python bench/chains.py [rounds] [cases] [override ...]
     .venv/bin/python bench/chains.py 1 96 model=[tiny] model.tiny.max_num_seqs=16 \
-        +model.tiny.max_tokens.twi_self=16 prompt.twi_self.step_max_tokens=32
+        +model.tiny.max_tokens.twi_self=16 +model.tiny.max_tokens.step=32
 
 Chains are those of `prompt=[twi_self]` on generated cases of MedThinkVQA: three requests a case, each with
 the replies before it. Flat, the requests of the finished chains, text for text, are planned as three that

@@ -69,9 +69,9 @@ def run(way: str, out: Path, words: list[str]) -> None:
         options = {
             "dtype": model.dtype,
             "max_model_len": model.max_model_len,
-            "max_num_seqs": model.max_num_seqs,
+            "max_num_seqs": model.at_once,
             "limit_mm_per_prompt": {"image": planned.most_frames[model.name]},
-            "kv_cache_memory_bytes": int((model.kv_cache_gib or 4) * 2**30),
+            "kv_cache_memory_bytes": model.engine_options.get("kv_cache_memory_bytes", 4 * 2**30),
             "enforce_eager": True,
             "seed": 0,
         }

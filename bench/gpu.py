@@ -37,8 +37,8 @@ from cardiolens.runtime.connect import for_workers
 
 ROOT = Path(__file__).resolve().parents[1]
 SWEEP = ["dataset=phantom_ci", "selector=[clinical,random]", "budget=[8,16]", "prompt=[standard]"]
-SWEEP += ["answer_format=choice", "tracker=none", "cluster.grace_seconds=5", "cluster.object_store_gib=4"]
-REHEARSED = ["subtask=[C10,L01]", "budget=[3]", "cluster.object_store_gib=0.5"]
+SWEEP += ["answer_format=choice", "tracker=none", "cluster.grace_seconds=5"]
+REHEARSED = ["subtask=[C10,L01]", "budget=[3]"]
 COMMAND = [sys.executable, "-m", "bench.on_gpu.part"]
 PAIRS = 3  # at most
 RESERVE = 25.0  # seconds at the end in which what still runs is stopped

@@ -202,7 +202,7 @@ def released(index: str) -> Callable[[Path], None]:
 
 
 INGEST = ("ingest", "source=in", "out=out")
-PREPARE = ("prepare", "dataset=real", "dataset.studies=in", "dataset.questions=in/q.jsonl", "strict=true")
+PREPARE = ("prepare", "dataset=real", "dataset.studies=in", "dataset.questions=in/q.jsonl")
 RELEASE = ("release", "questions=in/q.jsonl", "studies=in", "name=x", "licence=x", "out=out")
 VERIFY = ("release", "verify=in")
 SWEEP = ("sweep", "model=[oracle]", "mode=plan", "tracker=none")

@@ -18,7 +18,11 @@ def rendering(size: str, *, masks: bool) -> str:
     with tempfile.TemporaryDirectory() as folder:
         for name in STUDIES:
             started = time.process_time()
-            write_study(name, PhantomSpec(canonical=STUDIES, size=size, masks=masks), Path(folder))
+            write_study(
+                name,
+                PhantomSpec(canonical=STUDIES, size=size, also=("masks",) if masks else ()),
+                Path(folder),
+            )
             seconds.append(time.process_time() - started)
             files = (path for path in (Path(folder) / name).rglob("*") if path.is_file())
             sizes.append(sum(path.stat().st_size for path in files))

@@ -87,7 +87,7 @@ def read(
     command = [
         *(sys.executable, "-m", "cardiolens.sweep", "dataset=real", "dataset.name=broken", "name=pixels"),
         *(f"dataset.studies={out}/broken/studies", f"dataset.questions={out}/broken/questions.jsonl"),
-        "dataset.allow_same_pixels=true",  # breaks are copies
+        "dataset.allow=[same_pixels]",  # breaks are copies
         *(f"store={out}/store", f"outputs={out}/outputs", "model=[reader_small]", "selector=[clinical]"),
         *("budget=[16]", "prompt=[standard]", "answer_format=choice", "tracker=none", *words),
     ]

@@ -174,8 +174,8 @@ def main(source: Path, gigabytes: float = 2.0, rounds: int = 3) -> None:
 
 def ours(studies: Path, store: Path) -> None:
     """Prepare with CardioLens."""
-    copies = DatasetSpec(name="bench", studies=studies, questions=studies, allow_same_pixels=True)
-    prepare(copies, store, strict=True)
+    copies = DatasetSpec(name="bench", studies=studies, questions=studies, allow=("same_pixels",))
+    prepare(copies, store)
 
 
 if __name__ == "__main__":

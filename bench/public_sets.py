@@ -49,7 +49,11 @@ def row(layout: str, studies: int, hearts: int, size: str, folder: Path) -> str:
     whole = measured([sys.executable, "-m", "cardiolens.ingest", f"source={made}", f"out={out}"])
     builds = [json.loads(path.read_text()) for path in out.glob("proposals/*/build.json")]
     words = [f"dataset.studies={out / 'studies'}", f"dataset.questions={out / 'questions/questions.jsonl'}"]
-    words += ["dataset=public_hearts", "dataset.allow_same_pixels=true", f"store={folder / 'store'}"]
+    words += [
+        "dataset=public_hearts",
+        "dataset.allow=[same_pixels,unverified,public_hearts]",
+        f"store={folder / 'store'}",
+    ]
     prepared = measured([sys.executable, "-m", "cardiolens.prepare", *words])
     taken, waiting = (sum(len(build[name]) for build in builds) for name in ("volumes", "waiting"))
     size_mb = sum(path.stat().st_size for path in files) / 1e6

@@ -160,7 +160,7 @@ def at_hand() -> int:
     from cardiolens.config.model import ModelSpec
     from cardiolens.config.sweep import StreamSpec
 
-    at_once = ModelSpec.model_fields["max_num_seqs"].default
+    at_once = ModelSpec(name="m", source="x").at_once
     return int(StreamSpec().flush_rows + at_once + at_once // 2)
 
 

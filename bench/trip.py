@@ -75,7 +75,7 @@ def trip(folder: Path) -> Trip:
     """Plan and answer one question of one prepared study, and note what runs."""
     make_cohort(COHORT, folder)
     studies, store, windows = folder / "studies", folder / "store", Windows()
-    outcomes = prepare_group(store, "part-0.parquet", sorted(studies.iterdir()), windows, strict=True)
+    outcomes = prepare_group(store, "part-0.parquet", sorted(studies.iterdir()), windows)
     records = {outcome.name: outcome.record for outcome in outcomes if outcome.record is not None}
     write_cohort(store, current_cohort(store, windows).model_copy(update={"studies": records, "failed": {}}))
     data = [f"dataset.studies={studies}", f"dataset.questions={folder}/questions.jsonl"]

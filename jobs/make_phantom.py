@@ -55,7 +55,7 @@ def main(argv: list[str]) -> int:
     try:
         words, sweep_words = read(argv)
         export = words.export() if isinstance(words, DicomWords) else None
-        masks = [] if words.masks is None else [f"dataset.phantom.masks={str(words.masks).lower()}"]
+        masks = [] if words.masks is None else [f"dataset.phantom.also=[{'masks' * words.masks}]"]
         spec = read_spec([*sweep_words, *masks])
         if spec.dataset.phantom is None:
             raise InputError(

@@ -1,7 +1,7 @@
 """Show a study as models see it: `jobs/show_study.py study=FOLDER out=FILE.png [phases=8] [segments=true]`.
 
 The display windows are those of a dataset, chosen with the words of a sweep: `dataset=real`,
-`dataset.window_pct=[2,98]`, `dataset.windows.lge=[1,99.5]`.
+`+dataset.windows.lge=[1,99.5]`.
 """
 
 import sys

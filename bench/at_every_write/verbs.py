@@ -118,7 +118,7 @@ def _make_cases() -> int:
     store = Path("case_store").absolute()
     make_cases(Path("cases"), 3, 1)
     read = read_benchmark(source_of(Path("cases").absolute()), PROTOCOL)
-    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases, strict=True)
+    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases)
     read.write(store / "medthinkvqa.jsonl", PROTOCOL)
     records = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
@@ -142,7 +142,7 @@ def verbs(place: Path, server: AnsweringServer) -> tuple[Verb, ...]:
     small = (*SMALL, *own, "store=store")
     cases = (*CASES, f"dataset.source={place}/cases")
     http = (f"model.served.http.base_url=http://127.0.0.1:{server.port}/v1", "~model.served.source")
-    http = (*http, "+model.served.http.max_in_flight=2", "stream.flush_rows=2")
+    http = (*http, "+model.served.max_num_seqs=2", "stream.flush_rows=2")
     serve = ("questions=drafts/questions.jsonl", "studies=imported/studies", "out=review", "port=0")
     serve = (*serve, "mode=verify", "readers=[anna,berta]")
     release = (

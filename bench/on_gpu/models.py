@@ -125,10 +125,9 @@ SIZES: Mapping[str, Size] = {
 
 _REHEARSED = (
     "weight_gib=0.1",
-    "attention_heads=2",
     "max_model_len=8192",
     "max_num_seqs=4",
-    "kv_cache_gib=1",
+    "engine_options.kv_cache_memory_bytes=1073741824",
     "long_side=112",
 )
 
@@ -140,7 +139,7 @@ def words_of(size: str, folder: Path, tensor_parallel: int, *, rehearse: bool) -
     dummy = [*settings, *(_REHEARSED if rehearse else ())]
     return [
         f"model=[{entry}]",
-        f"++model.{entry}.load_format=dummy",
+        f"++model.{entry}.engine_options.load_format=dummy",
         *(f"++model.{entry}.{one}" for one in dummy),
     ]
 

@@ -1,7 +1,7 @@
 """The one seam through which CardioLens changes the disk.
 
-Every file, rename, removal, fsync and lock of ours passes here, so that `bench/faults.py` can count these
-events and kill the process, fill the disk, or fail once at each. `tests/unit/test_architecture.py` forbids
+Every file, rename, removal, fsync and lock passes here, so that `bench/faults.py` can count these events
+and kill the process, fill the disk, or fail once at each. `tests/unit/test_architecture.py` forbids
 other ways.
 """
 
@@ -116,7 +116,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def write_draft(path: Path, content: bytes) -> None:
-    """Write a file of a draft folder, whose other folders are made; the draft's rename makes it durable."""
+    """Write a file of a draft folder, and make its parents; the draft's rename makes it durable."""
     _event("write", path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)

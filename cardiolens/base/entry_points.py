@@ -59,7 +59,7 @@ def installed(group: str) -> Mapping[str, Plugin]:
 
 
 def is_word(value: object) -> bool:
-    """Return whether a value names a part of another package, well or badly: names of ours have no dot."""
+    """Return whether a value names a part of another package, well or badly: built-in names have no dot."""
     return isinstance(value, str) and "." in value
 
 
@@ -121,7 +121,7 @@ def make(group: str, word: str, interface: type, *arguments: object, **options: 
 def code_of(group: str, word: str) -> str:
     """Return 32 hex digits of a part's code: the top package or module that its entry point lies in.
 
-    A version alone does not tell what an editable installation was when it ran.
+    The version of an editable installation does not identify its code.
     """
     plugin = find(group, word)
     top = plugin.entry_point.module.partition(".")[0]

@@ -1,4 +1,4 @@
-"""Text of strangers within a prompt to a model of ours: marked as data, and unable to leave its marks.
+"""Text of strangers within a prompt to a model: marked as data, and unable to leave its marks.
 
 A second reader, an extractor or a judge is shown reports, replies and cases that anybody may have written.
 Each such text stands between two lines with a marker. The marker is a digest of the texts, so no text can

@@ -13,7 +13,7 @@ _MARK = "CARDIOLENS_WORKING_FOLDER"  # the folder that a command dropped; its ch
 
 
 def drop_working_folder() -> None:
-    """Take the working folder off the path of a command of ours and of the processes that it starts.
+    """Take the working folder off the path of a command and of the processes that it starts.
 
     A folder that the user names in PYTHONPATH stays, and so does the project's own checkout.
     """

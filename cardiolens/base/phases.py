@@ -1,4 +1,4 @@
-"""Phases of long work: how much of each is done, told to whoever listens, and to nobody if none does."""
+"""Phases of long work: how much of each is done, reported to a listener if there is one."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator

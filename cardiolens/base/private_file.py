@@ -1,4 +1,4 @@
-"""Files whose content must stay with their owner: keys, tokens, accounts, the way back to patients."""
+"""Files that must stay with their owner: keys, tokens, accounts, the way back to patients."""
 
 import os
 import secrets

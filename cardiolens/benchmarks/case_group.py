@@ -31,17 +31,10 @@ _WHITE = 255
 _MOST_BYTES = 256 << 20  # of an image file
 
 
-def prepare_cases(
-    store: Path, part: str, source: Source, cases: Sequence[Case], *, strict: bool
-) -> list[Outcome]:
-    """Decode the images of cases into one part; `strict` stops at the first failure."""
-    outcomes: list[Outcome] = []
+def prepare_cases(store: Path, part: str, source: Source, cases: Sequence[Case]) -> list[Outcome]:
+    """Decode the images of cases into one part."""
     with part_writer(store, part) as writer:
-        for case in cases:
-            outcomes.append(_attempt(writer, source, case))
-            if strict and outcomes[-1].error:
-                break
-    return outcomes
+        return [_attempt(writer, source, case) for case in cases]
 
 
 def state_of_case(source: Source, case: Case) -> str:

@@ -6,10 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from hydra.core.plugins import Plugins
-from hydra.errors import HydraException
-from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
+import yaml
 
 from cardiolens.base.console import end_quietly_if_unread
 from cardiolens.base.errors import InputError, RunError
@@ -17,17 +14,7 @@ from cardiolens.base.sanitize import one_line, without_credentials
 from cardiolens.commands.help import HELP, Options, end_if_asked
 from cardiolens.config.base import Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.config.compose import (
-    CONFIG_NAME,
-    UserConfFirst,
-    check_names,
-    check_own_files,
-    hydra_message,
-    read_spec,
-    spec_of_tree,
-    sweep_words,
-)
-from cardiolens.config.conf_names import packaged_conf
+from cardiolens.config.compose import composed_sweep, read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.runtime.connect import be_quiet
 from cardiolens.runtime.stopping import EXIT_CODE, StoppedError
@@ -36,6 +23,7 @@ from cardiolens.storage.places import run_of
 log = logging.getLogger(__name__)
 
 Verb = Callable[[SweepSpec], int]
+_SHOW = "--cfg=job"  # the word that prints the configuration
 
 _ACCESS = "change its permissions, or name another place"
 _SPACE = "free space there, or name another place"
@@ -86,16 +74,18 @@ def door(
 def run_verb(verb: Verb, argv: Sequence[str] | None = None, *, doc: str | None = None) -> int:
     """Run a verb on the sweep that the command line describes, and return the exit code.
 
-    0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. Hydra
-    handles words that begin with a dash (`-m`, `--cfg=job`, `--hydra-help`).
+    0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. With
+    the word `--cfg=job` the configuration is printed instead.
     """
     begin(doc, {"": SweepSpec})
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if doc is not None and not words:
             raise InputError("no option says what to do; give e.g. +experiment=demo, or ask --help")
-        if any(word.startswith("-") for word in words):
-            return _through_hydra(verb, words)
+        if _SHOW in words:
+            configured = composed_sweep([word for word in words if word != _SHOW])
+            print(yaml.safe_dump(configured, sort_keys=False, allow_unicode=True), end="")
+            return 0
         return _run(verb, read_spec(words))
     except (InputError, RunError, StoppedError) as error:
         return print_error(error)
@@ -144,29 +134,3 @@ def begin_without_words(argv: Sequence[str]) -> int:
 
 def _plain(message: str) -> str:
     return one_line(without_credentials(message))
-
-
-def _through_hydra(verb: Verb, words: list[str]) -> int:
-    import hydra
-
-    Plugins.instance().register(UserConfFirst)
-    words = sweep_words(words)
-    check_names([word for word in words if not word.startswith("-")])
-    check_own_files()
-    home, codes = os.getpid(), [0]
-
-    def job(tree: DictConfig) -> None:
-        try:
-            codes.append(_run(verb, spec_of_tree(tree)))
-        except (InputError, RunError, StoppedError) as error:
-            codes.append(print_error(error))
-        if codes[-1] and os.getpid() != home:  # a launcher's process passes back nothing but the exception
-            raise RunError(f"a job ended with code {codes[-1]}; its output says why")
-
-    sys.argv = [sys.argv[0], *words]
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra raises errors instead of printing them
-    try:
-        hydra.main(config_path=str(packaged_conf()), config_name=CONFIG_NAME, version_base="1.3")(job)()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(hydra_message(error)) from None
-    return max(codes)

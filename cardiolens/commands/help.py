@@ -7,6 +7,7 @@ import textwrap
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
+from itertools import takewhile
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -16,8 +17,8 @@ from rich.table import Table
 
 from cardiolens.base.console import console
 from cardiolens.base.errors import InputError
+from cardiolens.base.paths import running_version
 from cardiolens.base.phrasing import choices
-from cardiolens.base.running_version import running_version
 from cardiolens.base.sanitize import one_line
 from cardiolens.config.base import Spec
 from cardiolens.config.conf_names import GROUPS, legal_names
@@ -130,15 +131,16 @@ def remarks(spec: type[BaseModel]) -> dict[str, str]:
 
 
 def _remarks_of(source: str) -> dict[str, str]:
-    comments = comments_of(source)
+    comments, lines_of = comments_of(source), source.splitlines()
     (tree,) = ast.parse(source).body
     found = {}
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
             within = [comments[line] for line in lines if line in comments]
-            above = source.splitlines()[node.lineno - 2].strip()
-            found[node.target.id] = " ".join(within) or (above[1:].strip() if above[:1] == "#" else "")
+            before = lines_of[node.lineno - 2 :: -1]
+            above = [*takewhile(lambda line: line[:1] == "#", map(str.strip, before))]
+            found[node.target.id] = " ".join(within or [line[1:].strip() for line in reversed(above)])
     return found
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Import the export that the command line names, or with `init` write skeletons."""
     from cardiolens.config.command_words import read_words
-    from cardiolens.config.compose import read_ingest_spec
     from cardiolens.config.curation_specs import IngestSpec
     from cardiolens.curation.ingest.import_run import ingest_by_layout
     from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
@@ -28,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def act(words: list[str]) -> int:
         if words[:1] == ["init"]:
             return write_skeletons(read_words(Words, words[1:]).out)
-        spec = read_ingest_spec(words)
+        spec = read_words(IngestSpec, words)
         status, layout = ingest_by_layout(spec)
         if layout is not None:
             drafted = write_set_questions(spec.out, layout)

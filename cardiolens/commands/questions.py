@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Draft questions from the reports and masks that the command line names."""
-    from cardiolens.config.command_words import check_once
-    from cardiolens.config.compose import read_questions_spec
+    from cardiolens.config.command_words import check_once, read_words
     from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.probes.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
@@ -24,7 +23,7 @@ def main() -> int:
     def act(words: list[str]) -> int:
         own, about_model = split(words)
         check_once(about_model)
-        spec = read_questions_spec(own)
+        spec = read_words(QuestionsSpec, own)
         if spec.draft is not None:
             return probe(spec, about_model)
         return questions(spec, *second_of(spec, about_model))

@@ -14,7 +14,7 @@ from cardiolens.commands.help import Options
 
 def main() -> int:
     """Make or verify a release, make a task folder of one, or submit or score replies to withheld answers."""
-    from cardiolens.config.command_words import ReleaseVerifyWord, read_words, verify_word
+    from cardiolens.config.command_words import VerifyWords, read_words, verify_words
     from cardiolens.curation.release.benchmark_submission import Score, Submit, score_submission, submit
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.make_tasks import Harness, make_tasks
@@ -23,15 +23,15 @@ def main() -> int:
 
     def act(words: list[str]) -> int:
         named = {word.partition("=")[0] for word in words}
-        if (word := verify_word(words, ReleaseVerifyWord)) is not None:
-            return verify(word.verify, word.sha256)
+        if (given := verify_words(words)) is not None:
+            return verify(given.verify, given.sha256)
         if "harness" in named:
             return make_tasks(words)
         if "submit" in named:
             return submit(read_words(Submit, words))
         return score_submission(read_words(Score, words)) if "score" in named else release(words)
 
-    options: Options = {"": Release, "verify": ReleaseVerifyWord, "harness": Harness}
+    options: Options = {"": Release, "verify": VerifyWords, "harness": Harness}
     return door(__doc__, {**options, "submit": Submit, "score": Score}, act)
 
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.http import SERVING as HTTP_SERVING
-from cardiolens.config.model import SERVING, ModelSpec
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import AnyControl, Budget, PromptSpec, SelectorSpec, TokenBudget
 
@@ -46,16 +44,13 @@ class Arm:
 
         Defaults count by their value: a changed default asks something else.
         """
-        served: dict[str, Any] = {**dict.fromkeys(("name", *SERVING), True), "http": set(HTTP_SERVING)}
         parts = [
-            self.model.model_dump(mode="json", exclude=served),
-            # encoder: an option that went; ids of stored runs hold
-            self.selector.model_dump(mode="json", exclude={"seeds", *_unused(self.selector)})
-            | {"encoder": None},
+            {name: value for name, value in self.model.deciding().items() if name != "name"},
+            self.selector.model_dump(mode="json", exclude={"seeds"}),
             self.seed,
             self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
-            self.prompt.model_dump(mode="json", exclude=_unused(self.prompt)),
-            *([self.wording] if self.wording else []),
+            self.prompt.model_dump(mode="json"),
+            self.wording,
         ]
         return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(parts)[:8]}"
 
@@ -71,7 +66,7 @@ def arms(spec: SweepSpec) -> tuple[Arm, ...]:
 
 
 def arms_asking_back(spec: SweepSpec) -> frozenset[str]:
-    """Return the ids of the arms whose models are asked back where a reply cannot be read.
+    """Return the ids of the arms that ask back if a reply cannot be read.
 
     A person cannot be asked back, several samples have their vote, and structured decoding is read as it is.
     """
@@ -88,25 +83,3 @@ def _seeded(spec: SweepSpec) -> Iterator[tuple[SelectorSpec, int | None]]:
     for selector in spec.selector:
         for seed in selector.seeds or (None,):
             yield selector, seed
-
-
-def _unused(spec: SelectorSpec | PromptSpec) -> set[str]:
-    """Return options that a selector or prompt does not use: one added later must change no known id."""
-    groups = _SELECTING if isinstance(spec, SelectorSpec) else _PROMPTING
-    defaults = {name: field.default for name, field in type(spec).model_fields.items()}
-    unused = {
-        name for lead, names in groups.items() if getattr(spec, lead) == defaults[lead] for name in names
-    }
-    return unused - ({"rounds"} if isinstance(spec, SelectorSpec) and spec.kind == "self" else set())
-
-
-# By an option: those that are in use only if it differs from its default.
-_SELECTING = {"options": ("options",), "rounds": ("rounds",)}
-_PROMPTING = {
-    "gold": ("gold",),
-    "steps": ("steps", "step_max_tokens"),
-    "shots": ("shots", "shots_seed"),
-    "cine": ("cine",),
-    "asks_back": ("asks_back",),
-    "samples": ("samples", "temperature"),
-}

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BeforeValidator, Field, field_validator
 
@@ -28,7 +28,6 @@ class ClusterSpec(Spec):
     """The Ray cluster that runs the stream; declare its size to plan for another machine."""
 
     address: str | None = None  # None: start one on this machine
-    object_store_gib: Gib | None = None  # size; None: Ray's default share of the free memory
     nodes: Positive = 1  # number of nodes
     gpus: Positive | None = None  # GPUs per node; None: as found
     gpu_memory_gib: Gib | None = None  # memory per GPU; None: as found
@@ -42,19 +41,22 @@ class SlurmSpec(ClusterSpec):
     `nodes` and `gpus` limit the job of one model.
     """
 
-    scheduler: Literal["slurm"] = "slurm"  # allows the sweep to be submitted as jobs
-    partition: Word | None = None  # partition of model jobs; None: the cluster's default
-    cpu_partition: Word | None = None  # partition of the prepare and score jobs; None: as `partition`
+    # of the jobs, empty: the cluster's default; a second one is that of the prepare and score jobs
+    partition: tuple[Word, ...] = Field(default=(), max_length=2)
     gpu_request: Annotated[str, Field(pattern=r"^--\S*\{\}\S*$")] = (
         "--gpus-per-node={}"  # {}: the number of GPUs
     )
     time: Duration = "12:00:00"  # time limit of a job
-    cpus: Positive | None = None  # CPUs per node; None: 8, and more where engines need them
-    memory_gib: Gib | None = None  # memory per node; None: the partition's default
     python: Line | None = None  # Python command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines that run first, e.g. module load cuda
-    sbatch: tuple[Option, ...] = ()  # further sbatch options of every job, e.g. --account=mri
+    # further sbatch options of every job, e.g. --account=mri, --mem=200G; they take precedence
+    sbatch: tuple[Option, ...] = ()
     scratch: GivenPath = Path("/tmp")  # a folder local to each node
+
+    @field_validator("partition", mode="before")
+    @classmethod
+    def _one_is_a_list(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
 
     @field_validator("scratch")
     @classmethod

@@ -27,60 +27,51 @@ def check_combinations(sweep: "SweepSpec") -> None:
 
 
 def _problems(sweep: "SweepSpec") -> Iterator[str]:
-    choosing = next((selector.name for selector in sweep.selector if selector.kind == "self"), None)
     for prompt in sweep.prompt:
-        yield from _of_cases(sweep, prompt)
+        yield from _of_prompt(sweep, prompt)
     yield from _of_pictures(sweep)
-    if choosing is not None:
-        yield from _of_chosen_frames(sweep, choosing)
-    for prompt in sweep.prompt:
-        if prompt.name == HEADLINE["prompt"] and (prompt.shots or prompt.cine == "video"):
-            what = f"{prompt.shots} solved examples" if prompt.shots else "cine as videos"
-            yield (
-                f"prompt {prompt.name} shows {what}, and headlines are asked with {prompt.name} alone; "
-                "give the prompt a name of its own, e.g. prompt=[standard,two_shots]"
-            )
-        if prompt.shots:
-            yield from _of_examples(sweep, prompt, choosing)
-        if prompt.cine == "video":
-            yield from _of_videos(sweep, prompt)
-        if prompt.samples > 1:
-            yield from _of_samples(sweep, prompt, choosing)
-    uncounted = [model for model in sweep.model if not model.counts_tokens]
-    counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
-    if uncounted and counted:
-        kinds = {"vllm": "has no processor", "http": "declares no image_tokens", "person": "is a person"}
-        yield (
-            f"budget {counted[0]} needs a model whose visual tokens are known, and {uncounted[0].name} "
-            f"{kinds.get(uncounted[0].engine, 'is a simulated reader')}; give a number of frames, or leave "
-            "that model out"
-        )
+    yield from _of_chosen_frames(sweep)
+    yield from _of_models(sweep)
     if "captions" in sweep.control and sweep.caption == "none":
         yield "control captions shows captions alone, and caption is none; give view or full"
     yield from _of_primary(sweep)
-    free = [model.name for model in sweep.model if model.http and model.http.dialect != "vllm"]
-    if free and sweep.answer_format == "choice":
-        yield (
-            f"answer_format choice needs structured decoding, which {free[0]} is not known to have; "
-            "use letters or json, or declare http.dialect: vllm if vLLM serves it"
-        )
 
 
-def _of_cases(sweep: "SweepSpec", prompt: PromptSpec) -> Iterator[str]:
-    """Steps and gold texts are of cases, and steps are about images."""
+def _clash(first: str, second: str) -> str:
+    return f"{first}, and {second}; leave one of them out"
+
+
+def _of_prompt(sweep: "SweepSpec", prompt: PromptSpec) -> Iterator[str]:
+    """A prompt goes with the data, the controls, the selectors and the models of its sweep."""
     hidden = [name for name in sweep.control if name in ("blind", "captions")]
-    if prompt.steps != "none" and hidden:
+    if prompt.chained and hidden:
+        yield _clash(f"prompt {prompt.name} writes about images first", f"control {hidden[0]} shows none")
+    if prompt.steps != "none" and not sweep.dataset.has_cases:
         yield (
-            f"prompt {prompt.name} writes about images first, and control {hidden[0]} shows none; "
-            "leave one of them out"
+            f"prompt {prompt.name} has steps {prompt.steps}, which need cases, e.g. those of "
+            "dataset=medthinkvqa; leave it out"
         )
-    needed = {f"has steps {prompt.steps}": prompt.steps, f"includes gold {prompt.gold}": prompt.gold}
-    for what, value in needed.items():
-        if value != "none" and not sweep.dataset.has_cases:
-            yield (
-                f"prompt {prompt.name} {what}, which need cases, e.g. those of dataset=medthinkvqa; "
-                "leave it out"
-            )
+    if prompt.name == HEADLINE["prompt"] and (prompt.shots or prompt.cine == "video"):
+        what = f"{prompt.shots} solved examples" if prompt.shots else "cine as videos"
+        yield (
+            f"prompt {prompt.name} shows {what}, and headlines are asked with {prompt.name} alone; "
+            "give the prompt a name of its own, e.g. prompt=[standard,two_shots]"
+        )
+    if prompt.shots:
+        shown = f"prompt {prompt.name} shows {prompt.shots} solved examples"
+        if sweep.dataset.has_cases:
+            yield _clash(shown, f"the cases of dataset={sweep.dataset.map} have texts that they would repeat")
+        for name in _choosing(sweep):
+            yield _clash(shown, f"with selector {name} the reader chooses its frames, which examples do not")
+    if prompt.cine == "video":
+        yield from _of_videos(sweep, f"prompt {prompt.name} shows cine as videos")
+    if prompt.samples > 1:
+        yield from _of_samples(sweep, f"prompt {prompt.name} asks for {prompt.samples} samples")
+
+
+def _choosing(sweep: "SweepSpec") -> list[str]:
+    """Return the names of the selectors with which the reader chooses its frames."""
+    return [selector.name for selector in sweep.selector if selector.kind == "self"]
 
 
 def _of_pictures(sweep: "SweepSpec") -> Iterator[str]:
@@ -100,73 +91,68 @@ def _of_pictures(sweep: "SweepSpec") -> Iterator[str]:
             )
 
 
-def _of_chosen_frames(sweep: "SweepSpec", choosing: str) -> Iterator[str]:
+def _of_chosen_frames(sweep: "SweepSpec") -> Iterator[str]:
     """A reader that chooses its frames is shown them, and asks for a number of them."""
-    if strange := [control for control in sweep.control if control in CHANGED_FRAMES or is_word(control)]:
-        legal = ", ".join(name for name in get_args(Control) if name not in CHANGED_FRAMES)
-        yield (
-            f"control {strange[0]} does not show the chosen frames, and with selector {choosing} the "
-            f"reader chooses its frames; leave one of them out, or choose of control {legal}"
-        )
-    if counted := [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]:
-        yield (
-            f"budget {counted[0]}: with selector {choosing} a reader asks for a number of frames; "
-            "give a number, e.g. 16, or leave that selector out"
-        )
+    strange = [control for control in sweep.control if control in CHANGED_FRAMES or is_word(control)]
+    counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
+    for name in _choosing(sweep):
+        if strange:
+            legal = ", ".join(control for control in get_args(Control) if control not in CHANGED_FRAMES)
+            yield (
+                f"control {strange[0]} does not show the chosen frames, and with selector {name} the "
+                f"reader chooses its frames; leave one of them out, or choose of control {legal}"
+            )
+        if counted:
+            yield (
+                f"budget {counted[0]}: with selector {name} a reader asks for a number of frames; "
+                "give a number, e.g. 16, or leave that selector out"
+            )
 
 
-def _of_examples(sweep: "SweepSpec", prompt: PromptSpec, choosing: str | None) -> Iterator[str]:
-    """Solved examples need solved questions, and frames to show beside them."""
-    shown = f"prompt {prompt.name} shows {prompt.shots} solved examples"
-    if sweep.dataset.has_cases:
-        yield (
-            f"{shown}, and the cases of dataset={sweep.dataset.map} have texts that examples would repeat; "
-            "leave one of them out"
-        )
-    if choosing:
-        yield (
-            f"{shown}, and with selector {choosing} the reader chooses its frames, which "
-            "examples do not; leave one of them out"
-        )
-
-
-def _of_videos(sweep: "SweepSpec", prompt: PromptSpec) -> Iterator[str]:
+def _of_videos(sweep: "SweepSpec", shown: str) -> Iterator[str]:
     """Videos need cine, its phases in order, and a model that takes videos."""
-    shown = f"prompt {prompt.name} shows cine as videos"
     if sweep.dataset.source is not None:
-        yield (
-            f"{shown}, and dataset={sweep.dataset.map} has single images and no cine; leave one of them out"
-        )
+        yield _clash(shown, f"dataset={sweep.dataset.map} has single images and no cine")
     for selector in sweep.selector:
         if selector.kind == "self":
-            yield (
-                f"{shown}, and selector {selector.name} asks for single frames (it has kind self); leave one "
-                "of them out"
-            )
+            yield _clash(shown, f"selector {selector.name} asks for single frames (it has kind self)")
         if selector.order == "nested":
-            yield (
-                f"{shown}, and selector {selector.name} parts the phases of a slice (it has order nested); "
-                "leave one of them out"
-            )
+            parts = "parts the phases of a slice (it has order nested)"
+            yield _clash(shown, f"selector {selector.name} {parts}")
     for model in sweep.model:
-        if not (model.simulated or model.engine == "person" or model.takes_video):
-            yield f"{shown}, and model {model.name} {model.why_no_video}"
+        if why := model.why_no_video:
+            yield f"{shown}, and model {model.name} {why}"
 
 
-def _of_samples(sweep: "SweepSpec", prompt: PromptSpec, choosing: str | None) -> Iterator[str]:
+def _of_samples(sweep: "SweepSpec", asks: str) -> Iterator[str]:
     """Several samples need readers that answer one request repeatedly, with other seeds."""
-    asks = f"prompt {prompt.name} asks for {prompt.samples} samples"
-    if choosing:
-        yield f"{asks}, and with selector {choosing} each would choose other frames; leave one of them out"
+    for name in _choosing(sweep):
+        yield _clash(asks, f"with selector {name} each would choose other frames")
     for model in sweep.model:
         if model.engine == "person":
-            yield (
-                f"{asks}, and {model.name} is a person, who read each question once; leave one of them out"
-            )
+            yield _clash(asks, f"{model.name} is a person, who read each question once")
         if model.http is not None and not model.http.sends_sampling:
             yield (
                 f"{asks}, with a temperature and a seed for each, and model {model.name} has "
-                "http.sends_sampling: false; set it true if the server takes them, or leave one of them out"
+                "http.dialect: reasoning; set openai if the server takes them, or leave one of them out"
+            )
+
+
+def _of_models(sweep: "SweepSpec") -> Iterator[str]:
+    """A token budget needs models with known tokens, and structured decoding a server that has it."""
+    counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
+    for model in sweep.model:
+        if counted and not model.counts_tokens:
+            kinds = {"vllm": "has no processor", "http": "declares no image_tokens", "person": "is a person"}
+            yield (
+                f"budget {counted[0]} needs a model whose visual tokens are known, and {model.name} "
+                f"{kinds.get(model.engine, 'is a simulated reader')}; give a number of frames, or leave "
+                "that model out"
+            )
+        if sweep.answer_format == "choice" and model.http and model.http.dialect != "vllm":
+            yield (
+                f"answer_format choice needs structured decoding, which {model.name} is not known to have; "
+                "use letters or json, or declare http.dialect: vllm if vLLM serves it"
             )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString, Sweep
 from hydra.errors import HydraException
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
@@ -42,19 +42,11 @@ _ENTRY = re.compile(r"""\s*(?:'[^']*'|"[^"]*")\s*(?=,|$)|[^,]+""")  # a path wit
 Listed = BeforeValidator(_listed)  # marks a tuple that a word gives as [a,b]
 
 
-class VerifyWord(Spec):
-    """The word of the commands that compare a folder with its index."""
-
-    verify: GivenPath
-
-
-class ReleaseVerifyWord(VerifyWord):
+class VerifyWords(Spec):
     """The words of the command that compares a release with its index."""
 
+    verify: GivenPath
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
-
-
-_Verify = TypeVar("_Verify", bound=VerifyWord)
 
 
 def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
@@ -125,7 +117,7 @@ def check_once(words: Iterable[str]) -> None:
     values: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals or word.startswith(("-", "~")):
+        if not equals or word.startswith("~"):
             continue
         name = name.lstrip("+")
         if name in values:
@@ -133,14 +125,14 @@ def check_once(words: Iterable[str]) -> None:
         values[name] = value
 
 
-def verify_word(words: Sequence[str], kind: type[_Verify]) -> _Verify | None:
-    """Read `verify=FOLDER`, beside which only other words of `kind` may stand; None if it is absent."""
+def verify_words(words: Sequence[str]) -> VerifyWords | None:
+    """Read `verify=FOLDER`, beside which only `sha256=` may stand; None if it is absent."""
     if not any(word.startswith("verify=") for word in words):
         return None
-    own = _fields(kind)
+    own = _fields(VerifyWords)
     if others := [word for word in words if word.partition("=")[0] not in own]:
         raise InputError(f"{others[0]}: stands beside verify=; give verify=... alone")
-    return read_words(kind, words)
+    return read_words(VerifyWords, words)
 
 
 def unknown_word(name: str, legal: Iterable[str]) -> InputError:
@@ -161,25 +153,26 @@ def _usage(kind: type[Spec]) -> str:
 
 
 _INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
-_MULTIRUN = frozenset({"-m", "--multirun"})
 
 
-def with_quoted_texts(kind: type[BaseModel], words: Sequence[str]) -> list[str]:
-    """Quote the values of texts and paths that Hydra would take for something else, e.g. `out=/a=b,c`.
+def with_quoted_texts(words: Sequence[str]) -> list[str]:
+    """Quote the values of texts and paths that Hydra would take for something else, e.g. `store=/a=b,c`.
 
     Values that Hydra reads as text stay: those with its own quotes or escapes, and interpolations.
     """
-    return list(_quoted_texts(kind, words, several=not _MULTIRUN.isdisjoint(words)))
+    return list(_quoted_texts(words))
 
 
-def _quoted_texts(kind: type[BaseModel], words: Sequence[str], *, several: bool) -> Iterator[str]:
+def _quoted_texts(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         name, equals, value = word.partition("=")
-        if not equals and not name.startswith(("-", "~")):
+        if not equals and not name.startswith("~"):
             raise InputError(f"{not_a_word(word)}{joined_hint(word, words)}")
-        is_set = value not in ("", "null") and not name.startswith(("-", "~"))
-        types = _text_types(annotation_at(kind, name.lstrip("+").split("."))) if name and is_set else set()
-        if not types or _stays(word, value, is_path=Path in types, several=several):
+        is_set = value not in ("", "null") and not name.startswith("~")
+        types = (
+            _text_types(annotation_at(SweepSpec, name.lstrip("+").split("."))) if name and is_set else set()
+        )
+        if not types or _stays(word, value, is_path=Path in types):
             yield word
         elif _INTERPOLATION.search(value):
             yield f"{name}={QuotedString(value, Quote.single).with_quotes()}"
@@ -187,14 +180,14 @@ def _quoted_texts(kind: type[BaseModel], words: Sequence[str], *, several: bool)
             yield f"{name}={quoted(value)}"
 
 
-def _stays(word: str, value: str, *, is_path: bool, several: bool) -> bool:
+def _stays(word: str, value: str, *, is_path: bool) -> bool:
     """Return whether Hydra's reading of a value is what was meant."""
     try:
         read = OverridesParser.create().parse_override(word).value()
     except HydraException:
         return False
     if isinstance(read, Sweep):
-        return several
+        return False
     if isinstance(read, str):
         return read == value or "\\" in value or value[0] in "'\""
     return not is_path  # a number or a list, which a text is not

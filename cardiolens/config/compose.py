@@ -1,28 +1,27 @@
-"""Compose specs from the command line with Hydra; errors name the legal values."""
+"""Compose a sweep from the command line with Hydra; errors name the legal values."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import ChoiceSweep, Override, QuotedString
+from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.plugins.search_path_plugin import SearchPathPlugin
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import OmegaConf
 from omegaconf.errors import MissingMandatoryValue, OmegaConfBaseException
-from pydantic import ValidationError
 from yaml import YAMLError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
 from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, read_bytes
 from cardiolens.base.untrusted.yaml_file import check_aliases
-from cardiolens.config.base import Spec, describe, options_at
-from cardiolens.config.command_words import check_once, not_a_word, with_quoted_texts
+from cardiolens.config.base import options_at
+from cardiolens.config.command_words import not_a_word, with_quoted_texts
 from cardiolens.config.conf_names import (
     GROUPS,
     ONE_OF,
@@ -33,12 +32,10 @@ from cardiolens.config.conf_names import (
     legal_names,
     packaged_conf,
 )
-from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.dataset import JOIN
 from cardiolens.config.named_models import with_named_models
 from cardiolens.config.sweep import SweepSpec, parse
 
-CONFIG_NAME = "sweep"
 _LISTS = "python -m cardiolens.sweep --help"  # every name
 _MOST_BYTES = 1 << 20  # size limit of a configuration file
 
@@ -53,53 +50,24 @@ class UserConfFirst(SearchPathPlugin):
 
 def read_spec(argv: Sequence[str]) -> SweepSpec:
     """Compose and validate a sweep from command-line words, e.g. ['+experiment=demo', 'budget=[8,16]']."""
-    words = sweep_words(argv)
-    check_names(words)
-    return _spec_of(_composed(CONFIG_NAME, words, SweepSpec))
+    return _spec_of(composed_sweep(argv))
 
 
-def read_ingest_spec(argv: Sequence[str]) -> IngestSpec:
-    """Compose and validate an import from command-line words, e.g. ['source=/export', 'out=/data'].
+def composed_sweep(argv: Sequence[str]) -> dict[str, Any]:
+    """Compose the configuration of a sweep; its values are not checked yet.
 
-    Hydra would take `layout=` for a choice of its own kind of files in `conf/layout`, so it is read here.
+    InputError names what is wrong with the words, or with a file of `conf/`.
     """
-    check_once(argv)
-    layouts = [word.removeprefix("layout=") for word in argv if word.startswith("layout=")]
-    spec = _read_own("ingest", IngestSpec, [word for word in argv if not word.startswith("layout=")])
-    if "" in layouts:
-        raise InputError(
-            "layout=: has no value; give a name of conf/layout, the path of a .yaml file, or none"
-        )
-    named = [name for name in layouts if name != "null"]
-    return spec.model_copy(update={"layout": named[0]}) if named else spec
-
-
-def read_questions_spec(argv: Sequence[str]) -> QuestionsSpec:
-    """Compose and validate the words of the questions command; its model's words are read elsewhere."""
-    return _read_own("questions", QuestionsSpec, argv)
-
-
-_Own = TypeVar("_Own", bound=Spec)
-
-
-def _read_own(name: str, kind: type[_Own], argv: Sequence[str]) -> _Own:
-    """Compose and validate a configuration other than a sweep."""
-    words = with_quoted_texts(kind, argv)
-    _parsed(words)
-    check_once(words)
-    try:
-        return kind.model_validate(_composed(name, words, kind))
-    except ValidationError as error:
-        raise InputError(describe(error)) from None
-
-
-def _composed(name: str, words: Sequence[str], kind: type[Spec]) -> dict[str, Any]:
-    """Compose a configuration of `conf/` and of words; InputError names what is wrong with it."""
+    words = with_quoted_texts(expand_release(_of_dataset(_split_seeds(with_named_models(argv)))))
     check_own_files()
+    for override in map(_parsed, words):
+        _check_list(override)
     Plugins.instance().register(UserConfFirst)
+    OmegaConf.clear_resolver("oc.env")  # values of variables would be written to runs
     try:
         with initialize_config_dir(str(packaged_conf()), version_base="1.3"):
-            return resolved(compose(name, overrides=[*words]))
+            tree = compose("sweep", overrides=words)
+        content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         raise InputError(f"{error.full_key} has no value; give one: {error.full_key}=...") from None
     except RecursionError:
@@ -107,25 +75,13 @@ def _composed(name: str, words: Sequence[str], kind: type[Spec]) -> dict[str, An
             f"{' '.join(words)}: the defaults of a configuration file lead back to it; remove that entry"
         ) from None
     except (HydraException, OmegaConfBaseException) as error:
-        raise InputError(hydra_message(error, kind)) from None
-
-
-def resolved(tree: DictConfig) -> dict[str, Any]:
-    """Return the values of a composed configuration."""
-    with open_dict(tree):
-        tree.pop("hydra", None)
-    content: Any = OmegaConf.to_container(tree, resolve=True, throw_on_missing=True)
+        raise InputError(_hydra_message(error)) from None
     return {str(name): value for name, value in content.items()}
-
-
-def spec_of_tree(tree: DictConfig) -> SweepSpec:
-    """Validate a composed sweep; InputError names a wrong option."""
-    return _spec_of(resolved(tree))
 
 
 def _spec_of(tree: Mapping[str, Any]) -> SweepSpec:
     spec = parse(tree)
-    legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report"})
+    legal = sorted({*legal_names("prompt"), *(prompt.name for prompt in spec.prompt), "report", "step"})
     for model in spec.model:
         for name in model.max_tokens.keys() - set(legal):
             raise InputError(
@@ -134,32 +90,14 @@ def _spec_of(tree: Mapping[str, Any]) -> SweepSpec:
     return spec
 
 
-def check_names(words: Sequence[str]) -> None:
-    """Raise InputError for a name that its configuration group lacks, before Hydra composes anything."""
-    for override in _parsed(words):
-        group = override.key_or_group
-        if group == "experiment" and not override.is_add():
-            name = override.get_value_string()
-            raise InputError(
-                f"experiment={name}: an experiment is added to the defaults; write +experiment={name}"
-            )
-        if group in GROUPS and not override.is_delete():
-            _check_group(group, override.value())
-
-
-def _check_group(group: str, value: object) -> None:
-    legal, names = legal_names(group), list(_names(value))
-    for name in names:
-        if name not in legal:
-            known = choices(name, legal, _LISTS)
-            if group == "dataset" and is_release(Path(name)):
-                known = f"for the release in this folder, write dataset=./{name}"
-            elif group == "dataset" and is_release(Path.cwd()):
-                known += "; for the release that this folder is, write dataset=./"
-            raise InputError(f"{group}={name}: unknown {group}; {known}")
-        if isinstance(value, list) and (group in ONE_OF or names.count(name) > 1):
-            rule = "a sweep has one" if group in ONE_OF else f"{name} stands twice"
-            raise InputError(f"{group}=[{','.join(names)}]: {rule}; name each once: {', '.join(legal)}")
+def _check_list(override: Override) -> None:
+    """Raise InputError for a group of no entry, or of several where a sweep has one."""
+    group, value = override.key_or_group, override.value()
+    if group in GROUPS and value is None and not override.is_delete():
+        raise InputError(_unknown_name(group, "null"))
+    if group in ONE_OF and isinstance(value, list):
+        legal = ", ".join(legal_names(group))
+        raise InputError(f"{override.input_line}: a sweep has one {group}; choose from {legal}")
 
 
 def check_own_files() -> None:
@@ -169,7 +107,9 @@ def check_own_files() -> None:
             try:
                 _check_yaml(read_bytes(path, _MOST_BYTES))
             except (YAMLError, OSError, ValueError) as error:
-                raise InputError(f"{path}: not YAML ({hydra_message(error)}); correct or remove it") from None
+                raise InputError(
+                    f"{path}: not YAML ({_hydra_message(error)}); correct or remove it"
+                ) from None
 
 
 def _check_yaml(stored: bytes) -> None:
@@ -181,38 +121,14 @@ def _check_yaml(stored: bytes) -> None:
     OmegaConf.create(text)
 
 
-def _parsed(words: Iterable[str]) -> list[Override]:
-    parser = OverridesParser.create()
-    overrides = []
-    for word in words:
-        try:
-            overrides.append(parser.parse_override(word))
-        except HydraException:
-            raise InputError(not_a_word(word)) from None
-        if not overrides[-1].key_or_group:
-            raise InputError(not_a_word(word))
-    return overrides
-
-
-def _names(value: object) -> Iterator[str]:
-    match value:
-        case ChoiceSweep():
-            for item in value.list:
-                yield from _names(item)
-        case list():
-            for item in value:
-                yield from _names(item)
-        case QuotedString():
-            yield value.text
-        case None:
-            yield "null"
-        case _:
-            yield str(value)
-
-
-def sweep_words(words: Sequence[str]) -> list[str]:
-    """Write the words of a sweep as Hydra reads them: seeds, protocols, releases, texts and paths."""
-    return with_quoted_texts(SweepSpec, expand_release(_of_dataset(_split_seeds(with_named_models(words)))))
+def _parsed(word: str) -> Override:
+    try:
+        override = OverridesParser.create().parse_override(word)
+    except HydraException:
+        raise InputError(not_a_word(word)) from None
+    if not override.key_or_group:
+        raise InputError(not_a_word(word))
+    return override
 
 
 def _split_seeds(words: Sequence[str]) -> list[str]:
@@ -246,15 +162,26 @@ def _of_dataset(words: Sequence[str]) -> list[str]:
     return rewritten
 
 
-def hydra_message(error: Exception, kind: type[Spec] = SweepSpec) -> str:
+def _hydra_message(error: Exception) -> str:
     """Return the message of a Hydra error on one line; for an unknown name, list the legal names."""
     message = " ".join(f"{error} {error.__cause__ or ''}".split())
+    if added := re.search(r"To append to your default list use (\S+)", message):
+        return f"{added[1].lstrip('+')}: is not among the defaults; write {added[1]}"
     if unknown := re.match(r"Could not override '([^']+)'", message):
         path, _, option = unknown[1].rpartition(".")
-        legal = options_at(kind, path.split(".") if path else [])
+        legal = options_at(SweepSpec, path.split(".") if path else [])
         if legal and option not in legal:
             return f"{unknown[1]}: unknown option; {choices(option, legal)}"
-    if absent := re.search(r"Could not load '(\w+)/([^']+)'", message):
-        known = choices(absent[2], legal_names(absent[1]), _LISTS)
-        return f"{absent[1]}={absent[2]}: unknown {absent[1]}; {known}"
+    if absent := re.search(r"Could not (?:load|find) '(\w+)/([^']+)'", message):
+        return _unknown_name(absent[1], absent[2])
     return message
+
+
+def _unknown_name(group: str, name: str) -> str:
+    """Return the message for a name that a group lacks; a folder of a release is written with a slash."""
+    known = choices(name, legal_names(group), _LISTS)
+    if group == "dataset" and is_release(Path(name)):
+        known = f"for the release in this folder, write dataset=./{name}"
+    elif group == "dataset" and is_release(Path.cwd()):
+        known += "; for the release that this folder is, write dataset=./"
+    return f"{group}={name}: unknown {group}; {known}"

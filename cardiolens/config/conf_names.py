@@ -18,7 +18,7 @@ from cardiolens.base.untrusted.bounded_files import is_housekeeping, parse_json,
 from cardiolens.config.dataset import ReleaseSpec
 
 GROUPS = ("model", "selector", "prompt", "control", "dataset", "cluster", "tracker", "experiment")
-ONE_OF = ("dataset", "cluster", "tracker")  # groups of which a sweep selects exactly one entry
+ONE_OF = ("dataset", "cluster", "tracker")  # groups with exactly one entry in a sweep
 
 
 def packaged_conf() -> Path:
@@ -54,7 +54,6 @@ MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could
 _WORD = "dataset="
 _QUESTIONS = "questions.jsonl"
 _PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def is_release(folder: Path) -> bool:
@@ -68,9 +67,9 @@ def read_index(folder: Path) -> Any:
 
 
 def expand_release(words: Sequence[str]) -> list[str]:
-    """Write `dataset=<folder>` as the words that name the folder's studies, questions and protocol.
+    """Write `dataset=<folder>` as the words that name the folder's studies, questions, protocol and identity.
 
-    A folder is told from a name by its slash or dot. InputError if it holds no release.
+    A slash or dot makes the value a folder and not a name. InputError if it holds no release.
     """
     expanded: list[str] = []
     for word in words:
@@ -79,51 +78,46 @@ def expand_release(words: Sequence[str]) -> list[str]:
             expanded.append(word)
             continue
         quote = value[:1] if value[:1] in {"'", '"'} and value[:1] == value[-1:] else ""
-        folder = Path(value.removeprefix(quote).removesuffix(quote)).expanduser()
-        expanded += [*_words(folder), _identity_word(folder)]
+        expanded += _words(Path(value.removeprefix(quote).removesuffix(quote)).expanduser())
     return expanded
+
+
+def _words(folder: Path) -> list[str]:
+    release, facts = _identified(folder)
+    options = [f"dataset.{name}={quoted(value)}" for name, value in released_options(folder).items()]
+    allowed = "unverified" if facts.get("unverified_allowed") is True else ""
+    identity = hydra_text(release.model_dump())
+    return [f"{_WORD}real", *options, f"dataset.allow=[{allowed}]", f"+dataset.release={identity}"]
 
 
 def released_options(folder: Path) -> dict[str, str]:
     """Name, studies, questions and protocol of a release, as options of a data set; InputError if none."""
-    facts = _facts(folder)
-    name, protocol = str(facts.get("name")), str(facts.get("protocol"))
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            f"dataset={folder}: the name in its {INDEX} is not of small letters, digits, _ and -; it is no "
-            "release of cardiolens"
-        )
-    own_protocol = folder / "protocol"
+    release, facts = _identified(folder)
+    own_protocol, protocol = folder / "protocol", str(facts.get("protocol"))
     if not own_protocol.is_dir() and not _PROTOCOL.fullmatch(protocol):
         raise InputError(
             f"dataset={folder}: its {INDEX} names a protocol that is no name of letters, digits, ., - and _; "
             "it is no release of cardiolens"
         )
-    for path in (folder / "studies", folder / "questions.jsonl", own_protocol, *own_protocol.glob("*")):
+    for path in (folder / "studies", folder / _QUESTIONS, own_protocol, *own_protocol.glob("*")):
         if path.is_symlink():
             raise InputError(
                 f"dataset={folder}: {path.relative_to(folder)} is a link, and a release has files "
                 "alone; ask for it anew"
             )
-    options = {
-        "name": name,
-        "studies": folder.absolute() / "studies",
-        "questions": folder.absolute() / "questions.jsonl",
-        "protocol": own_protocol.absolute() if own_protocol.is_dir() else protocol,
-        "allow_unverified": "true" if facts.get("unverified_allowed") is True else "false",
+    return {
+        "name": release.name,
+        "studies": str(folder.absolute() / "studies"),
+        "questions": str(folder.absolute() / _QUESTIONS),
+        "protocol": str(own_protocol.absolute()) if own_protocol.is_dir() else protocol,
     }
-    return {option: str(value) for option, value in options.items()}
 
 
-def _words(folder: Path) -> list[str]:
-    options = released_options(folder)
-    return [f"{_WORD}real", *(f"dataset.{option}={quoted(value)}" for option, value in options.items())]
-
-
-def _facts(folder: Path) -> dict[str, Any]:
-    """Content of the index; InputError if there is none of this schema."""
+def _identified(folder: Path) -> tuple[ReleaseSpec, dict[str, Any]]:
+    """Return which release a folder is, with its index; InputError if it holds none of this schema."""
     try:
-        facts = read_index(folder)
+        stored = read_bytes(folder / INDEX, MOST_INDEX)
+        facts = parse_json(stored)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
@@ -132,30 +126,26 @@ def _facts(folder: Path) -> dict[str, Any]:
         ) from None
     if not isinstance(facts, dict) or facts.get("schema") != SCHEMA:
         raise InputError(f"dataset={folder}: its {INDEX} is not of schema {SCHEMA}; another version made it")
-    return facts
-
-
-def _identity_word(folder: Path) -> str:
-    """The word that says which release this is; InputError where its index does not."""
+    files = facts.get("files")
+    entry = files.get(_QUESTIONS) if isinstance(files, dict) else None
+    identity = {name: facts.get(name) for name in ("name", "number")} | {
+        "sha256": sha256(stored).hexdigest(),
+        "questions_sha256": entry.get("sha256") if isinstance(entry, dict) else None,
+    }
     try:
-        stored = read_bytes(folder / INDEX)  # of a bounded size: the other words were read from it
-        facts = parse_json(stored)
-        told = {
-            "name": facts.get("name"),
-            "number": facts.get("number"),
-            "sha256": sha256(stored).hexdigest(),
-        }
-        files = facts.get("files")
-        entry = files.get(_QUESTIONS) if isinstance(files, dict) else None
-        told["questions_sha256"] = entry.get("sha256") if isinstance(entry, dict) else None
-        release = ReleaseSpec.model_validate(told)
+        return ReleaseSpec.model_validate(identity), facts
     except ValidationError as error:
         raise InputError(
             f"dataset={folder}: its {INDEX} has no legal {error.errors()[0]['loc'][0]}; it is no release of "
             "cardiolens"
         ) from None
-    entries = ",".join(f"{name}:{quoted(value)}" for name, value in release.model_dump().items())
-    return f"+{_WORD.removesuffix('=')}.release={{{entries}}}"
+
+
+def hydra_text(value: object) -> str:
+    """Return options as Hydra reads them from a word."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{name}:{hydra_text(entry)}" for name, entry in value.items()) + "}"
+    return quoted(value) if isinstance(value, str) else str(value).lower()
 
 
 def quoted(text: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import Listed
 
 
 class IngestSpec(Spec):
@@ -26,7 +27,7 @@ class IngestSpec(Spec):
     subject: str | None = (
         None  # a regular expression of a patient, or of a visit with a group for the patient; null: folders
     )
-    cohort: tuple[str, ...] = ()  # names of cohorts to which every study is added
+    cohort: Annotated[tuple[str, ...], Listed] = ()  # names of cohorts to which every study is added
 
     @model_validator(mode="after")
     def _has_expression(self) -> "IngestSpec":

@@ -12,7 +12,7 @@ Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class ReleaseSpec(Spec):
-    """A release, told apart from all others by the SHA-256 of its `release.json`."""
+    """A release, identified by the SHA-256 of its `release.json`."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,63}$")]  # of the benchmark
     number: Annotated[str, Field(pattern=r"^\d{1,9}(\.\d{1,9}){0,9}$")]  # of the version
@@ -31,10 +31,14 @@ class PhantomSpec(Spec):
     canonical: tuple[str, ...] = ()  # names of canonical studies to include, e.g. PH-NORMAL
     size: Literal["default", "ci"] = "ci"  # ci: small images, for tests
     difficulty: Literal["easy", "standard", "hard"] = "standard"  # difficulty of the images
-    masks: bool = False  # write segmentation masks too
-    twins: bool = False  # beside each heart with lesions the same heart without them, for control lesion
-    # drawn: a cine begins with any phase, and no file says which is end-diastole
-    cycle: Literal["from_diastole", "drawn"] = "from_diastole"
+    # masks: segmentation masks; twins: beside each heart with lesions the same heart without them, for
+    # control lesion; drawn_cycle: a cine begins with any phase, and no file says which is end-diastole
+    also: tuple[Literal["masks", "twins", "drawn_cycle"], ...] = ()
+
+    @property
+    def masks(self) -> bool:
+        """Whether segmentation masks are written too."""
+        return "masks" in self.also
 
 
 _QUESTIONS = "questions.jsonl"
@@ -63,18 +67,18 @@ class DatasetSpec(Spec):
     studies: GivenPath  # the folder of studies
     questions: GivenPath  # the JSON Lines file of questions
     protocol: str = DEFAULT_PROTOCOL  # a packaged protocol, a folder of one, or several as a+b
-    window_pct: WindowPct = WINDOW_PCT  # percentiles shown as black and white
-    windows: Mapping[str, WindowPct] = {}  # per sequence (lge) or volume (lge_4ch), instead of window_pct
+    # percentiles shown as black and white, per sequence (lge) or volume (lge_4ch); of others 1 and 99
+    windows: Mapping[str, WindowPct] = {}
     phantom: PhantomSpec | None = None  # generated if `studies` does not exist
     link_roots: tuple[GivenPath, ...] = ()  # folders that symbolic links of studies may lead into
-    allow_same_pixels: bool = False  # studies may share images; the page says how many do
-    allow_unverified: bool = False  # questions with unverified answers may be asked
-    public_hearts: bool = False  # the pictures are of public sets, which models may have been trained on
+    # same_pixels: studies that share images; unverified: questions with unverified answers; public_hearts:
+    # pictures of public sets, which models may have been trained on (the page notes each of them);
+    # absent_studies: the store as it is, without `studies`
+    allow: tuple[Literal["same_pixels", "unverified", "public_hearts", "absent_studies"], ...] = ()
     source: GivenPath | None = None  # a folder or file of cases with questions; the cases are the studies
     map: str | None = None  # what the columns of `source` hold: a shipped map, or a YAML file
     split: Literal["train", "test"] = "test"  # split of `source`
     release: ReleaseSpec | None = None  # the release that studies and questions are of; its folder names it
-    prepared_only: bool = False  # use the store as it is, without `studies`
 
     @property
     def has_cases(self) -> bool:
@@ -89,7 +93,7 @@ class DatasetSpec(Spec):
     @property
     def display(self) -> Windows:
         """All windows of the cohort."""
-        return Windows(pct=self.window_pct, by_name=self.windows)
+        return Windows(by_name=self.windows)
 
     @property
     def roots(self) -> tuple[Path, ...]:
@@ -117,16 +121,10 @@ class DatasetSpec(Spec):
             )
         return self
 
-    @field_validator("window_pct")
-    @classmethod
-    def _ordered(cls, value: WindowPct) -> WindowPct:
-        if not 0 <= value[0] < value[1] <= 100:
-            raise ValueError("must be two percentiles, low below high, both within 0..100")
-        return value
-
     @field_validator("windows")
     @classmethod
     def _each_ordered(cls, value: Mapping[str, WindowPct]) -> Mapping[str, WindowPct]:
-        for window in value.values():
-            cls._ordered(window)
+        for low, high in value.values():
+            if not 0 <= low < high <= 100:
+                raise ValueError("must be two percentiles, low below high, both within 0..100")
         return value

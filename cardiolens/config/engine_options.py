@@ -4,55 +4,34 @@ from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-_PLACED = "the placement, which gives each replica its GPUs; see tensor_parallel and replicas"
-
-SET_HERE: Mapping[str, str] = {
-    "model": "source",
-    "tokenizer": "source",
-    "served_model_name": "the name of the model's file",
-    "revision": "revision",
-    "code_revision": "revision",
-    "tokenizer_revision": "revision",
-    "hf_token": "the environment variable HF_TOKEN",
-    "dtype": "dtype",
-    "quantization": "quantization",
+_SET_HERE = {
+    "source": "model tokenizer",
+    "the name of the model's file": "served_model_name",
+    "revision": "revision code_revision tokenizer_revision",
+    "the environment variable HF_TOKEN": "hf_token",
     "max_model_len": "max_model_len",
     "max_num_seqs": "max_num_seqs",
-    "gpu_memory_utilization": "gpu_memory_utilization",
-    "kv_cache_memory_bytes": "gpu_memory_utilization, or kv_cache_gib without GPUs",
     "trust_remote_code": "trust_remote_code",
-    "seed": "sampling.seed",
-    "enable_lora": "adapter",
-    "max_lora_rank": "adapter",
-    "limit_mm_per_prompt": "budget, of the sweep",
-    "worker_extension_cls": "nothing: it reports the device and attention backend",
-    "disable_log_stats": "nothing: CardioLens counts frames by vLLM's statistics",
-    "runner": "nothing: every model generates",
-    "convert": "nothing: every model generates",
-    "tensor_parallel_size": "tensor_parallel",
-    "pipeline_parallel_size": _PLACED,
-    "prefill_context_parallel_size": _PLACED,
-    "data_parallel_size": "replicas",
-    "data_parallel_rank": "replicas",
-    "data_parallel_start_rank": "replicas",
-    "data_parallel_size_local": "replicas",
-    "data_parallel_address": "replicas",
-    "data_parallel_rpc_port": "replicas",
-    "data_parallel_hybrid_lb": "replicas",
-    "data_parallel_external_lb": "replicas",
-    "data_parallel_multi_port_external_lb": "replicas",
-    "data_parallel_backend": "replicas",
-    "distributed_executor_backend": _PLACED,
-    "device_ids": _PLACED,
-    "nnodes": _PLACED,
-    "node_rank": _PLACED,
-    "master_addr": _PLACED,
-    "master_port": _PLACED,
+    "sampling.seed": "seed",
+    "adapter": "enable_lora max_lora_rank",
+    "budget, of the sweep": "limit_mm_per_prompt",
+    "nothing: it reports the device and attention backend": "worker_extension_cls",
+    "nothing: CardioLens counts frames by vLLM's statistics": "disable_log_stats",
+    "nothing: every model generates": "runner convert",
+    "tensor_parallel": "tensor_parallel_size",
+    "replicas": """data_parallel_size data_parallel_rank data_parallel_start_rank data_parallel_size_local
+        data_parallel_address data_parallel_rpc_port data_parallel_hybrid_lb data_parallel_external_lb
+        data_parallel_multi_port_external_lb data_parallel_backend""",
+    "the placement, which gives each replica its GPUs; see tensor_parallel and replicas": """
+        pipeline_parallel_size prefill_context_parallel_size distributed_executor_backend device_ids nnodes
+        node_rank master_addr master_port""",
 }
+SET_HERE = {name: instead for instead, names in _SET_HERE.items() for name in names.split()}
 """vLLM options that CardioLens sets itself, and the setting to use instead."""
 
 _SAME_ANSWERS = {
-    "memory": """block_size num_gpu_blocks_override cpu_offload_gb cpu_offload_params offload_backend
+    "memory": """gpu_memory_utilization kv_cache_memory_bytes block_size num_gpu_blocks_override
+        cpu_offload_gb cpu_offload_params offload_backend
         offload_group_size offload_num_in_group offload_prefetch_step offload_params kv_offloading_size
         kv_offloading_backend skip_mm_profiling enable_sleep_mode enable_cumem_allocator
         mm_ipc_gpu_memory_gb cudagraph_capture_sizes max_cudagraph_capture_size enforce_eager""",
@@ -78,13 +57,14 @@ SAME_ANSWERS = frozenset(name for names in _SAME_ANSWERS.values() for name in na
 """Options that change how an engine works, not its answers; every other option counts as changing answers."""
 
 
-def check_names(options: Mapping[str, JsonValue]) -> None:
+def check_options(options: Mapping[str, JsonValue]) -> None:
     """Raise ValueError for an option that CardioLens sets itself; options unknown to vLLM pass here."""
     for name in options:
         if name in SET_HERE:
             raise ValueError(f"{name} is set by CardioLens; use {SET_HERE[name]}")
-    if options.get("load_format") == "dummy":
-        raise ValueError("load_format dummy is a setting of the model; write load_format: dummy beside it")
+    share = options.get("gpu_memory_utilization", 1)
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise ValueError(f"gpu_memory_utilization is {share!r}; expected a share above 0, at most 1")
 
 
 def changing_answers(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:

@@ -17,10 +17,7 @@ SERVING = frozenset(
         "api_aliases",
         "api_key_env",
         "allow_external",
-        "max_in_flight",
         "timeout_seconds",
-        "tries",
-        "first_wait_seconds",
         "max_tokens_total",
     }
 )
@@ -58,15 +55,11 @@ class HttpSpec(Spec):
     api_aliases: tuple[str, ...] = ()  # other names of the model in replies
     api_key_env: str | None = None  # the environment variable that holds the key
     allow_external: bool = False  # true: frames may leave this machine
-    dialect: Literal["openai", "vllm"] = "openai"  # vllm: the server supports structured decoding
-    # the server's name of the reply's token limit
-    max_tokens_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    sends_sampling: bool = True  # false: the server refuses temperature, top_p and seed
+    # vllm: the server supports structured decoding; reasoning: it takes max_completion_tokens in place of
+    # max_tokens, and refuses temperature and seed
+    dialect: Literal["openai", "vllm", "reasoning"] = "openai"
     extra_body: Mapping[str, JsonValue] = {}  # further fields of every request, e.g. reasoning_effort: low
-    max_in_flight: Positive = 16  # concurrent requests; fewer while the server replies 429
     timeout_seconds: Annotated[float, Field(gt=0)] = 600.0  # timeout of one try
-    tries: Positive = 8  # tries per request and run if the server fails
-    first_wait_seconds: Annotated[float, Field(gt=0)] = 1.0  # wait before the second try; doubled each time
     max_tokens_total: Positive | None = None  # limit of prompt and output tokens, over all runs on one store
 
     @field_validator("base_url")
@@ -103,6 +96,11 @@ class HttpSpec(Spec):
                 "that holds the key in api_key_env"
             )
         return value
+
+    @property
+    def sends_sampling(self) -> bool:
+        """Whether temperature and seed are sent."""
+        return self.dialect != "reasoning"
 
     @property
     def host(self) -> str:

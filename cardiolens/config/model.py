@@ -2,22 +2,22 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
 from cardiolens.base.entry_points import is_word
 from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
-from cardiolens.config.engine_options import check_names
+from cardiolens.config.engine_options import changing_answers, check_options
+from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.http import HttpSpec
-from cardiolens.config.plugin_words import OURS, READER, PluginEngine, whose
+from cardiolens.config.plugin_words import BUILT_IN, READER, PluginEngine, part_of
 
 
 class Sampling(Spec):
     """Sampling parameters. Arms share a completion only if sampling is deterministic."""
 
     temperature: Annotated[float, Field(ge=0)] = 0.0  # 0: the most likely token
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0  # probability mass of the tokens to draw from
     seed: Seed | None = None  # null: the engine chooses
 
     @property
@@ -29,14 +29,9 @@ class Sampling(Spec):
 SERVING = (
     "replicas",
     "tensor_parallel",
-    "gpu_memory_utilization",
-    "kv_cache_gib",
     "max_num_seqs",
     "weight_gib",
-    "parameters",
-    "attention_heads",
     "card",
-    "takes_video",
 )
 """Fields about serving or description of a model; they change no request and no answer."""
 
@@ -65,7 +60,7 @@ OwnEngine = Literal[
     "budget_effect",
     "measuring",
 ]
-EngineName = Annotated[Annotated[OwnEngine, Tag(OURS)] | PluginEngine, Discriminator(whose)]
+EngineName = Annotated[Annotated[OwnEngine, Tag(BUILT_IN)] | PluginEngine, Discriminator(part_of)]
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -89,6 +84,8 @@ class ModelCard(Spec):
     """A catalogue entry; it changes no request of a sweep."""
 
     architecture: str | None = None  # name in the pinned vLLM's registry; None: closed model
+    parameters: Annotated[float, Field(gt=0)] | None = None  # billions of active parameters per token
+    attention_heads: Positive | None = None  # of the language model; tensor_parallel must divide it
     field: Literal["general", "medical"]  # intended use
     licence: Text  # licence of the weights
     precision_of: str | None = None  # the entry of the same model with higher-precision weights
@@ -112,27 +109,21 @@ class ModelSpec(Spec):
     engine: EngineName = "vllm"
     source: str = ""  # embedded | packaged/name | folder | hub id; http: its processor; person: the file
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
-    dtype: Literal["auto", "bfloat16", "float16", "float32"] = "bfloat16"  # type of weights and computation
-    quantization: str | None = None  # vLLM's name of the method
-    load_format: Literal["auto", "dummy"] = "auto"  # dummy: random weights, to measure speed
     max_model_len: Positive = 8192  # tokens of prompt and reply together
-    max_num_seqs: Positive = 128  # concurrent requests of one engine
-    gpu_memory_utilization: Annotated[float, Field(gt=0, le=1)] = 0.9  # share of GPU memory that vLLM uses
-    kv_cache_gib: Gib | None = None  # size of the KV cache; CPU only
+    # concurrent requests of one engine; null: 128, of a server 16 (and fewer while it replies 429)
+    max_num_seqs: Positive | None = None
     tensor_parallel: Positive | Auto = "auto"  # GPUs per replica, within one node
     replicas: Positive | Auto = "auto"  # largest number of replicas
     weight_gib: Gib | None = None  # size of the weights as served; None: the size of the files
-    parameters: Annotated[float, Field(gt=0)] | None = None  # billions of active parameters per token
-    attention_heads: Positive | None = None  # tensor_parallel must divide it
-    takes_video: bool = False  # takes the phases of a slice as a video; see prompt.cine
     image_tokens: Positive | None = None  # http: tokens per frame, declared if no processor counts them
     adapter: str | None = None  # LoRA adapter: a folder within the model's files, or a separate one
-    engine_options: Mapping[str, JsonValue] = {}  # any other option of vLLM's AsyncEngineArgs
+    # options of vLLM's AsyncEngineArgs, e.g. dtype, quantization, gpu_memory_utilization
+    engine_options: Mapping[str, JsonValue] = {}
     template_options: Mapping[str, bool | int | str] = {}  # chat template options, e.g. enable_thinking
     reasoning_parser: str | None = None  # vLLM's name of what separates the reasoning of a model that thinks
     trust_remote_code: bool = False  # run Python code from the model's files
     long_side: Positive = 448  # pixels of the longer side of a resized frame
-    # by prompt name, or 'report'; standard and reasoning also as the least of other prompts of that style
+    # by prompt name, 'report' or 'step'; standard and reasoning also as the least of prompts of that style
     max_tokens: Mapping[str, Positive] = {}
     sampling: Sampling = Sampling()  # sampling parameters
     options: Mapping[str, float | int | str] = {}  # of a simulated reader, or an engine of another package
@@ -194,8 +185,38 @@ class ModelSpec(Spec):
         return self.engine == "http" and not self.source and self.image_tokens is not None
 
     @property
-    def why_no_video(self) -> str:
-        """Why a model is sent no videos, and what helps."""
+    def at_once(self) -> int:
+        """The most concurrent requests of one engine."""
+        return self.max_num_seqs or (16 if self.engine == "http" else 128)
+
+    @property
+    def dtype(self) -> JsonValue:
+        """The number format of weights and computation."""
+        return self.engine_options.get("dtype", "bfloat16")
+
+    @property
+    def has_random_weights(self) -> bool:
+        """Whether the engine draws the weights in place of reading them, to measure speed."""
+        return self.engine_options.get("load_format") == "dummy"
+
+    @property
+    def gpu_memory_utilization(self) -> float:
+        """The share of GPU memory that vLLM uses."""
+        share = self.engine_options.get("gpu_memory_utilization", 0.9)
+        assert isinstance(share, int | float), "checked when the configuration was read"
+        return float(share)
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the options that decide requests and answers."""
+        served: dict[str, Any] = {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}
+        options = {"engine_options": changing_answers(self.engine_options)}
+        return self.model_dump(mode="json", exclude=served) | options
+
+    @property
+    def why_no_video(self) -> str | None:
+        """Why a model is sent no videos, and what helps; None if it may be."""
+        if self.simulated or self.engine == "person":
+            return None
         if self.engine == "http":
             return (
                 "is asked over HTTP, where a video is coded with loss and would show other pixels than its "
@@ -203,9 +224,11 @@ class ModelSpec(Spec):
             )
         if self.plugged:
             return f"has engine: {self.engine}, which is sent single frames alone; leave one of them out"
+        if self.card is None or self.card.architecture in VIDEO_ARCHITECTURES:
+            return None
         return (
-            "does not declare that it takes videos; set takes_video: true if its architecture is one of "
-            f"{', '.join(VIDEO_ARCHITECTURES)}, or leave one of them out"
+            f"is of {self.card.architecture}, and videos are sent to {', '.join(VIDEO_ARCHITECTURES)}; leave "
+            "one of them out"
         )
 
     @property
@@ -216,8 +239,8 @@ class ModelSpec(Spec):
 
     @field_validator("engine_options")
     @classmethod
-    def _not_set_here(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        check_names(value)
+    def _legal_options(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+        check_options(value)
         return value
 
     @model_validator(mode="after")
@@ -230,17 +253,11 @@ class ModelSpec(Spec):
         """Yield what is for vLLM alone, or works with none of its models."""
         of_vllm = {
             "engine_options": self.engine_options,
-            "takes_video": self.takes_video,
             "reasoning_parser": self.reasoning_parser,
         }
         for name, value in of_vllm.items():
             if value and self.engine != "vllm":
                 yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
-        if self.takes_video and self.card and self.card.architecture not in VIDEO_ARCHITECTURES:
-            yield (
-                f"takes_video: {self.name} is of {self.card.architecture}, and videos are sent to "
-                f"{', '.join(VIDEO_ARCHITECTURES)}; remove it"
-            )
         if self.reasoning_parser == "mistral":
             yield (
                 f"reasoning_parser: mistral of {self.name} works with Mistral's own tokenizer alone, which "
@@ -267,4 +284,4 @@ class ModelSpec(Spec):
                 "snapshot's name, or the date of the requests"
             )
         if self.engine == "http" and self.replicas not in ("auto", 1):
-            yield "an http model has one replica; raise http.max_in_flight to ask more at once"
+            yield "an http model has one replica; raise max_num_seqs to ask more at once"

@@ -1,23 +1,24 @@
 """Models named without a file: `hf:OWNER/NAME` of the hub, a folder of weights, `http:MODEL@URL` of a server.
 
-What the model's own config.json says becomes its options; a sentence says what it cannot say.
+They have the default options; a line says what is not known of them.
 """
 
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.command_words import listed
-from cardiolens.config.conf_names import quoted
-from cardiolens.config.model import VIDEO_ARCHITECTURES, ModelSpec
+from cardiolens.config.conf_names import hydra_text
 
 _HUB, _SERVER = "hf:", "http:"
-_TEXT = ("text_config", "llm_config", "language_config")  # where a config.json describes its language model
+TEXT_CONFIGS = (
+    "text_config",
+    "llm_config",
+    "language_config",
+)  # where a config.json describes its language model
 
 
 def with_named_models(words: Sequence[str]) -> list[str]:
@@ -42,7 +43,7 @@ def with_named_models(words: Sequence[str]) -> list[str]:
                     raise InputError(
                         f"model={entry}: another model is called {name} as well; ask it in another sweep"
                     )
-                added[name] = f"++model.{name}={_hydra(options)}"
+                added[name] = f"++model.{name}={hydra_text(options)}"
         written += [f"model=[{','.join(files)}]", *added.values()]
     of_added = tuple(f"model.{name}." for name in added)
     options_of = [word for word in written if added and word.startswith(of_added)]
@@ -57,76 +58,30 @@ def _options(entry: str) -> dict[str, Any] | None:
             raise InputError(
                 f"model={entry}: expected http:MODEL@URL, e.g. http:qwen@http://127.0.0.1:8000/v1"
             )
-        _tell(
-            entry,
-            "nothing",
-            "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md",
-        )
+        _say(entry, "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md")
         return {"engine": "http", "revision": "as served", "http": {"base_url": url, "api_model": model}}
     if entry.startswith(_HUB):
         source = entry.removeprefix(_HUB)
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
             raise InputError(f"model={entry}: expected hf:OWNER/NAME, e.g. hf:Qwen/Qwen2.5-VL-7B-Instruct")
-        return {"source": source, **_read(entry, _snapshot(source))}
-    if "/" in entry or entry.startswith((".", "~")):
+    elif "/" in entry or entry.startswith((".", "~")):
         folder = Path(entry).expanduser()
         if not (folder / "config.json").is_file():
             raise InputError(
                 f"model={entry}: holds no config.json; name a folder of weights, or hf:OWNER/NAME"
             )
-        return {"source": str(folder.absolute()), **_read(entry, folder)}
-    return None
+        source = str(folder.absolute())
+    else:
+        return None
+    _say(entry, "whether it thinks (reasoning_parser) and its sampling; see docs/guides/gpus.md")
+    return {"source": source}
 
 
-def _read(entry: str, folder: Path | None) -> dict[str, Any]:
-    """Return what the config.json of a model says; nothing if the model is not on this machine."""
-    try:
-        tree = {} if folder is None else read_json(folder / "config.json")
-    except (OSError, ValueError) as error:
-        raise InputError(f"model={entry}: its config.json cannot be read ({error}); copy it again") from None
-    text = next((tree[name] for name in _TEXT if isinstance(tree.get(name), dict)), tree)
-    options: dict[str, Any] = {}
-    if isinstance(heads := text.get("num_attention_heads"), int):
-        options["attention_heads"] = heads
-    if isinstance(positions := text.get("max_position_embeddings"), int):
-        options["max_model_len"] = min(positions, int(ModelSpec.model_fields["max_model_len"].default))
-    if set(tree.get("architectures") or ()) & set(VIDEO_ARCHITECTURES):
-        options["takes_video"] = True
-    options_words = ", ".join(f"{name} {value}" for name, value in options.items()) or "nothing"
-    _tell(
-        entry,
-        options_words,
-        "whether it thinks (reasoning_parser), its licence and its sampling; see docs/guides/gpus.md",
-    )
-    return options
-
-
-def _tell(entry: str, read: str, not_read: str) -> None:
-    say(f"model {_name(entry)}: read of {entry}: {read}; not read: {not_read}")
-
-
-def _snapshot(source: str) -> Path | None:
-    """Return the newest snapshot of a hub model on this machine; None if there is none."""
-    home = Path(os.environ.get("HF_HOME") or Path.home() / ".cache" / "huggingface")
-    folder = home / "hub" / f"models--{source.replace('/', '--')}" / "snapshots"
-    found = [path for path in folder.glob("*") if (path / "config.json").is_file()]
-    return max(found, key=lambda path: path.stat().st_mtime, default=None)
+def _say(entry: str, unknown: str) -> None:
+    say(f"model {_name(entry)}: {entry}; not known: {unknown}")
 
 
 def _name(entry: str) -> str:
     """Return the name of a model without a file, as files of conf/model are named."""
     last = entry.removeprefix(_SERVER).partition("@")[0] if entry.startswith(_SERVER) else entry
     return re.sub(r"[^a-z0-9]+", "_", last.rstrip("/").rpartition("/")[2].lower()).strip("_")
-
-
-def _hydra(tree: dict[str, Any]) -> str:
-    """Return options as Hydra reads them from a word."""
-    return "{" + ",".join(_entries(tree)) + "}"
-
-
-def _entries(tree: dict[str, Any]) -> Iterator[str]:
-    for name, value in tree.items():
-        if isinstance(value, dict):
-            yield f"{name}:{_hydra(value)}"
-        else:
-            yield f"{name}:{quoted(value) if isinstance(value, str) else str(value).lower()}"

@@ -3,9 +3,9 @@
 They are read with the version of the installed package, and so stand in every digest, arm and manifest.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, Tag
 
@@ -14,7 +14,7 @@ from cardiolens.base.entry_points import is_word, pinned
 if TYPE_CHECKING:
     from cardiolens.config.sweep import SweepSpec
 
-OURS, PLUGIN = "<ours>", "<plugin>"  # tags of a name of this package, and of a word of another
+BUILT_IN, PLUGIN = "<built-in>", "<plugin>"  # tags of a name of this package, and of a word of another
 READER = "reader:"  # before the word of a part that is a simulated reader
 
 Option = bool | int | float | str
@@ -28,9 +28,9 @@ Options = Annotated[tuple[tuple[str, Option], ...], BeforeValidator(_pairs), Pla
 """Options of a part by name, written as a mapping; hashable, because arms are grouped by their selectors."""
 
 
-def whose(value: object) -> str:
+def part_of(value: object) -> str:
     """Return the tag of a value: a name of this package, or the word of another."""
-    return PLUGIN if is_word(value) else OURS
+    return PLUGIN if is_word(value) else BUILT_IN
 
 
 def _pinned_engine(value: str) -> str:
@@ -45,37 +45,20 @@ PluginControl = Annotated[str, AfterValidator(partial(pinned, "controls")), Tag(
 PluginMetric = Annotated[str, AfterValidator(partial(pinned, "report_metrics")), Tag(PLUGIN)]
 PluginEngine = Annotated[str, AfterValidator(_pinned_engine), Tag(PLUGIN)]
 
-PluginPlace = tuple[Literal["selectors", "engines", "readers", "controls", "report_metrics"], str]
-"""A group of entry points, and a word of it."""
+PluginPlace = tuple[str, str]
+"""A group of entry points (selectors, controls, engines, readers, report_metrics), and a word of it."""
 
 
-def plugins_of(spec: "SweepSpec") -> tuple[PluginPlace, ...]:
-    """Return the parts of other packages that a sweep names, each once."""
-    return tuple(dict.fromkeys((*selecting(spec), *answering(spec), *scoring(spec))))
-
-
-def selecting(spec: "SweepSpec") -> Iterator[PluginPlace]:
-    """Yield the parts that decide the requests of a sweep."""
-    for selector in spec.selector:
-        if selector.plugged:
-            yield "selectors", selector.kind
-    for control in spec.control:
-        if is_word(control):
-            yield "controls", control
-
-
-def answering(spec: "SweepSpec") -> Iterator[PluginPlace]:
-    """Yield the parts that answer in the place of a model."""
-    for model in spec.model:
-        if model.plugged:
-            yield engine_plugin(model.engine)
-
-
-def scoring(spec: "SweepSpec") -> Iterator[PluginPlace]:
-    """Yield the parts that score."""
-    for metric in spec.statistics.report_metrics:
-        if is_word(metric):
-            yield "report_metrics", metric
+def plugins_of(spec: "SweepSpec", groups: Container[str] | None = None) -> tuple[PluginPlace, ...]:
+    """Return the parts of other packages that a sweep names, each once: all of them, or of some groups."""
+    places = [
+        *(("selectors", selector.kind) for selector in spec.selector),
+        *(("controls", control) for control in spec.control),
+        *(engine_plugin(model.engine) for model in spec.model),
+        *(("report_metrics", metric) for metric in spec.statistics.report_metrics),
+    ]
+    named = (place for place in places if is_word(place[1]) and (groups is None or place[0] in groups))
+    return tuple(dict.fromkeys(named))
 
 
 def engine_plugin(engine: str) -> PluginPlace:

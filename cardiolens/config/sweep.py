@@ -12,7 +12,7 @@ from cardiolens.config.cluster import ClusterSpec, SlurmSpec
 from cardiolens.config.combinations import check_combinations
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.plugin_words import OURS, PluginMetric, whose
+from cardiolens.config.plugin_words import BUILT_IN, PluginMetric, part_of
 from cardiolens.config.sweep_factors import (
     AnyControl,
     Budget,
@@ -21,17 +21,14 @@ from cardiolens.config.sweep_factors import (
     PromptSpec,
     SelectorSpec,
     Wording,
-    parse_budget,
 )
 
 
 class TrackerSpec(Spec):
     """The tracker that mirrors runs."""
 
-    kind: Literal["wandb", "none"] = "wandb"  # none: nothing is mirrored
-    runs: Literal["summary", "models", "arms"] = "models"  # of the tracker: the sweep's; per model; per arm
-    project: str = "cardiolens"  # of Weights & Biases
-    mode: Literal["online", "offline"] = "offline"  # offline: only files in the run's folder
+    # of Weights & Biases; offline: only files in the run's folder; none: nothing is mirrored
+    mode: Literal["online", "offline", "none"] = "offline"
 
 
 class PageSpec(Spec):
@@ -46,13 +43,12 @@ class StreamSpec(Spec):
     flush_rows: Positive = 256  # completions are written after this many
     flush_seconds: Annotated[float, Field(gt=0)] = 10.0  # or after this many seconds
     max_attempts: Positive = 3  # attempts per request, over all runs
-    engine_restarts: Annotated[int, Field(ge=0)] = 6  # engine restarts per replica and run
-    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0  # the run ends after this time without a completion
-    load_seconds: Annotated[float, Field(gt=0)] = 14_400.0  # and so much longer, of a model that loads
+    # the run ends after this time without a completion; of a model that loads, after nine times as long
+    stall_seconds: Annotated[float, Field(gt=0)] = 1800.0
 
 
 ReportMetric = Annotated[
-    Annotated[Literal["meteor", "bertscore"], Tag(OURS)] | PluginMetric, Discriminator(whose)
+    Annotated[Literal["meteor", "bertscore"], Tag(BUILT_IN)] | PluginMetric, Discriminator(part_of)
 ]
 
 
@@ -73,16 +69,15 @@ class StatisticsSpec(Spec):
         return self.model_dump(include={"min_n", "resamples", "seed"})
 
 
-def _scheduler(cluster: object) -> str:
-    if isinstance(cluster, Mapping):
-        return str(cluster.get("scheduler", "none"))
-    return "slurm" if isinstance(cluster, SlurmSpec) else "none"
+def _scheduler(cluster: Any) -> str:
+    names = cluster.keys() if isinstance(cluster, Mapping) else type(cluster).model_fields.keys()
+    return "<slurm>" if names & (SlurmSpec.model_fields.keys() - ClusterSpec.model_fields.keys()) else "<ray>"
 
 
 Cluster = Annotated[
-    Annotated[ClusterSpec, Tag("none")] | Annotated[SlurmSpec, Tag("slurm")], Discriminator(_scheduler)
+    Annotated[ClusterSpec, Tag("<ray>")] | Annotated[SlurmSpec, Tag("<slurm>")], Discriminator(_scheduler)
 ]
-"""The cluster that runs the stream; with scheduler: slurm, sweeps can be submitted."""
+"""The cluster that runs the stream; with an option of SlurmSpec, sweeps can be submitted."""
 
 
 class SweepSpec(Spec):
@@ -112,9 +107,6 @@ class SweepSpec(Spec):
     page: PageSpec = PageSpec()  # content of the page
     mode: Literal["run", "plan"] = "run"  # plan: print the planned requests, and send none
     primary: Primary | None = None  # the one preregistered comparison of the run
-    strict: bool = False  # true: stop at the first study that cannot be prepared
-    # errors: ask only what ended in an error, once more even after stream.max_attempts
-    retry: Literal["none", "errors"] = "none"
     keep_going: bool = False  # true: a model that cannot run is reported at the end; the others run
 
     @property
@@ -135,16 +127,13 @@ class SweepSpec(Spec):
                 raise ValueError(f"{name} is {options!r}; expected its options, e.g. {name}: {{...}}")
         return tuple({"name": name, **options} for name, options in value.items())
 
-    @field_validator("subtask", "item", mode="before")
+    @field_validator("budget", "control", "wording", "subtask", "item", mode="before")
     @classmethod
-    def _one_is_a_list(cls, value: object) -> object:
-        return (value,) if isinstance(value, str) else value
-
-    @field_validator("control", mode="before")
-    @classmethod
-    def _names(cls, value: object) -> object:
-        """Keep the names of controls, which have no options; a config group arrives as a mapping."""
-        return tuple(value) if isinstance(value, Mapping) else value
+    def _listed(cls, value: object) -> object:
+        """Return a single entry, or the names of a config group without options, as a list."""
+        if isinstance(value, list | tuple):
+            return value
+        return tuple(value) if isinstance(value, Mapping) else (value,)
 
     @field_validator("model", "selector", "budget", "prompt", "control", "wording")
     @classmethod
@@ -154,18 +143,6 @@ class SweepSpec(Spec):
         if len(set(map(str, value))) != len(value):
             raise ValueError("names an entry twice")
         return value
-
-    @field_validator("wording", mode="before")
-    @classmethod
-    def _one_wording(cls, value: object) -> object:
-        return (value,) if isinstance(value, int) else value
-
-    @field_validator("budget", mode="before")
-    @classmethod
-    def _listed(cls, value: object) -> object:
-        return tuple(
-            parse_budget(entry) for entry in (value if isinstance(value, list | tuple) else (value,))
-        )
 
     @model_validator(mode="after")
     def _go_together(self) -> "SweepSpec":

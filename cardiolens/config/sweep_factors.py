@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from cardiolens.base.entry_points import is_word
 from cardiolens.config.base import Positive, Seed, Spec
-from cardiolens.config.plugin_words import OURS, Options, PluginControl, PluginSelector, whose
+from cardiolens.config.plugin_words import BUILT_IN, Options, PluginControl, PluginSelector, part_of
 
 OwnSelector = Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "self"]
 
-SelectorKind = Annotated[Annotated[OwnSelector, Tag(OURS)] | PluginSelector, Discriminator(whose)]
+SelectorKind = Annotated[Annotated[OwnSelector, Tag(BUILT_IN)] | PluginSelector, Discriminator(part_of)]
 
 
 class SelectorSpec(Spec):
@@ -22,9 +22,7 @@ class SelectorSpec(Spec):
     kind: SelectorKind
     seeds: tuple[Seed, ...] = ()  # random and stratified: one arm per seed
     pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
-    lax_small_k: Literal["temporal", "spatial"] = "temporal"  # clinical: long-axis frames at small budgets
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
-    rounds: Positive = 2  # self: most requests for frames before the answer
     options: Options = ()  # of a kind of another package, by name
 
     @model_validator(mode="after")
@@ -40,14 +38,12 @@ class SelectorSpec(Spec):
             yield "kind stratified has clinical's quotas of the routed views; leave out pool"
         if len(set(self.seeds)) != len(self.seeds):
             yield f"seeds {list(self.seeds)} contain a seed twice; give each once"
-        if self.kind != "self" and self.rounds != type(self).model_fields["rounds"].default:
-            yield f"rounds are requests for frames by readers of kind self, not {self.kind}; leave them out"
         if self.kind == "self" and self.order != "presented":
             yield "kind self has no smaller budgets to show first; leave out order"
         if self.options and not self.plugged:
             yield (
                 f"options {[name for name, _ in self.options]} are for kinds of other packages, and "
-                f"{self.kind} is ours; leave them out"
+                f"{self.kind} is built in; leave them out"
             )
 
     @property
@@ -68,19 +64,25 @@ class PromptSpec(Spec):
     # reasoning: the reply may reason before its answer; paper: so, by the paper's points where they are known
     style: Literal["standard", "reasoning", "paper"]
     max_tokens: Positive  # limit of a reply
-    report_max_tokens: Positive = 2048  # limit of a reply that is a report
-    gold: Literal["none", "captions", "findings"] = "none"  # cases: texts about the images in the prompt
-    # cases only: before it answers, the model describes and summarises (self), or discusses the case
-    steps: Literal["none", "self", "discussion"] = "none"
-    step_max_tokens: Positive = 512  # limit of the reply to a step
-    samples: Positive = 1  # replies per question; the most frequent answer counts
-    # temperature of several samples, above 0; with one sample, set the model's sampling.temperature
-    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    # cases only: before it answers, the model describes and summarises (self), or discusses the case;
+    # captions, findings: these gold texts about the images stand in the prompt
+    steps: Literal["none", "self", "discussion", "captions", "findings"] = "none"
+    # replies per question, at the model's temperature or 0.7; the most frequent answer counts
+    samples: Positive = 1
     asks_back: bool = True  # a reply that cannot be read is quoted to its model, which gives its letters
     shots: Annotated[int, Field(ge=0)] = 0  # solved questions of other patients before each question
-    shots_seed: Seed = 2026  # which ones they are
-    # video: phases of a slice that follow one another are one video, for models with takes_video
+    # video: phases of a slice that follow one another are one video, for models that take videos
     cine: Literal["frames", "video"] = "frames"
+
+    @property
+    def gold(self) -> Literal["none", "captions", "findings"]:
+        """The gold text about the images that the prompt includes."""
+        return self.steps if self.steps in ("captions", "findings") else "none"
+
+    @property
+    def chained(self) -> bool:
+        """Whether the model writes about the images before it answers."""
+        return self.steps in ("self", "discussion")
 
     @model_validator(mode="after")
     def _consistent(self) -> "PromptSpec":
@@ -89,30 +91,12 @@ class PromptSpec(Spec):
         return self
 
     def _problems(self) -> Iterator[str]:
-        if self.steps == "self" and self.gold != "none":
-            yield f"steps self and gold {self.gold} both describe the images; choose one"
-        if self.samples > 1 and not self.temperature:
-            degree = "none" if self.temperature is None else f"{self.temperature:g}"
-            yield (
-                f"samples {self.samples} would all be the same reply with temperature {degree}; give one "
-                "above 0, e.g. temperature: 0.7, or samples: 1"
-            )
-        if self.samples == 1 and self.temperature is not None:
-            yield (
-                f"temperature {self.temperature:g} is for several samples, and samples is 1; give more, e.g. "
-                "samples: 5, or set the model's sampling.temperature"
-            )
         if self.shots and self.steps != "none":
             yield (
                 f"shots {self.shots} show solved questions, and steps {self.steps} need cases, which have no "
                 "solved ones; give shots: 0, or leave out steps"
             )
-        if not self.shots and self.shots_seed != type(self).model_fields["shots_seed"].default:
-            yield (
-                f"shots_seed {self.shots_seed} chooses solved examples, and shots is 0; give more, e.g. "
-                "shots: 2, or leave it out"
-            )
-        if self.samples > 1 and self.steps != "none":
+        if self.samples > 1 and self.chained:
             yield (
                 f"samples {self.samples} go with a single request, and steps {self.steps} make several; give "
                 "samples: 1, or leave out steps"
@@ -137,12 +121,9 @@ class TokenBudget(Spec):
 Wording = Annotated[int, Field(ge=0)]
 """Number of a question's wording; 0 is the original."""
 
-Budget = Positive | TokenBudget
-"""Limit of the images in a request: a number of frames, or of visual tokens."""
 
-
-def parse_budget(entry: object) -> object:
-    """Parse a budget: a number of frames, or tokens:N."""
+def _budget(entry: object) -> object:
+    """Read a budget: a number of frames, or tokens:N."""
     unit, _, number = str(entry).rpartition(":")
     if isinstance(entry, Mapping | TokenBudget):
         return entry
@@ -151,6 +132,10 @@ def parse_budget(entry: object) -> object:
             f"{entry!r} is neither a number of frames (16) nor of visual tokens (tokens:8192), 1 or more"
         )
     return {"tokens": int(number)} if unit else int(number)
+
+
+Budget = Annotated[Positive | TokenBudget, BeforeValidator(_budget)]
+"""Limit of the images in a request: a number of frames, or of visual tokens."""
 
 
 Control = Literal[
@@ -168,7 +153,7 @@ Control = Literal[
 ]
 """A change of every request, to test what the answers depend on."""
 
-AnyControl = Annotated[Annotated[Control, Tag(OURS)] | PluginControl, Discriminator(whose)]
+AnyControl = Annotated[Annotated[Control, Tag(BUILT_IN)] | PluginControl, Discriminator(part_of)]
 """A control of this package, or one of another package."""
 
 # Controls that do not show the selected frames.
@@ -204,7 +189,7 @@ class PrimaryQuestionSpec(Spec):
     budget with the smallest. It is tested alone, at 5 %, as that of two models is.
     """
 
-    factor: Literal["selector", "budget", "prompt", "control"]  # of which levels are compared
+    factor: Literal["selector", "budget", "prompt", "control"]  # its levels are compared
     level: str | None = None  # the level; of budgets none is named
     tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
     claim: Literal["difference", "equivalence"] = "difference"  # that they differ, or differ by less than 2

@@ -225,7 +225,7 @@ def write_study(
     tasks = tasks or catalogue()
     drawn_study = study(spec.seed, study_id)
     study_records, windows = _write(drawn_study, spec, studies, tasks)
-    if spec.twins and (twin := without_lesions(drawn_study)):
+    if "twins" in spec.also and (twin := without_lesions(drawn_study)):
         of_twin, _ = _write(twin, spec, studies, tasks, patient_id=study_id, windows=windows)
         study_records += [record for record in of_twin if record["tier"] == 1]
     return study_records
@@ -249,7 +249,7 @@ def _write(
     folder.mkdir(parents=True)
     heart = Heart(drawn_study.parameters)
     look = appearance(spec.difficulty, drawn_study.seed, size.spacing_mm)
-    first = first_phase(drawn_study.seed, heart, size.phases) if spec.cycle == "drawn" else 0
+    first = first_phase(drawn_study.seed, heart, size.phases) if "drawn_cycle" in spec.also else 0
     volumes = []
     own_windows: dict[str, Window] = {}
     slices: dict[str, list[Record]] = {}
@@ -257,7 +257,7 @@ def _write(
         rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
         rendered = rendered.beginning_at(first)
         entry = write_volume(folder, rendered, size)
-        if spec.twins:
+        if "twins" in spec.also:
             own_windows[view.code] = windows.get(view.code) or _window(rendered)
         volumes.append(entry | ({"window": list(windows[view.code])} if view.code in windows else {}))
         slices.setdefault(view.sequence, []).extend(lesion_slices(rendered, size))

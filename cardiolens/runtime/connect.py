@@ -82,7 +82,6 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
         options |= {
             "address": "local",
             "include_dashboard": False,
-            "object_store_memory": spec.object_store_gib and int(spec.object_store_gib * 2**30),
             **allocated(os.environ),
         }
     os.environ.update(unproxied(os.environ))
@@ -152,7 +151,7 @@ def _connect(options: dict[str, object]) -> None:
 class _WithoutWorkingFolder(list[str]):
     """The folders that Ray puts first on the path of a job's workers, the working folder left out.
 
-    Workers import NumPy and others before any module of ours, so they could not drop the folder in time.
+    Workers import NumPy and others before CardioLens, so they could not drop the folder in time.
     """
 
     def extend(self, names: Iterable[str]) -> None:

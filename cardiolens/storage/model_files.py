@@ -45,6 +45,11 @@ def check_architectures(folder: Path) -> None:
         )
 
 
+def language_part(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a config.json that describes the language model."""
+    return next((config[name] for name in _TEXT if isinstance(config.get(name), dict)), config)
+
+
 def check_length(folder: Path, tokens: int) -> None:
     """Raise InputError if config.json allows fewer tokens of prompt and reply, by its positions and scaling.
 
@@ -52,7 +57,7 @@ def check_length(folder: Path, tokens: int) -> None:
     """
     path = folder / "config.json"
     config = read_object(path)
-    text = next((config[name] for name in _TEXT if isinstance(config.get(name), dict)), config)
+    text = language_part(config)
     positions = text.get("model_max_length") or text.get("max_position_embeddings")
     if not isinstance(positions, int):
         return

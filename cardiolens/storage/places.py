@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.engine_options import changing_answers
-from cardiolens.config.http import SERVING as HTTP_SERVING
-from cardiolens.config.model import SERVING
 from cardiolens.config.sweep import SweepSpec
 
 
@@ -129,9 +126,7 @@ _EXECUTION = (
     "stream",
     "page",
     "mode",
-    "strict",
     "keep_going",
-    "retry",
 )
 
 
@@ -144,10 +139,9 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     """Select the part of a configuration that decides a sweep's numbers."""
     left_out: dict[str, Any] = {
         **dict.fromkeys(_EXECUTION, True),
-        "dataset": {"prepared_only", "link_roots", "source"},
-        "model": {"__all__": {**dict.fromkeys(SERVING, True), "http": set(HTTP_SERVING)}},
+        "dataset": {"link_roots", "source"},
+        "model": True,
     }
     values = spec.model_dump(mode="json", exclude=left_out)
-    for model in values["model"]:
-        model["engine_options"] = changing_answers(model["engine_options"])
-    return values
+    values["dataset"]["allow"] = sorted(set(values["dataset"]["allow"]) - {"absent_studies"})
+    return values | {"model": [model.deciding() for model in spec.model]}

@@ -30,22 +30,16 @@ def prepare_group(
     folders: Sequence[Path],
     windows: Windows,
     *,
-    strict: bool,
     roots: Sequence[Path] = (),
     anatomy: Anatomy | None = None,
 ) -> list[Outcome]:
-    """Prepare studies one after the other into one part; `strict` stops at the first failure.
+    """Prepare studies one after the other into one part.
 
     `roots` are folders that symbolic links of studies may lead into; `anatomy` is that of the protocol, by
     default the heart's.
     """
-    outcomes: list[Outcome] = []
     with part_writer(store, part) as writer:
-        for folder in folders:
-            outcomes.append(_attempt(writer, folder, windows, roots, anatomy))
-            if strict and outcomes[-1].error:
-                break
-    return outcomes
+        return [_attempt(writer, folder, windows, roots, anatomy) for folder in folders]
 
 
 def current_cohort(store: Path, windows: Windows, anatomy: Anatomy | None = None) -> Cohort:

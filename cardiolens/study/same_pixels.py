@@ -137,5 +137,5 @@ def check_same_pixels(pairs: Sequence[SamePixels], *, allowed: bool) -> None:
     raise InputError(
         f"the same images stand in two studies: {named}{more}; expected every patient once, since scores "
         "count these as different patients and their intervals get too narrow; remove one of each, or keep "
-        "all with dataset.allow_same_pixels=true, and the page says how many"
+        "all with dataset.allow=[same_pixels], and the page says how many"
     )

@@ -37,7 +37,7 @@ def check_release(spec: SweepSpec) -> None:
             "own with dataset=real"
         )
     beside = dataset.questions.parent / "studies"
-    if not dataset.prepared_only and dataset.studies.resolve() != beside.resolve():
+    if "absent_studies" not in dataset.allow and dataset.studies.resolve() != beside.resolve():
         raise InputError(
             f"dataset.studies={dataset.studies}: are not the studies of {release}; leave the option out, or "
             "ask about studies of your own with dataset=real"

@@ -70,7 +70,7 @@ class Served:
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One phantom study with masks; its questions as drafts, with a quote that somebody forged."""
     root = tmp_path_factory.mktemp("review") / "data"
-    make_cohort(PhantomSpec(canonical=("PH-NORMAL",), size="ci", masks=True), root)
+    make_cohort(PhantomSpec(canonical=("PH-NORMAL",), size="ci", also=("masks",)), root)
     (root / "drafts").mkdir()
     lines = [json.loads(line) for line in (root / "questions.jsonl").read_text().splitlines()]
     for line in lines:

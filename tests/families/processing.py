@@ -46,7 +46,7 @@ def of_engine(
 ) -> Any:
     """What vLLM makes of what our engine sends for a request, with the images and videos of its prompt."""
     deployment = Deployment("m", 1, 1, ((),), 0.9, "", 0.0, "processor")
-    model = ModelSpec(name="m", source="hub/m", takes_video=True, template_options=template_options)
+    model = ModelSpec(name="m", source="hub/m", template_options=template_options)
     engine = VllmEngine(
         model, Identity("m-0", folder, {}), len(ask.frame_keys), deployment, shows_videos=True
     )

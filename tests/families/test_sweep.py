@@ -24,7 +24,7 @@ WORDS = [
     "subtask=[C10,L01]",
     "limit=1",
     "tracker=none",
-    "+model.tiny.load_format=dummy",
+    "+model.tiny.engine_options.load_format=dummy",
     "+model.tiny.weight_gib=0.1",
     "model.tiny.max_model_len=16384",
     "model.tiny.max_num_seqs=2",
@@ -45,7 +45,6 @@ def test_a_tiny_model_answers_every_request_with_videos(family: str, place: Plac
         "prompt=[standard,video]",
         "budget=[6]",
         "~model.tiny.card",
-        "+model.tiny.takes_video=true",
         "model.tiny.long_side=448",  # smaller frames and videos are enlarged otherwise
     ]
     requests = _swept(family, place, tmp_path / "model", *words)

@@ -68,7 +68,7 @@ def few_shot(folder: Path) -> dict[str, Any]:
 def prepare(studies: Path, store: Path, windows: Windows, anatomy: Anatomy | None = None) -> None:
     """Prepare studies in this process."""
     of = {} if anatomy is None else {"anatomy": anatomy}
-    outcomes = prepare_group(store, "part-0.parquet", sorted(studies.iterdir()), windows, strict=True, **of)
+    outcomes = prepare_group(store, "part-0.parquet", sorted(studies.iterdir()), windows, **of)
     cohort = current_cohort(store, windows, *of.values())
     studied = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(store, cohort.model_copy(update={"studies": studied, "failed": {}}))

@@ -40,9 +40,7 @@ def main() -> None:
     model = ModelSpec(
         name="tiny",
         source=str(folder),
-        kv_cache_gib=1.0,
-        load_format="dummy",
-        engine_options={"enforce_eager": True},
+        engine_options={"kv_cache_memory_bytes": 2**30, "load_format": "dummy", "enforce_eager": True},
     )
     needs = "gpu" if installed_engine()[0] == "cuda" else "processor"
     deployment = Deployment("tiny", 1, 1, ((),), 0.5, "", 0.0, needs)

@@ -28,18 +28,17 @@ ASKED = [
     "answer_format=choice",
     "limit=1",
     "tracker=none",
-    "stream.engine_restarts=0",
     "model.tiny.max_tokens.report=16",
 ]
 EAGER = "+model.tiny.engine_options.enforce_eager=true"  # compiling takes most of a start
 FAMILY = [
-    "+model.tiny.load_format=dummy",
+    "+model.tiny.engine_options.load_format=dummy",
     "+model.tiny.weight_gib=0.1",
     "model.tiny.max_model_len=16384",
     "model.tiny.long_side=112",
 ]
 
-LITTLE = "+model.tiny.gpu_memory_utilization=0.002"  # 0.3 GiB of 141
+LITTLE = "+model.tiny.engine_options.gpu_memory_utilization=0.002"  # 0.3 GiB of 141
 
 
 def check(place: Place) -> None:

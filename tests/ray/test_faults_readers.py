@@ -162,14 +162,15 @@ def test_a_full_disk_ends_the_run_with_a_true_error_and_loses_nothing_written(
 def test_frames_that_fit_neither_memory_nor_the_disk_of_ray_are_a_true_error(
     place: Place, tmp_path: Path
 ) -> None:
-    words = [*READ, "+model.noisy.long_side=2048", "cluster.object_store_gib=0.075", "limit=2"]
+    words = [*READ, "+model.noisy.long_side=2048", "limit=2"]
+    memory = {"RAY_DEFAULT_OBJECT_STORE_MAX_MEMORY_BYTES": str(75 << 20)}
     disk = tmp_path / "spilled"
     where = {"type": "filesystem", "params": {"directory_path": str(disk)}}
     with disk_of(disk, 16 * 2**20):
-        printed = place.sweep(*words, expect=1, RAY_object_spilling_config=json.dumps(where))
-    assert "object_store_gib" in printed
+        printed = place.sweep(*words, expect=1, RAY_object_spilling_config=json.dumps(where), **memory)
+    assert "OBJECT_STORE_MEMORY_PROPORTION" in printed
     assert "Traceback" not in printed
-    place.sweep(*words, "cluster.object_store_gib=1")
+    place.sweep(*words)
     requests = place.manifest()["requests"]
     assert requests["ok"] == requests["unique"] > 0
 

@@ -94,7 +94,7 @@ def of_a_sweep(short: Path) -> Iterator[Attacked]:
         for name in PROXIES:
             patch.setenv(name, url)
         patch.setenv("RAY_TMPDIR", str(short))
-        with ray_cluster(ClusterSpec(object_store_gib=0.1)):
+        with ray_cluster(ClusterSpec()):
             import ray
 
             ray.get(ray.remote(lambda: None).remote())

@@ -49,7 +49,6 @@ SERVED = """
     base_url: {url}
     api_model: {model}
     timeout_seconds: 2
-    first_wait_seconds: 0.05
     {more}
 """
 
@@ -172,7 +171,9 @@ def wait_for_health(url: str, running: "subprocess.Popen[bytes]", log: Path) -> 
 def test_a_server_of_vllm_answers_as_its_engine(place: Place, vllm_server: str) -> None:
     words = [word.replace("model=[tiny]", "model=[tiny,served]") for word in ASKED]
     words += [word.replace("tiny", "served") for word in ASKED if word.startswith("model.tiny")]
-    place.sweep(*words, "model.tiny.dtype=float32", f"model.served.http.base_url={vllm_server}")
+    place.sweep(
+        *words, "+model.tiny.engine_options.dtype=float32", f"model.served.http.base_url={vllm_server}"
+    )
     served, own = replies(place, "served"), replies(place, "tiny")
     assert served.keys() == own.keys()
     assert {key: tokens for key, (_, tokens) in served.items()} == {

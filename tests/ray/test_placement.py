@@ -210,7 +210,12 @@ def test_a_model_of_tensor_parallel_two_owns_two_gpus_and_answers(place: Place) 
 
 @pytest.mark.long
 def test_an_engine_that_cannot_start_is_named_and_the_other_models_run(place: Place) -> None:
-    words = [*WORDS, "model=[tiny,oracle]", "model.tiny.kv_cache_gib=0.0001", "keep_going=true"]
+    words = [
+        *WORDS,
+        "model=[tiny,oracle]",
+        "model.tiny.engine_options.kv_cache_memory_bytes=100000",
+        "keep_going=true",
+    ]
     printed = place.sweep(*words, expect=1)
     assert "not run: tiny: the stream ended early: the engine could not be started: " in printed
     assert "Traceback" not in printed

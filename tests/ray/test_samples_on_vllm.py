@@ -21,7 +21,7 @@ WORDS = [
     "budget=[4]",
     "subtask=[C01,L01,D01]",
     "prompt=[standard,majority]",
-    "prompt.majority.temperature=1.0",
+    "+model.tiny.sampling.temperature=1.0",
     "tracker=none",
 ]
 

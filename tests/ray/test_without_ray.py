@@ -36,7 +36,11 @@ def served(prepared: Place, tmp_path: Path) -> Iterator[tuple[Place, Server]]:
     with in_the_background(server) as (url,):
         file = tmp_path / "conf" / "model" / "mine.yaml"
         file.parent.mkdir(parents=True)
-        file.write_text(SERVED.format(name="mine", url=url, model=MODEL, more="max_in_flight: 4"))
+        file.write_text(
+            SERVED.format(name="mine", url=url, model=MODEL, more="").replace(
+                "  http:", "  max_num_seqs: 4\n  http:"
+            )
+        )
         yield Place(tmp_path, prepared.data), server
 
 

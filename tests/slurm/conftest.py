@@ -31,7 +31,7 @@ READERS = {  # name: lines of its configuration
 }
 SUBMITTED = (  # two models on a node each, then one on both
     "model=[right,guess,both]",
-    "cluster.cpus=4",
+    "cluster.sbatch=[--cpus-per-task=4]",
     "cluster.nodes=2",
     "cluster.gpus=1",
     "stream.flush_seconds=2",
@@ -47,9 +47,8 @@ WORDS = (
     "statistics.min_n=1",
     "cluster=slurm",
     "cluster.partition=main",
-    "cluster.cpus=2",
+    "cluster.sbatch=[--cpus-per-task=2]",
     "cluster.time=00:20:00",
-    "cluster.object_store_gib=0.2",
     "cluster.grace_seconds=3",
     "cluster.gpu_memory_gib=80",
     "cluster.scratch=/tmp/ray",  # local to a node of the lab

@@ -10,7 +10,11 @@ pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
 
 def test_the_embedded_model_runs_in_a_job(site: Site) -> None:
-    site.submit("model=[tiny]", "model.tiny.kv_cache_gib=0.5", "cluster.cpus=4")
+    site.submit(
+        "model=[tiny]",
+        "model.tiny.engine_options.kv_cache_memory_bytes=536870912",
+        "cluster.sbatch=[--cpus-per-task=4]",
+    )
     site.lab.wait_for_end(600)
     record = site.group("tiny")
     assert record["state"] == "done", site.printed()

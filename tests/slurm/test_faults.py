@@ -63,8 +63,8 @@ def test_a_job_goes_on_after_its_time_limit(site: Site) -> None:
         "model.slow.options.seconds=2",
         "budget=[8,16,32]",
         "cluster.time=00:03:00",
-        "cluster.sbatch=[--signal=B:TERM@60]",  # SLURM sends it a minute or two after the start
-        "cluster.cpus=4",
+        # SLURM sends the signal a minute or two after the start
+        "cluster.sbatch=[--signal=B:TERM@60,--cpus-per-task=4]",
     )
     site.lab.wait_for_end(600)
     assert restarts(site, "slow")[0] == "stopped", site.printed()
@@ -86,7 +86,12 @@ def test_a_lost_node_costs_what_was_not_written(site: Site) -> None:
 
 
 def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
-    words = ["model=[slow,guess]", "cluster.cpus=4", "budget=[8,16]", "stream.flush_seconds=2"]
+    words = [
+        "model=[slow,guess]",
+        "cluster.sbatch=[--cpus-per-task=4]",
+        "budget=[8,16]",
+        "stream.flush_seconds=2",
+    ]
     site.submit(*words)
     site.lab.wait(lambda: site.rows("slow"))
     site.lab.on_login("scancel", site.jobs["slow"])
@@ -144,8 +149,7 @@ def test_a_model_that_can_never_run_fails_with_the_reason_and_the_rest_is_shown(
 def test_a_model_whose_restart_adds_nothing_is_given_up(site: Site) -> None:
     """Nobody answers behind HTTP."""
     lines = (
-        "deaf:\n  engine: http\n  revision: '1'\n"
-        "  http: {base_url: http://127.0.0.1:9/v1, api_model: deaf, tries: 1}\n"
+        "deaf:\n  engine: http\n  revision: '1'\n  http: {base_url: http://127.0.0.1:9/v1, api_model: deaf}\n"
     )
     (site.root / "conf" / "model" / "deaf.yaml").write_text(lines)
     site.submit("model=[guess,deaf]")

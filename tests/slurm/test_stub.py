@@ -52,7 +52,7 @@ def ended(site: Site, jobs: dict[str, Any]) -> dict[str, str]:
 
 
 def test_jobs_end_in_a_page(site: Site) -> None:
-    site.submit("model=[right,guess]", "subtask=[C10,L01]", "cluster.cpus=4")
+    site.submit("model=[right,guess]", "subtask=[C10,L01]", "cluster.sbatch=[--cpus-per-task=4]")
     jobs = site.jobs
     assert set(jobs) == {"prepare", "right", "guess", "score"}
     printed = "\n".join(path.read_text() for path in (site.lab.folder / "state").glob("*.out"))
@@ -63,4 +63,6 @@ def test_jobs_end_in_a_page(site: Site) -> None:
         pc.and_(pc.equal(scores["metric"], "primary"), pc.equal(scores["scope"], "tier:1"))
     )
     assert max(overall["value"].to_pylist()) == 100
-    assert "nothing is missing" in site.submit("model=[right,guess]", "subtask=[C10,L01]", "cluster.cpus=4")
+    assert "nothing is missing" in site.submit(
+        "model=[right,guess]", "subtask=[C10,L01]", "cluster.sbatch=[--cpus-per-task=4]"
+    )

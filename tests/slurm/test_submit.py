@@ -72,8 +72,8 @@ def test_a_plan_prints_every_script_and_submits_nothing(site: Site) -> None:
     [
         (["cluster.partition=gpu"], 2, "cluster.partition=gpu: no such partition; choose from main, high"),
         (["cluster.gpus=8", "model=[wide]"], 1, "sbatch refused"),
-        (["cluster.cpus=5"], 1, "sbatch refused"),
-        (["cluster.memory_gib=17"], 1, "sbatch refused"),
+        (["cluster.sbatch=[--cpus-per-task=5]"], 1, "sbatch refused"),
+        (["cluster.sbatch=[--mem=17G]"], 1, "sbatch refused"),
         (["cluster.time='99-00:00:00'"], 2, "a job of 99-00:00:00 is longer than partition main"),
         (["cluster.sbatch=['--qos=none-such','--no-such-option']"], 1, "unrecognized option"),
     ],

@@ -25,13 +25,16 @@ def served(**http: Any) -> ModelSpec:
     """A model behind a server, with a key in SOME_KEY."""
     defaults = {"base_url": "http://127.0.0.1/v1", "api_model": MODEL, "api_key_env": "SOME_KEY"}
     told = {"name": "m", "engine": "http", "revision": "r", "long_side": 8}
-    return ModelSpec.model_validate(told | {"http": defaults | {"first_wait_seconds": 0.002} | http})
+    return ModelSpec.model_validate(told | {"http": defaults | http})
 
 
 class Asked:
     """One run against a server: its plan, and where its completions go."""
 
-    def __init__(self, planned: Plan, folder: Path, **http: Any) -> None:
+    def __init__(
+        self, planned: Plan, folder: Path, *, tries: int = 8, at_once: int = 16, **http: Any
+    ) -> None:
+        self.tries, self.at_once = tries, at_once
         self.folder = folder / "completions"
         self._planned = planned
         self._http = http
@@ -39,11 +42,11 @@ class Asked:
     async def run(self, base_url: str) -> None:
         """Ask what is missing; the first error of a study is raised when all are done."""
         planned = self._planned
-        model = served(base_url=base_url, **self._http)
+        model = served(base_url=base_url, **self._http).model_copy(update={"max_num_seqs": self.at_once})
         work = missing(planned.run.requests("m"), self.folder, STREAM.max_attempts).work
         read = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
-        engine = HttpEngine(model, self.folder, draw=lambda: 0.0)
-        replica = Replica(lambda: engine, self.folder, model.served.max_in_flight, STREAM)
+        engine = HttpEngine(model, self.folder, lambda: 0.0, tries=self.tries, first_wait=0.002)
+        replica = Replica(lambda: engine, self.folder, model.at_once, STREAM)
 
         async def study(row: int) -> None:
             async for _ in replica(pa.concat_tables(read(work.slice(row, 1)))):

@@ -43,7 +43,7 @@ def make_cohort(folder: Path, n_cases: int) -> Path:
     """A store with the frames of generated cases, and their questions."""
     make_cases(folder, n_cases, 1)
     read = read_benchmark(source_of(folder), PROTOCOL)
-    outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases, strict=True)
+    outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases)
     read.write(folder / "store" / "medthinkvqa.jsonl", PROTOCOL)
     records = {one.name: one.record for one in outcomes}
     write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
@@ -69,6 +69,6 @@ def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
         "store": root / "store",
         "outputs": root / "outputs",
         "statistics": {"min_n": 1, "resamples": 50, "seed": 7},
-        "tracker": {"kind": "none"},
+        "tracker": {"mode": "none"},
     }
     return parse(tree | changed)

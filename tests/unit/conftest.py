@@ -33,9 +33,7 @@ def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("phantom")
     make_cohort(PhantomSpec(canonical=("PH-NORMAL",), size="ci"), root / "data")
     folder = root / "data" / "studies" / "PH-NORMAL"
-    (outcome,) = prepare_group(
-        root / "store", "part-1.parquet", [folder], Windows(pct=(1.0, 99.0)), strict=True
-    )
+    (outcome,) = prepare_group(root / "store", "part-1.parquet", [folder], Windows(pct=(1.0, 99.0)))
     studies = {"PH-NORMAL": outcome.record}
     write_cohort(root / "store", Cohort(window_pct=(1.0, 99.0), studies=studies, failed={}))
     return root

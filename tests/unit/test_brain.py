@@ -48,7 +48,7 @@ def brains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     anatomy = anatomy_of(str(PROTOCOL))
     windows = anatomy.windows(Windows())
     folders = sorted((root / "studies").iterdir())
-    outcomes = prepare_group(root / "store", "part-0.parquet", folders, windows, strict=True, anatomy=anatomy)
+    outcomes = prepare_group(root / "store", "part-0.parquet", folders, windows, anatomy=anatomy)
     assert [(outcome.error, outcome.record.warnings) for outcome in outcomes] == [("", ())] * STUDIES
     studies = {outcome.name: outcome.record for outcome in outcomes}
     cohort = current_cohort(root / "store", windows, anatomy)

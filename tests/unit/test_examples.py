@@ -32,7 +32,7 @@ EXAMPLES = ROOT / "examples"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return finished(
-        small_spec(make_cohort(tmp_path_factory.mktemp("examples"), 2), "examples", control=["none"])
+        small_spec(make_cohort(tmp_path_factory.mktemp("examples"), 4), "examples", control=["none"])
     )
 
 
@@ -73,9 +73,7 @@ def test_frames_reach_a_model_of_volumes_as_a_stack_in_order(
 
     frames = {"dark": np.full((4, 6), 10, np.uint8), "bright": np.full((8, 8, 3), 200, np.uint8)}
     with running(names["server"](answer, 0)) as server:
-        served = model.served.model_copy(
-            update={"base_url": f"http://127.0.0.1:{server.server_port}/v1", "tries": 1}
-        )
+        served = model.served.model_copy(update={"base_url": f"http://127.0.0.1:{server.server_port}/v1"})
         texts = asyncio.run(_replies(model.model_copy(update={"http": served}), tmp_path, frames))
         with pytest.raises(HTTPError, match="400"):
             urlopen(f"http://127.0.0.1:{server.server_port}/v1/chat/completions", b"[]")

@@ -271,7 +271,7 @@ def test_the_examples_of_studies_are_prepared(example: str, tmp_path: Path):
     for entry in document["volumes"]:
         write_nifti(folder / entry["path"], np.squeeze(voxels(3, 4)), np.diag([2.0, 2.0, 10.0, 1.0]))
     (folder / "study.json").write_text(example)
-    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows(), strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows())
     assert outcome.error == ""
 
 

@@ -23,7 +23,7 @@ SELECTORS = [
 
 def rendered_cohort(root: Path, *names: str, size: str = "ci") -> Path:
     """Studies below `root`, a store with their shards, and their questions, which name evidence slices."""
-    spec = PhantomSpec(canonical=names, size=size, masks=True)  # type: ignore[arg-type]
+    spec = PhantomSpec(canonical=names, size=size, also=("masks",))  # type: ignore[arg-type]
     records = [record for name in names for record in write_study(name, spec, root / "studies")]
     write_questions(root / "questions.jsonl", records)
     with part_writer(root / "store", "part-0.parquet") as writer:

@@ -66,11 +66,11 @@ _KILLED = re.compile(r"Worker proc \S+ died unexpectedly \(exit code: -(\d+)\)")
 _FROM_OUTSIDE = (signal.SIGKILL, signal.SIGBUS)  # of a process that had no error of its own before
 
 _DIVIDE = "divide the model over more GPUs (tensor_parallel)"
-_RAISE = "raise gpu_memory_utilization (without GPUs: kv_cache_gib)"
+_RAISE = "raise gpu_memory_utilization (without GPUs: kv_cache_memory_bytes)"
 _GPU_IS_FULL = f"{_DIVIDE}, or lower max_num_seqs or gpu_memory_utilization"
 _NODE_IS_FULL = (
     "a process was killed, as the kernel does where the memory of a node is short: have fewer replicas on a "
-    "node, or on SLURM raise cluster.memory_gib"
+    "node, or on SLURM raise --mem in cluster.sbatch"
 )
 _REMEDIES = {
     "out of memory": _GPU_IS_FULL,

@@ -79,6 +79,9 @@ class _Suspect:
     reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
+RESTARTS = 6  # of the engine of one replica in a run
+
+
 class Supervisor:
     """One engine, shared by concurrent requests, at most `width` of them in flight.
 
@@ -249,8 +252,7 @@ class Supervisor:
                     "so run the same command again"
                 )
             raise RunError(
-                f"the engine died again and no restart is left ({died}); see the logs of the engine; "
-                f"{remedy}, or raise stream.engine_restarts"
+                f"the engine died again and no restart is left ({died}); see the logs of the engine; {remedy}"
             )
         self._restarts_left -= 1
         self._started = False

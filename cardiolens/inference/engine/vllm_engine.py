@@ -275,9 +275,8 @@ class VllmEngine:
             "model": str(self._folder),
             "served_model_name": model.name,
             "dtype": model.dtype,
-            "quantization": model.quantization,
             "max_model_len": model.max_model_len,
-            "max_num_seqs": model.max_num_seqs,
+            "max_num_seqs": model.at_once,
             "trust_remote_code": model.trust_remote_code,
             "tensor_parallel_size": self._deployment.tensor_parallel,
             "pipeline_parallel_size": self._deployment.pipeline_parallel,
@@ -289,9 +288,8 @@ class VllmEngine:
             "enforce_eager": on_cpu,  # compiling for CPU takes minutes and gains little
         }
         if on_cpu:
-            options["kv_cache_memory_bytes"] = int((model.kv_cache_gib or 4.0) * 2**30)
+            options["kv_cache_memory_bytes"] = 4 * 2**30
         else:
-            options["gpu_memory_utilization"] = self._deployment.utilization
             # With vLLM's default of 2,048, a prompt of images takes many steps and the encoder cache is tiny.
             options["max_num_batched_tokens"] = batched_tokens(gpu_gib())
         if self._adapter is not None:
@@ -301,8 +299,9 @@ class VllmEngine:
         if model.separates_reasoning:
             options["reasoning_parser"] = model.reasoning_parser  # constraints hold from the answer on
         options |= model.engine_options
-        if model.load_format != "auto":
-            options["load_format"] = model.load_format
+        if not on_cpu:
+            options["gpu_memory_utilization"] = self._deployment.utilization
+            options.pop("kv_cache_memory_bytes", None)  # is for engines without GPUs
         return options
 
     def _video_limit(self) -> int | dict[str, int]:
@@ -340,7 +339,6 @@ class VllmEngine:
         temperature, seed = sampling_of(self._model.sampling, ask)
         return SamplingParams(
             temperature=temperature,
-            top_p=self._model.sampling.top_p,
             seed=seed,
             max_tokens=ask.max_tokens,
             structured_outputs=StructuredOutputsParams(**structured_output_args(ask))

@@ -56,7 +56,7 @@ def check_takes_video(folder: Path, architectures: Sequence[str]) -> None:
     if not set(architectures) & set(VIDEO_ARCHITECTURES):
         raise InputError(
             f"{folder}: is of {', '.join(architectures) or 'no architecture'}, and videos are sent to "
-            f"{', '.join(VIDEO_ARCHITECTURES)}; leave out takes_video and the prompts with cine: video"
+            f"{', '.join(VIDEO_ARCHITECTURES)}; leave out the prompts with cine: video"
         )
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
 from cardiolens.base import disk, entry_points
 from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
@@ -146,7 +146,7 @@ def _identity(model: ModelSpec, cache: Path) -> Identity:
     facts = {
         "revision": revision,
         "dtype": model.dtype,
-        "quantization": model.quantization,
+        "quantization": model.engine_options.get("quantization"),
         "max_model_len": model.max_model_len,
         "engine": f"vllm {engine_version}",
         "transformers": version("transformers"),
@@ -154,18 +154,25 @@ def _identity(model: ModelSpec, cache: Path) -> Identity:
         "chat_template": _chat_template_hash(folder),
         "device": flavour,
     }
-    if model.load_format != "auto":
-        facts["load_format"] = model.load_format
+    if model.has_random_weights:
+        facts["load_format"] = "dummy"
     if model.template_options:
         facts["template_options"] = dict(model.template_options)
     if model.separates_reasoning:
         facts["reasoning_parser"] = model.reasoning_parser
-    if changing := changing_answers(model.engine_options):
+    if changing := _further(model):
         facts["engine_options"] = changing
     adapter = None if model.adapter is None else find_adapter(model.adapter, folder)
     if adapter is not None:
         facts["adapter"] = digest_of_files(sorted(path for path in adapter.iterdir() if path.is_file()))
     return Identity(_key(model.name, facts), folder, facts, adapter)
+
+
+def _further(model: ModelSpec) -> dict[str, JsonValue]:
+    """Return the engine's options that change answers and are no facts by themselves."""
+    named = {"dtype", "quantization", *(["load_format"] if model.has_random_weights else [])}
+    changing = changing_answers(model.engine_options)
+    return {name: value for name, value in changing.items() if name not in named}
 
 
 def ships(source: str) -> bool:

@@ -13,7 +13,7 @@ from cardiolens.inference.placement.placement import Placement, place
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.plan.totals import Totals, totals_of
-from cardiolens.storage.model_files import INDEX, WEIGHTS, missing_weights, read_object
+from cardiolens.storage.model_files import INDEX, WEIGHTS, language_part, missing_weights, read_object
 
 _GIB = 2**30
 _CONSOLIDATED = "consolidated*.safetensors"  # a second copy of the weights, in Mistral's own format
@@ -99,8 +99,8 @@ def candidate(
         name=model.name,
         needs=needs,
         weight_gib=weight,
-        billions=model.parameters or weight * _GIB / 2e9,
-        heads=model.attention_heads,
+        billions=(model.card.parameters if model.card else None) or weight * _GIB / 2e9,
+        heads=attention_heads(model, folder),
         tensor_parallel=None if model.tensor_parallel == "auto" else model.tensor_parallel,
         replicas=None if model.replicas == "auto" else model.replicas,
         utilization=model.gpu_memory_utilization,
@@ -117,7 +117,7 @@ def candidate(
 
 def weights_lacking(model: ModelSpec, folder: Path | None) -> str:
     """Return which weights a model's folder lacks, or ""; a processor suffices to plan, but not to run."""
-    if model.engine != "vllm" or folder is None or model.load_format == "dummy":
+    if model.engine != "vllm" or folder is None or model.has_random_weights:
         return ""
     try:
         lacking = missing_weights(folder)
@@ -136,7 +136,20 @@ def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
     sizes = [] if folder is None else [path.stat().st_size for path in _files(model, folder)]
     if sizes:
         return sum(sizes) / _GIB
-    return None if model.parameters is None else 2e9 * model.parameters / _GIB
+    parameters = None if model.card is None else model.card.parameters
+    return None if parameters is None else 2e9 * parameters / _GIB
+
+
+def attention_heads(model: ModelSpec, folder: Path | None) -> int | None:
+    """Return the attention heads of a model by its config.json, else by its card; None if unknown."""
+    try:
+        tree = {} if folder is None else read_object(folder / "config.json")
+    except (InputError, OSError):
+        tree = {}
+    heads = language_part(tree).get("num_attention_heads")
+    if isinstance(heads, int) and heads > 0:
+        return heads
+    return None if model.card is None else model.card.attention_heads
 
 
 def _files(model: ModelSpec, folder: Path) -> list[Path]:

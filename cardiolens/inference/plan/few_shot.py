@@ -30,6 +30,7 @@ from cardiolens.storage import tables
 from cardiolens.storage.schemas import EXAMPLES
 
 TRAINING = "train"  # cohort of the patients who are kept for examples
+_SEED = 2026  # of the order in which questions are lent
 _SPARE = 8  # further questions, for those whose study lacks the frames to show
 _FLAG = "shots:"  # flag of a request that shows examples, before their number
 _FOLDER = "examples"
@@ -79,20 +80,16 @@ def read_example_frames(part: Path) -> Mapping[str, Sequence[tuple[str, FrameRef
 
 
 class Lending(NamedTuple):
-    """The solved questions of a run with their patients, by seed and subtask, in the order to take them."""
+    """The solved questions of a run with their patients, by subtask, in the order to take them."""
 
     most: int = 0  # examples before one question
-    in_order: Mapping[tuple[int, str], Sequence[tuple[str, SolvedExample]]] = {}
+    in_order: Mapping[str, Sequence[tuple[str, SolvedExample]]] = {}
 
-    def to(self, subtask: str, patient_id: str | None) -> dict[int, tuple[SolvedExample, ...]]:
-        """The examples that a question of a patient may show, by seed; never the patient's own."""
-        return {
-            seed: tuple(
-                islice((example for owner, example in lent if owner != patient_id), self.most + _SPARE)
-            )
-            for (seed, lent_subtask), lent in self.in_order.items()
-            if lent_subtask == subtask
-        }
+    def to(self, subtask: str, patient_id: str | None) -> tuple[SolvedExample, ...]:
+        """The examples that a question of a patient may show; never the patient's own."""
+        lent = self.in_order.get(subtask, ())
+        others = (example for owner, example in lent if owner != patient_id)
+        return tuple(islice(others, self.most + _SPARE))
 
 
 def training_patients(spec: SweepSpec, volumes: pa.Table) -> frozenset[str]:
@@ -126,15 +123,13 @@ def lending(
     ]
     rows.sort(key=lambda row: row["subtask"])
     by_subtask = {str(subtask): list(group) for subtask, group in groupby(rows, lambda row: row["subtask"])}
-    seeds = sorted({prompt.shots_seed for prompt in prompts})
     return Lending(
         max(prompt.shots for prompt in prompts),
         {
-            (seed, subtask): [
+            subtask: [
                 (row["patient_id"], SolvedExample(as_planned(row), tuple(row["answer"])))
-                for row in _in_order(seed, lent)
+                for row in _in_order(lent)
             ]
-            for seed in seeds
             for subtask, lent in by_subtask.items()
         },
     )
@@ -144,7 +139,7 @@ def check_examples(spec: SweepSpec, questions: Sequence[PlannedQuestion], traini
     """InputError if no question of a run has as many examples as a prompt shows."""
     closed = [question for question in questions if question.asked.answer_type not in OPEN]
     for prompt in spec.prompt if closed else ():
-        most = max(len(question.examples.get(prompt.shots_seed, ())) for question in closed)
+        most = max(len(question.examples) for question in closed)
         if most < prompt.shots:
             owners = f"patients of the cohort {TRAINING}" if training else "other patients"
             raise InputError(
@@ -153,9 +148,9 @@ def check_examples(spec: SweepSpec, questions: Sequence[PlannedQuestion], traini
             )
 
 
-def _in_order(seed: int, rows: Sequence[Row]) -> Iterator[Row]:
+def _in_order(rows: Sequence[Row]) -> Iterator[Row]:
     """Yield a question of each patient by hash, so that answers take turns."""
-    by_hash = sorted(rows, key=lambda row: digest_of([seed, "shots", row["qa_id"]]))
+    by_hash = sorted(rows, key=lambda row: digest_of([_SEED, "shots", row["qa_id"]]))
     first_of_patient = {row["patient_id"]: row for row in reversed(by_hash)}
     by_answer: dict[tuple[str, ...], list[Row]] = {}
     for row in reversed(first_of_patient.values()):
@@ -189,7 +184,7 @@ class FewShot:
         """Return the examples of an arm for a question; none for a report, or if there are too few."""
         if not arm.prompt.shots or question.asked.answer_type in OPEN:
             return Examples()
-        lent = question.examples.get(arm.prompt.shots_seed, ())
+        lent = question.examples
         if arm.control == "other_patient":  # an example of the study that is shown would solve the question
             lent = tuple(example for example in lent if example.question.study_id != question.donor)
         key = arm_id, tuple(example.question.qa_id for example in lent)

@@ -13,7 +13,7 @@ from cardiolens.base import entry_points, stage_versions
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import nearest_first
-from cardiolens.config.plugin_words import selecting
+from cardiolens.config.plugin_words import plugins_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.control import Subject, donors
@@ -70,7 +70,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         for row in given_questions(path, catalogue)
         if LESION in spec.control or not is_twin(row.question.study_id)
     ]
-    table = questions_table(path, rows, catalogue, allow_unverified=spec.dataset.allow_unverified)
+    table = questions_table(path, rows, catalogue, allow_unverified="unverified" in spec.dataset.allow)
     table = _with_patients(path, table, prepared)
     _check_withheld(path, table, spec)
     check_evidence_slices(path, rows, prepared)
@@ -100,7 +100,10 @@ def read_inputs(spec: SweepSpec) -> Inputs:
                 None if spec.templates is None else digest_of_tree(spec.templates),
                 KEY,
                 None if spec.dataset.source is None else sha256_of(told_path(path)),
-                [entry_points.code_of(group, word) for group, word in selecting(spec)],
+                [
+                    entry_points.code_of(group, word)
+                    for group, word in plugins_of(spec, ("selectors", "controls"))
+                ],
             ]
         ),
         examples_kept=len(training),
@@ -115,7 +118,7 @@ def _with_twins_for(spec: SweepSpec, volumes: pa.Table) -> pa.Table:
     if not pc.any(is_of_twin).as_py():
         log.warning(
             "control lesion: no study has a twin without its lesion, so it asks nothing; phantoms have twins "
-            "with dataset.phantom.twins=true"
+            "with dataset.phantom.also=[twins]"
         )
     return volumes
 
@@ -229,12 +232,7 @@ def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
 
 def _with_lenders(prepared: pa.Table, volumes: pa.Table, questions: Sequence[PlannedQuestion]) -> pa.Table:
     """Add the volumes of the studies whose questions may be shown as examples."""
-    lenders = {
-        example.question.study_id
-        for question in questions
-        for examples in question.examples.values()
-        for example in examples
-    }
+    lenders = {example.question.study_id for question in questions for example in question.examples}
     if not lenders:
         return volumes
     return prepared.filter(

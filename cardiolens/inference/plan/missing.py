@@ -92,13 +92,11 @@ def missing(
     completions: Path,
     max_attempts: int,
     *,
-    retry_errors: bool = False,
     asking_back: Collection[str] = (),
     questions: Path | None = None,
 ) -> Missing:
     """Find each distinct request without a final completion, once, grouped by study.
 
-    With `retry_errors` only those that ended in an error, however often; all others count as exhausted.
     `asking_back` are arms that ask back, on `questions` of the store.
 
     Memory: the keys of one model's requests and completions, and the replies to ask back after.
@@ -117,7 +115,7 @@ def missing(
     going = [
         _Going(row, failed[key] + 1, reply)
         for key, (row, reply) in undone.items()
-        if (failed[key] if retry_errors else failed[key] < max_attempts)
+        if failed[key] < max_attempts
     ]
     going.sort(key=lambda each: each.row[:2])
     work = [
@@ -237,19 +235,15 @@ def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
 def missing_of(planned: Plan, model: str) -> Missing:
     """Find the work that is left for one model of a plan."""
     model_key = planned.identities[model].model_key
-    retry = planned.spec.retry == "errors"
-    return missing_in(planned.run, planned.store, planned.spec, model, model_key, retry_errors=retry)
+    return missing_in(planned.run, planned.store, planned.spec, model, model_key)
 
 
-def missing_in(
-    run: Run, store: Store, spec: SweepSpec, model: str, model_key: str, *, retry_errors: bool = False
-) -> Missing:
+def missing_in(run: Run, store: Store, spec: SweepSpec, model: str, model_key: str) -> Missing:
     """Find the work that is left for one model of a run."""
     return missing(
         run.requests(model),
         store.completions(model_key),
         spec.stream.max_attempts,
-        retry_errors=retry_errors,
         asking_back=arms_asking_back(spec),
         questions=store.questions,
     )

@@ -138,7 +138,7 @@ class ModelPlanner:
             return why
         if self._read is None:
             return None
-        changed = arm.control != "none" or arm.wording or prompt.steps != "none" or prompt.shots
+        changed = arm.control != "none" or arm.wording or prompt.chained or prompt.shots
         if changed or arm.selector.kind == "self" or prompt.cine == "video":
             return "not read in this form"
         return None if question.qa_id in self._read else "not read"
@@ -185,7 +185,7 @@ class ModelPlanner:
         arm = draft.arm
         if arm.selector.kind == "self" and view.selection.skipped is None:
             return choosing(draft, self._frames, view, self._level, self._state)
-        if arm.prompt.steps != "none":
+        if arm.prompt.chained:
             return in_steps(draft, len(view.selection.frames))
         return (sampled if _is_sampled(draft.question.answer_type, arm) else direct)(draft)
 

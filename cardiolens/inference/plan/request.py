@@ -34,16 +34,14 @@ class PlannedQuestion:
     wordings: tuple[str, ...] = ()  # alternative wordings of the question
     suggestions: Mapping[str, str] = field(default_factory=dict, hash=False)  # option by leading control
     case: CaseText | None = None  # text that prompts may include, for a case of images and text
-    # solved questions that may be shown before it, by the seed that put them in order
-    examples: Mapping[int, tuple["SolvedExample", ...]] = field(default_factory=dict, hash=False)
+    examples: tuple["SolvedExample", ...] = field(default=(), hash=False)  # that may be shown before it
 
     @property
     def further_studies(self) -> Iterator[str]:
         """The other studies whose frames the question may show."""
         if self.donor is not None:
             yield self.donor
-        for examples in self.examples.values():
-            yield from (example.question.study_id for example in examples)
+        yield from (example.question.study_id for example in self.examples)
 
     def worded(self, wording: int) -> AskedQuestion:
         """Return the question in one of its wordings; 0 is the original."""

@@ -26,6 +26,10 @@ from cardiolens.protocol.tasks.legal import FREE
 if TYPE_CHECKING:
     from hashlib import blake2b
 
+FRAME_REQUESTS = 2  # most requests for frames before the answer of a reader that chooses them
+_REPORT_TOKENS = 2048  # limit of a reply that is a report
+_STEP_TOKENS = {"self": 512, "discussion": 1536}  # limit of the reply to a step
+_SAMPLE_TEMPERATURE = 0.7  # of several samples of a model that has none of its own
 _LONGEST_NOTE = "x " * 250  # as long as the note to a reader that named frames which do not exist
 
 
@@ -54,15 +58,15 @@ class ReplyForm:
         of the style would cut its replies. Videos have the limit of the frames that they are compared with.
         """
         if question.answer_type == "report":
-            return self._limits.get("report", prompt.report_max_tokens)
+            return self._limits.get("report", _REPORT_TOKENS)
         if prompt.name in self._limits:
             return self._limits[prompt.name]
         by_style = self._by_style(prompt)
         return by_style if by_style and prompt.cine == "video" else max(by_style, prompt.max_tokens)
 
     def step_max_tokens(self, prompt: PromptSpec) -> int:
-        """Return the token limit of the reply to a step, at least the model's for the style of the prompt."""
-        return max(self._by_style(prompt), prompt.step_max_tokens)
+        """Return the token limit of the reply to a step: the model's for steps, else at least its style's."""
+        return self._limits.get("step", max(self._by_style(prompt), _STEP_TOKENS[prompt.steps]))
 
     def _by_style(self, prompt: PromptSpec) -> int:
         """Token limit that the model declares for prompts of this style; 0 if it declares none."""
@@ -141,16 +145,16 @@ def in_steps(draft: Draft, n_images: int) -> Turns:
 
 def sampled(draft: Draft) -> Turns:
     """Several replies to one request; keys do not depend on their number, so more samples reuse fewer."""
-    once, prompt, first = direct(draft), draft.arm.prompt, draft.arm.model.sampling.seed or 0
-    assert prompt.temperature, "checked when the configuration was read"
+    once, prompt, sampling = direct(draft), draft.arm.prompt, draft.arm.model.sampling
+    first, temperature = sampling.seed or 0, sampling.temperature or _SAMPLE_TEMPERATURE
     key = partial(request_key, draft.block.state, once.ending, *draft.decoding, "sample")
     stages = tuple(
         Stage(
             once.prompt,
             draft.max_tokens,
-            key(str(prompt.temperature), str(seed)),
+            key(str(temperature), str(seed)),
             seed,
-            prompt.temperature,
+            temperature,
         )
         for seed in range(first, first + prompt.samples)
     )
@@ -165,14 +169,14 @@ def choosing(
     arm, http = draft.arm, draft.arm.model.http
     assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
     listing = listed(view.selection.frames, view.study.structure)
-    closing, limits = draft.form.closing, (arm.budget, arm.selector.rounds)
+    closing, limits = draft.form.closing, (arm.budget, FRAME_REQUESTS)
     words = asking(listing, draft.question, draft.template, closing, limits)
     offer = _offered(frames, view, level)
     state = hash_frames(model_state, draft.block.system, "", (offer.key,))
     choice = Choice(
         offer=offer,
         budget=arm.budget,
-        rounds=arm.selector.rounds,
+        rounds=FRAME_REQUESTS,
         first=words.first,
         further=words.further,
         answer_one=words.answer_one,

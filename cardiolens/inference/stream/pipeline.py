@@ -25,6 +25,7 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import Engine
 from cardiolens.inference.engine.http.transport import way_to
+from cardiolens.inference.engine.supervisor import RESTARTS
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
@@ -84,10 +85,13 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     return Streamed(total, frozenset(seats))
 
 
+_LOADING = 9  # times as long may a model that loads be without a completion
+
+
 def _stall_limit(model: ModelSpec, spec: StreamSpec) -> float:
     """Return the seconds without a completion after which a run ends: more where engines load."""
     loads = not (model.simulated or model.http or model.engine == "person")
-    return spec.stall_seconds + (spec.load_seconds if loads else 0.0)
+    return spec.stall_seconds * (_LOADING if loads else 1)
 
 
 @contextmanager
@@ -103,7 +107,7 @@ def _answers(
         replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
         yield answers_here(replica, loader, work, in_flight)
         return
-    with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as places:
+    with reserved(deployment, in_flight, RESTARTS) as places:
         with bounded(n_models):
             dataset = pipeline(plan, model, deployment, work, places)
         yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
@@ -180,8 +184,8 @@ def _width(model: ModelSpec) -> int:
     work. HTTP: the configured maximum; the engine itself holds back requests that the server cannot take.
     """
     if model.http is not None:
-        return model.http.max_in_flight
-    return model.max_num_seqs + model.max_num_seqs // 2
+        return model.at_once
+    return model.at_once + model.at_once // 2
 
 
 def make_engine(
@@ -246,8 +250,7 @@ def _watched(
             if time.monotonic() - since > limit:
                 raise RunError(
                     f"no request was completed for {limit:g} s; the engine hangs, loads or is too slow: see "
-                    "its logs, or raise stream.stall_seconds or load_seconds; what was completed is kept, "
-                    "run again"
+                    "its logs, or raise stream.stall_seconds; what was completed is kept, run again"
                 ) from None
             continue
         if item is None:
@@ -277,7 +280,7 @@ def cause_of(error: BaseException) -> str:
 _ERROR_LINE = re.compile(r"^([\w.]*(?:Error|Exception)): (.*\S)", re.MULTILINE)
 _REMEDIES = {
     "ray.exceptions.OutOfDiskError": " where Ray stores frames that do not fit in its memory; raise "
-    "cluster.object_store_gib, or free space in /tmp",
+    "RAY_DEFAULT_OBJECT_STORE_MEMORY_PROPORTION (0.3), or free space in /tmp",
 }
 _WRAPPERS = ("ray.exceptions.UserCodeException", "UserCodeException")
 

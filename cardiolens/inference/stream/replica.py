@@ -23,7 +23,7 @@ from cardiolens.inference.engine.ask import (
     Reply,
     RequestError,
 )
-from cardiolens.inference.engine.supervisor import Supervisor
+from cardiolens.inference.engine.supervisor import RESTARTS, Supervisor
 from cardiolens.inference.plan.missing import final_replies, killer_keys
 from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
 from cardiolens.inference.stream.messages import (
@@ -124,7 +124,7 @@ class Replica:
     ) -> None:
         self._engine = make_engine()
         killers = killer_keys(completions) if self._engine.mortal else frozenset()
-        self._supervisor = Supervisor(self._engine, width, stream.engine_restarts, killers)
+        self._supervisor = Supervisor(self._engine, width, RESTARTS, killers)
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._node = os.uname().nodename
         self._names_question, self._asking_back = names_question, asking_back

@@ -130,20 +130,18 @@ def _section(heading: str) -> str:
     return next((known for known in SECTIONS if known.lower() == name), SECTIONS[-1])
 
 
-CaseSteps = Literal["none", "self", "discussion"]
-"""self: findings of each image, then a summary. discussion: a teaching discussion of the case."""
-
 _IMAGES = "Step 1: findings of each image, as you described them:"
 _FINDINGS = "Step 2: imaging findings of the case, as you summarised them:"
 _DISCUSSION = "Case discussion, as you wrote it:"
 
 
 def before_answer(
-    steps: CaseSteps, asked: AskedQuestion, n_images: int, ending: str
+    steps: str, asked: AskedQuestion, n_images: int, ending: str
 ) -> tuple[tuple[str, ...], str]:
     """Return the texts after the images: one for each request before the answer, and that of the answer.
 
-    `ending` is the text that asks for the answer alone.
+    Steps `self` are findings of each image, then a summary; `discussion` is a teaching discussion. `ending`
+    is the text that asks for the answer alone.
     """
     if steps == "self":
         first, second, last = steps_before(ending, n_images)

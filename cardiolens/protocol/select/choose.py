@@ -97,7 +97,6 @@ def choose(
         features,
         question if selector.plugged else None,
         selector.options,
-        selector.lax_small_k,
         selector.order == "nested",
     )
     return _chosen(tuple(structure.volumes.values()), route, budget, context)
@@ -130,7 +129,7 @@ def _frames(
 ) -> tuple[Frame, ...]:
     volumes = pool + lent
     if context.kind == "clinical":
-        frames = clinical.extract(sources, volumes, budget, context.small_k)
+        frames = clinical.extract(sources, volumes, budget)
     elif context.kind == "stratified":
         frames = stratified(pool, lent, clinical.quotas(sources, volumes, budget), context)
     else:

@@ -7,14 +7,11 @@ anatomy names that of a pool.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
-from typing import Literal
 
 from cardiolens.protocol.select.route import Routed, Source, Volumes
 from cardiolens.protocol.select.selection import Frame, center_out, deal, even, pick, pick_all
 from cardiolens.study.anatomy import Cascade
 from cardiolens.study.structure import VolumeStructure
-
-SmallK = Literal["temporal", "spatial"]
 
 
 def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
@@ -27,10 +24,10 @@ def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
     return chosen + _remaining_layer_dynamics(volume, remaining, n_wanted, extra)
 
 
-def long_axis(volume: VolumeStructure, quota: int, small_k: SmallK = "temporal") -> list[Frame]:
-    """Select phases before layers for small quotas if `small_k` is temporal, else end-diastole first."""
+def long_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
+    """Select phases of the central layer for small quotas, else end-diastole of the layers first."""
     layers = center_out(volume.n_slices)
-    if quota <= volume.n_slices and small_k == "temporal":
+    if quota <= volume.n_slices:
         return _temporal(volume, layers, quota)
     chosen = [pick(volume, layer, volume.ed_phase, 1) for layer in layers[:quota]]
     central = _systole_first(volume, quota - len(chosen))
@@ -212,7 +209,7 @@ def _pool(source: Source, quota: int, cascade: Cascade, weights: Mapping[str, in
     return (_outward if cascade == "outward" else _stack_and_layers)(source.volumes, quota)
 
 
-def _cascade(source: Source, quota: int, small_k: SmallK) -> list[Frame]:
+def _cascade(source: Source, quota: int) -> list[Frame]:
     """Select the frames of one source."""
     volume = source.volumes[0]
     pool = volume.anatomy.pools.get(source.name)
@@ -223,17 +220,15 @@ def _cascade(source: Source, quota: int, small_k: SmallK) -> list[Frame]:
     if volume.over_time == "nothing":
         return _even_slices(volume, quota)
     is_stack = volume.slice_axis is not None
-    return short_axis(volume, quota) if is_stack else long_axis(volume, quota, small_k)
+    return short_axis(volume, quota) if is_stack else long_axis(volume, quota)
 
 
-def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k: SmallK) -> list[Frame]:
+def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> list[Frame]:
     """Select frames of the routed sources; once they are used up, of their fallback volumes."""
     capacities = [source.n_frames for source in sources]
     quotas = settle(split(budget, [source.weight for source in sources]), capacities)
     chosen = [
-        frame
-        for source, quota in zip(sources, quotas, strict=True)
-        for frame in _cascade(source, quota, small_k)
+        frame for source, quota in zip(sources, quotas, strict=True) for frame in _cascade(source, quota)
     ]
     if len(chosen) < budget:
         for volume in fallbacks(sources, volumes):
@@ -242,8 +237,8 @@ def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int, small_k:
 
 
 def quotas(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> Mapping[str, int]:
-    """Return the number of frames selected per volume at a budget; the small-K rule does not change it."""
-    return Counter(frame.volume_id for frame in extract(sources, volumes, budget, "temporal"))
+    """Return the number of frames selected per volume at a budget."""
+    return Counter(frame.volume_id for frame in extract(sources, volumes, budget))
 
 
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:

@@ -10,7 +10,6 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.entry_points import PluginError, blamed, make
 from cardiolens.base.errors import InputError
 from cardiolens.config.plugin_words import Options
-from cardiolens.protocol.select.clinical import SmallK
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame, even, pick_all, pick_idx
@@ -88,7 +87,6 @@ class PoolContext:
     features: StudyFeatures | None = None
     question: str | None = None  # text, for kinds of other packages
     options: Options = ()  # of a kind of another package
-    small_k: SmallK = "temporal"  # of kind clinical
     nest: bool = False  # frames of smaller budgets first
 
 

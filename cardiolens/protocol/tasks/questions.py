@@ -137,7 +137,7 @@ def questions_table(
         raise InputError(
             f"{path}: {len(unverified)} of its {len(rows)} questions are not verified, e.g. {unverified[0]}; "
             f"expected verification.status 'verified', or origin {' or '.join(sorted(STATED))}; have them "
-            "reviewed, or allow them with dataset.allow_unverified=true, which the page will note"
+            "reviewed, or allow them with dataset.allow=[unverified], which the page will note"
         )
     return tables.from_rows(rows, schemas.QUESTIONS)
 

@@ -26,8 +26,8 @@ _SETTING = ("prompt", "control")
 _FILMED = " with cine as video"
 # What one name stands for; seeds stand in the names of arms, and limits of replies are each model's own.
 _NAMED = {
-    "selector": {"seeds", "encoder"},  # an encoder has another path on each machine
-    "prompt": {"max_tokens", "report_max_tokens", "step_max_tokens"},
+    "selector": {"seeds"},
+    "prompt": {"max_tokens"},
 }
 
 _Asked = tuple[str, str, str]  # prompt, control, subtask

@@ -37,11 +37,11 @@ def cautions(facts: Facts) -> list[str]:
             f"interval is given with fewer than {FEWEST_FOR_INTERVAL}.",
         ),
         (
-            dataset.allow_unverified,
-            "Answers that nobody verified were allowed (dataset.allow_unverified=true).",
+            "unverified" in dataset.allow,
+            "Answers that nobody verified were allowed (dataset.allow=[unverified]).",
         ),
         (
-            dataset.public_hearts,
+            "public_hearts" in dataset.allow,
             "Pictures and labels are of public sets, which may be in the training data of any model: a high "
             "score may be memory. The answers are labels of the sets; nobody verified them for these "
             "questions.",

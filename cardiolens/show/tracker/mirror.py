@@ -1,4 +1,4 @@
-"""Mirror of a judged run in Weights & Biases: a run of the sweep, one per model, and if asked one per arm."""
+"""Mirror of a judged run in Weights & Biases: a run of the sweep, and one per model."""
 
 import logging
 import math
@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from cardiolens.base.sanitize import one_line
 from cardiolens.config.sweep import TrackerSpec
-from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import Facts, read_facts
@@ -35,7 +34,7 @@ _USAGE = {  # of a model: name in a summary, and in its usage
 
 def track(run: Run, tracker: TrackerSpec) -> bool:
     """Mirror a judged run; False if W&B failed, which is logged alone: the disk is the record."""
-    if tracker.kind == "none":
+    if tracker.mode == "none":
         return True
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     facts = read_facts(run, [run])
@@ -43,11 +42,8 @@ def track(run: Run, tracker: TrackerSpec) -> bool:
     try:
         with _staging(tracker):
             _add_sweep(group, run, facts)
-            for model in manifest["models"] if tracker.runs != "summary" else ():
+            for model in manifest["models"]:
                 _add_model(group, run, facts, model)
-            for arm in facts.arms if tracker.runs == "arms" else ():
-                if arm.model in manifest["models"]:  # not one that could not be planned
-                    _add_arm(group, facts, arm)
     except Exception as error:  # noqa: BLE001 - whatever a server said, the sweep is done and on the disk
         words = one_line(str(error), 400)
         log.error("Weights & Biases was not written (%s); every number is in %s", words, run.root)
@@ -114,16 +110,6 @@ def _add_model(group: WandbGroup, run: Run, facts: Facts, model: str) -> None:
         for step, row in enumerate(read_rows(run.progress(model))):
             opened.log(row, step)
         opened.summarize(summary)
-
-
-def _add_arm(group: WandbGroup, facts: Facts, arm: ArmFactors) -> None:
-    """Write the options and scores of one arm."""
-    spec = facts.specs[0]
-    options = {**asdict(arm), "caption": spec.caption, "answer_format": spec.answer_format}
-    tags = [arm.model, arm.selector, arm.prompt, str(facts.manifests[0]["dataset"])]
-    name = " ".join(getattr(arm, factor) for factor in FACTORS)
-    with group.open("arm", name, key=[arm.arm_id], tags=tags, config=options) as opened:
-        opened.summarize(_of_arm(facts, arm.arm_id))
 
 
 def _of_sweep(facts: Facts) -> Summary:

@@ -101,7 +101,7 @@ def watching(plan: Plan) -> Iterator[Watch]:
     """Yield a function that starts recording a model and returns the callback for its counters."""
     tracker = plan.spec.tracker
     group = open_group(plan.run, plan.spec, tracker, protocol=plan.protocol, studies=len(plan.study_ids))
-    mirror = None if tracker.kind == "none" or tracker.runs == "summary" else _Mirror(group)
+    mirror = None if tracker.mode == "none" else _Mirror(group)
 
     def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
         path = plan.run.progress(model)

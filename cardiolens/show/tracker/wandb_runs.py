@@ -22,8 +22,7 @@ from cardiolens.storage.places import Run
 SHOWN_ROWS = 10_000  # of a table that W&B shows; of a longer one it drops the rest and says nothing
 
 DONE = "requests/done"  # the axis of every series: two runs of one model differ in time, not in requests
-JobType = Literal["sweep", "arm", "model"]
-
+JobType = Literal["sweep", "model"]
 
 _AGENT = ("WANDB_SWEEP_ID", "WANDB_LAUNCH")  # whose one id would be that of every run
 
@@ -51,11 +50,13 @@ class WandbGroup:
         """
         import wandb
 
+        mode = self.tracker.mode
+        assert mode != "none", "nothing is mirrored"
         group = self.folder.resolve().name
         run = wandb.init(
-            project=self.tracker.project,
+            project=_project(),
             entity=os.environ.get("WANDB_ENTITY"),  # else your own
-            mode=self.tracker.mode,
+            mode=mode,
             dir=str(self.folder),
             id=digest_of([group, *key])[:16],
             name=name or group,
@@ -64,7 +65,7 @@ class WandbGroup:
             tags=list(tags),
             config={**self.config, **(config or {})},
             # the progress of a model goes on where it stopped; everything else is replaced
-            resume="allow" if self.tracker.mode == "online" and job_type == "model" else None,
+            resume="allow" if mode == "online" and job_type == "model" else None,
             reinit="create_new",
             settings=wandb.Settings(
                 console="off",
@@ -145,6 +146,11 @@ def _defined(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
 
 
+def _project() -> str:
+    """Return the project of the runs; the variable is W&B's own."""
+    return os.environ.get("WANDB_PROJECT", "cardiolens")
+
+
 def open_group(run: Run, spec: SweepSpec, tracker: TrackerSpec, *, protocol: str, studies: int) -> WandbGroup:
     """The runs of a sweep; each is configured with the number of the sweep's studies."""
     config = {"experiment": spec.name, "protocol": protocol, "dataset": spec.dataset.name, "studies": studies}
@@ -153,7 +159,7 @@ def open_group(run: Run, spec: SweepSpec, tracker: TrackerSpec, *, protocol: str
 
 def check_tracker(tracker: TrackerSpec) -> None:
     """Raise InputError under an agent of W&B, or where W&B is to be written online without a login."""
-    if tracker.kind == "none":
+    if tracker.mode == "none":
         return
     if agents := [name for name in _AGENT if os.environ.get(name)]:
         raise InputError(
@@ -168,6 +174,6 @@ def check_tracker(tracker: TrackerSpec) -> None:
         hosts = {}
     if not any("wandb" in host for host in hosts):
         raise InputError(
-            f"tracker.mode=online for project {tracker.project!r}, but there is no login; run `wandb login`, "
+            f"tracker.mode=online for project {_project()!r}, but there is no login; run `wandb login`, "
             "set WANDB_API_KEY, or use tracker.mode=offline"
         )

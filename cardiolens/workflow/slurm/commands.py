@@ -54,13 +54,13 @@ def check_partitions(cluster: SlurmSpec) -> list[str]:
     """
     lines = execute("sinfo", "--noheader", "--format=%R|%l").split()
     limits = {name: seconds_of(limit) for name, _, limit in (line.partition("|") for line in lines)}
-    for option in ("partition", "cpu_partition"):
-        names = [name for name in (getattr(cluster, option) or "").split(",") if name]
+    for partition in cluster.partition:
+        names = partition.split(",")
         for name in names:
             if name not in limits:
                 legal = ", ".join(limits)
-                raise InputError(f"cluster.{option}={name}: no such partition; choose from {legal}")
-        if names and seconds_of(cluster.time) > max(limits[name] for name in names):
+                raise InputError(f"cluster.partition={name}: no such partition; choose from {legal}")
+        if seconds_of(cluster.time) > max(limits[name] for name in names):
             raise InputError(
                 f"cluster: a job of {cluster.time} is longer than partition {','.join(names)} lets one run, "
                 "and would wait for ever; lower cluster.time, or name another partition"

@@ -1,6 +1,5 @@
 """The jobs of a run: prepare, one for each model, score; and their scripts, of the templates in `slurm/`."""
 
-import math
 import shlex
 import sys
 from collections import Counter
@@ -39,23 +38,21 @@ class Job(NamedTuple):
         return self.model or self.step
 
 
-def jobs_of(deployments: Sequence[Deployment], cluster: SlurmSpec, *, prepare: bool) -> tuple[Job, ...]:
+def jobs_of(deployments: Sequence[Deployment], *, prepare: bool) -> tuple[Job, ...]:
     """Return the jobs in dependency order, models in the order of their deployments."""
-    cpus = cluster.cpus or _FEWEST_CPUS
-    first = (Job("prepare", cpus=cpus),) if prepare else ()
-    models = (_model_job(deployment, cluster.cpus) for deployment in deployments)
-    return (*first, *models, Job("score", cpus=cpus))
+    first = (Job("prepare"),) if prepare else ()
+    return (*first, *map(_model_job, deployments), Job("score"))
 
 
-def _model_job(deployment: Deployment, cpus: int | None) -> Job:
+def _model_job(deployment: Deployment) -> Job:
     """Return the job of a deployment, with the most GPUs and processors that it needs on a node."""
     if not deployment.gpus:
-        return Job("model", deployment.model, cpus=cpus or _FEWEST_CPUS)
+        return Job("model", deployment.model)
     engines = Counter(node for nodes in deployment.hosts for node in nodes)
     most = max(engines.values())
     gpus = most * deployment.tensor_parallel
     wanted = max(_FEWEST_CPUS, _STREAM_CPUS + most * (_ENGINE_CPUS + deployment.tensor_parallel))
-    return Job("model", deployment.model, len(engines), gpus, cpus or wanted)
+    return Job("model", deployment.model, len(engines), gpus, wanted)
 
 
 def script_of(job: Job, run: Run, cluster: SlurmSpec) -> str:
@@ -87,7 +84,6 @@ def script_of(job: Job, run: Run, cluster: SlurmSpec) -> str:
         python=python,
         cluster=cluster,
         gpus=cluster.gpu_request.replace("{}", str(job.gpus)) if job.gpus else None,
-        memory_mib=None if cluster.memory_gib is None else math.ceil(cluster.memory_gib * 1024),
         quiet=QUIET_ENVIRONMENT,
         stopped=EXIT_CODE,
     )

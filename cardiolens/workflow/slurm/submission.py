@@ -56,7 +56,7 @@ def submit(spec: SweepSpec) -> int:
     if not alive and not waiting and _has_page(planned):
         say(f"nothing is missing; page: {run.page}")
     elif waiting or not alive:
-        _queue(spec, jobs_of(waiting, cluster, prepare=planned is None), [job.id for job in alive], planned)
+        _queue(spec, jobs_of(waiting, prepare=planned is None), [job.id for job in alive], planned)
     say(f"run: {run.root}")
     say(f"status: python -m cardiolens.status {shown_word('run', run.root)}")
     return 0
@@ -67,7 +67,7 @@ def _planned(spec: SweepSpec) -> Plan | None:
     if not is_prepared(spec):
         return None
     cohort = read_cohort(spec.store)
-    failed = {} if cohort is None or spec.dataset.prepared_only else cohort.failed
+    failed = {} if cohort is None or "absent_studies" in spec.dataset.allow else cohort.failed
     for study, error in sorted(failed.items()):
         say(f"not prepared: {study}: {error}; python -m cardiolens.prepare ... tries again what has changed")
     planned = plan(spec)
@@ -158,6 +158,6 @@ def _show(run: Run, placement: Placement, cluster: SlurmSpec, planned: Plan | No
     show_placement(placement)
     if planned is None:
         say("GPU hours are not known before the studies are prepared: python -m cardiolens.prepare ...")
-    for job in jobs_of(placement.deployments, cluster, prepare=planned is None):
+    for job in jobs_of(placement.deployments, prepare=planned is None):
         for line in ("", f"# ---- {job.name}.sbatch", *script_of(job, run, cluster).splitlines()):
             say(line)

@@ -65,14 +65,13 @@ class Preparation:
 
     records: dict[str, StudyRecord]
     failed: dict[str, str]
-    strict: bool
     started: float  # of time.monotonic()
     prepared: int = 0
     bytes_read: int = 0
 
     def check(self) -> None:
-        """Raise InputError for the first failure where `strict`."""
-        for name, error in self.failed.items() if self.strict else ():
+        """Raise InputError for the first failure if no study is usable."""
+        for name, error in self.failed.items() if not self.records else ():
             raise InputError(f"{name}: {error}")
 
     def take(self, outcomes: Generator[Outcome, None, None]) -> None:
@@ -82,7 +81,6 @@ class Preparation:
                 self.bytes_read += outcome.n_bytes
                 if outcome.record is None:
                     self.failed[outcome.name] = outcome.error
-                    self.check()
                     continue
                 self.records[outcome.name] = outcome.record
                 self.prepared += 1
@@ -150,10 +148,10 @@ def cpus_of_ray() -> int:
     return int(ray.cluster_resources().get("CPU", 1))
 
 
-def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec) -> Prepared:
+def prepare_cases(dataset: DatasetSpec, store: Path, cluster: ClusterSpec) -> Prepared:
     """Bring shards and questions of a store up to date with a split of downloaded data.
 
-    An unusable case or record is logged and left out; InputError with `strict`, or if none is usable.
+    An unusable case or record is logged and left out; InputError if none is usable.
     """
     started = time.monotonic()
     if dataset.questions.absolute().parent != store.absolute():
@@ -163,13 +161,11 @@ def prepare_cases(dataset: DatasetSpec, store: Path, strict: bool, cluster: Clus
         )
     data, current = _read(dataset), current_cohort(store, dataset.display)
     records = _unchanged_records(data, current, store)
-    preparation = Preparation(records, dict(data.failed), strict or not data.cases, started)
-    preparation.check()
+    preparation = Preparation(records, dict(data.failed), started)
     touched = [case for case in data.cases if data.source.name_of(case.number) not in records]
     if touched:
         with ray_cluster(cluster):
-            preparation.take(_outcomes(data, touched, store, strict=strict))
-    preparation.strict = not records
+            preparation.take(_outcomes(data, touched, store))
     preparation.check()
     data.write(dataset.questions, dataset.protocol)
     cohort = current.model_copy(
@@ -213,9 +209,7 @@ def _unchanged_records(data: Benchmark, current: Cohort, store: Path) -> dict[st
     }
 
 
-def _outcomes(
-    data: Benchmark, touched: Sequence[Case], store: Path, *, strict: bool
-) -> Generator[Outcome, None, None]:
+def _outcomes(data: Benchmark, touched: Sequence[Case], store: Path) -> Generator[Outcome, None, None]:
     """Prepare cases in groups of about as many images."""
     import ray
 
@@ -226,17 +220,13 @@ def _outcomes(
         {"part": tables.part_name(), "cases": numbers[at : at + size]} for at in range(0, len(numbers), size)
     ]
     by_number = ray.put({case.number: case for case in touched})
-    prepare = partial(
-        _prepare, store=store.absolute(), source=data.source, by_number=[by_number], strict=strict
-    )
+    prepare = partial(_prepare, store=store.absolute(), source=data.source, by_number=[by_number])
     yield from outcomes_of(groups, prepare)
 
 
-def _prepare(
-    group: Group, *, store: Path, source: Source, by_number: list[Any], strict: bool
-) -> list[Outcome]:
+def _prepare(group: Group, *, store: Path, source: Source, by_number: list[Any]) -> list[Outcome]:
     import ray
 
     every = ray.get(by_number[0])
     cases = [every[number] for number in group["cases"]]
-    return prepare_group(store, group["part"], source, cases, strict=strict)
+    return prepare_group(store, group["part"], source, cases)

@@ -45,28 +45,28 @@ STUDIES_EXPECTED = (
 )
 
 
-def prepare(dataset: DatasetSpec, store: Path, strict: bool, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
+def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
     """Bring the shards of a store up to date with a folder of studies.
 
-    A study that fails is logged and left out. InputError if there are no studies, or for the first failing
-    study with `strict`; RunError if the store cannot be written.
+    A study that fails is logged and left out. InputError if there are no studies, or none is usable; RunError
+    if the store cannot be written.
     """
     started, anatomy = time.monotonic(), anatomy_of(dataset.protocol)
     _check_names(dataset.windows, anatomy)
-    if dataset.prepared_only:
+    if "absent_studies" in dataset.allow:
         return _as_found(dataset, store)
     if dataset.source is not None:
-        return prepare_cases(dataset, store, strict, cluster)
+        return prepare_cases(dataset, store, cluster)
     studies, failed = _read_studies(dataset)
     current = _current(dataset, store)
     records = {s.study_id: current.studies[s.study_id] for s in studies if _is_current(s, current, store)}
-    preparation = Preparation(records, failed, strict, started)
-    preparation.check()
+    preparation = Preparation(records, failed, started)
     touched = [study for study in studies if study.study_id not in records]
     as_given = {study.study_id: state_of(study) for study in touched}
     if touched:
         with ray_cluster(cluster):
-            preparation.take(_outcomes(touched, dataset, store, strict=strict))
+            preparation.take(_outcomes(touched, dataset, store))
+    preparation.check()
     update = {"studies": records, "failed": failed}
     tried = {name: as_given[name] for name in sorted(failed) if name in as_given}
     _publish(store, current.model_copy(update={**update, "tried": tried}), current)
@@ -88,7 +88,7 @@ def _check_names(windows: Mapping[str, object], anatomy: Anatomy) -> None:
 def is_prepared(spec: SweepSpec) -> bool:
     """Return whether `prepare` and `prepare_features` have nothing to do."""
     dataset, store = spec.dataset, spec.store
-    if dataset.prepared_only:
+    if "absent_studies" in dataset.allow:
         return bool(_as_found(dataset, store).unchanged)
     if dataset.source is not None:
         return are_prepared(dataset, store)
@@ -107,12 +107,12 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
     current = _current(dataset, store)
     if not current.studies:
         raise InputError(
-            f"store={store}: has no studies prepared with dataset.window_pct={dataset.window_pct}, and with "
-            "dataset.prepared_only=true none are prepared"
+            f"store={store}: has no studies prepared with these dataset.windows, and with "
+            "dataset.allow=[absent_studies] none are prepared"
         )
     found = current.same_pixels
     pairs = same_pixels(store, read_volumes(store)) if found is None else found
-    check_same_pixels(pairs, allowed=dataset.allow_same_pixels)
+    check_same_pixels(pairs, allowed="same_pixels" in dataset.allow)
     return prepared_of(current.studies, current.failed, 0, len(current.studies))
 
 
@@ -233,12 +233,10 @@ def _check_same_pixels(store: Path, dataset: DatasetSpec) -> None:
     if cohort.studies and cohort.same_pixels is None:
         cohort = cohort.model_copy(update={"same_pixels": same_pixels(store, read_volumes(store))})
         write_cohort(store, cohort)
-    check_same_pixels(cohort.same_pixels or (), allowed=dataset.allow_same_pixels)
+    check_same_pixels(cohort.same_pixels or (), allowed="same_pixels" in dataset.allow)
 
 
-def _outcomes(
-    studies: Sequence[Study], dataset: DatasetSpec, store: Path, *, strict: bool
-) -> Generator[Outcome, None, None]:
+def _outcomes(studies: Sequence[Study], dataset: DatasetSpec, store: Path) -> Generator[Outcome, None, None]:
     """Prepare studies in parts of about 128 MiB, or smaller ones to use all CPUs."""
     anatomy = anatomy_of(dataset.protocol)
     target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus_of_ray()))
@@ -252,7 +250,6 @@ def _outcomes(
             _prepare,
             store=store.absolute(),
             windows=anatomy.windows(dataset.display),
-            strict=strict,
             roots=dataset.roots,
             anatomy=anatomy,
         ),
@@ -274,7 +271,7 @@ def prepare_dataset(spec: SweepSpec) -> int:
 def prepare_sweep(spec: SweepSpec) -> Prepared:
     """Bring shards and features of a sweep up to date; generate a phantom dataset at first use."""
     _make_phantom(spec.dataset)
-    prepared = prepare(spec.dataset, spec.store, spec.strict, spec.cluster)
+    prepared = prepare(spec.dataset, spec.store, spec.cluster)
     if _looks_at_pixels(spec):
         prepare_features(spec.store, spec.cluster)
     return prepared

@@ -68,7 +68,7 @@ def _write_record(spec: ReaderSpec, folder: Path) -> None:
 def _write_entry(path: Path, source: Path) -> None:
     entry = {
         "source": str(source),
-        "kv_cache_gib": 1.0,
+        "engine_options": {"kv_cache_memory_bytes": 2**30},
         "long_side": IMAGE_SIDE,
         "max_tokens": {"standard": 16, "reasoning": 64, "report": 64},
     }

@@ -219,7 +219,7 @@ def cohort_spec(training: ReaderSpec, cohort: CohortSpec) -> SweepSpec:
             f"dataset.phantom.n_sampled={cohort.studies}",
             f"dataset.phantom.size={cohort.size}",
             f"dataset.phantom.difficulty={cohort.difficulty}",
-            "dataset.phantom.masks=true",
+            "dataset.phantom.also=[masks]",
             f"store={training.out / 'stores' / cohort.name}",
             "model=[oracle]",
             f"selector=[{','.join(SELECTORS)}]",

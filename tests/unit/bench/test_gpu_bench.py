@@ -110,7 +110,7 @@ def test_settings_are_numbers_words_or_left_out():
 def test_a_size_is_served_by_its_entry_of_the_catalogue(size: str, rehearse: bool, tmp_path: Path):
     words = words_of(size, tmp_path, 2, rehearse=rehearse)
     (model,) = read_spec(["+experiment=demo", "tracker=none", *words]).model
-    assert (model.name, model.load_format, model.source) == (SIZES[size].entry, "dummy", str(tmp_path))
+    assert (model.name, model.has_random_weights, model.source) == (SIZES[size].entry, True, str(tmp_path))
     assert (model.tensor_parallel, model.replicas, model.revision) == (2, 1, None)
 
 

@@ -59,7 +59,7 @@ def root(tmp_path_factory):
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     read = read_benchmark(source_of(folder), PROTOCOL)
     store = folder / "store"
-    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases, strict=True)
+    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases)
     assert not [one.error for one in outcomes if one.error]
     read.write(store / "medthinkvqa.jsonl", PROTOCOL)
     records = {one.name: one.record for one in outcomes}
@@ -85,8 +85,8 @@ def spec_of(root: Path, *models: dict, **changed: object) -> SweepSpec:
         ],
         "budget": [6],
         "prompt": [
-            {"name": name, "style": "standard", "max_tokens": 64, "gold": gold}
-            for name, gold in SETTINGS.items()
+            {"name": name, "style": "standard", "max_tokens": 64, "steps": steps}
+            for name, steps in SETTINGS.items()
         ],
         "store": root / "store",
         "outputs": root / "outputs",
@@ -104,7 +104,7 @@ def requests_of(spec: SweepSpec) -> list[dict]:
 @pytest.mark.parametrize("style", ["standard", "reasoning"])
 def test_withheld_fields_reach_no_prompt(root, caption, style):
     prompts = [
-        {"name": name, "style": style, "max_tokens": 64, "gold": gold} for name, gold in SETTINGS.items()
+        {"name": name, "style": style, "max_tokens": 64, "steps": steps} for name, steps in SETTINGS.items()
     ]
     controls = ["none", "blind", "captions", "blank", "shuffled_options", "repeat"]
     rows = requests_of(spec_of(root, prompt=prompts, control=controls, caption=caption))

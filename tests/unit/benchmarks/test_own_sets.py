@@ -168,7 +168,7 @@ def read(folder: Path, name: str) -> Benchmark:
 def prepared(folder: Path, name: str) -> Benchmark:
     found = read(folder, name)
     store = folder / "store"
-    outcomes = prepare_cases(store, "part-0.parquet", found.source, found.cases, strict=True)
+    outcomes = prepare_cases(store, "part-0.parquet", found.source, found.cases)
     assert not [outcome.error for outcome in outcomes if outcome.error]
     found.write(store / "cases.jsonl", PROTOCOL)
     records = {outcome.name: outcome.record for outcome in outcomes if outcome.record}
@@ -303,7 +303,7 @@ def test_images_that_are_missing_unreadable_or_doubled_are_named(tmp_path: Path)
     (tmp_path / "images" / "1_0.png").write_bytes(b"no image")
     (tmp_path / "images" / "2_1.png").write_bytes((tmp_path / "images" / "2_0.png").read_bytes())
     found = read(tmp_path, "map.yaml")
-    outcomes = prepare_cases(tmp_path / "store", "p.parquet", found.source, found.cases, strict=False)
+    outcomes = prepare_cases(tmp_path / "store", "p.parquet", found.source, found.cases)
     errors = [outcome.error for outcome in outcomes if outcome.error]
     assert len(errors) == 3
     for number, (error, words) in enumerate(

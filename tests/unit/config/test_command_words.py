@@ -33,14 +33,14 @@ COMMANDS: Mapping[str, Command] = {
     "export": Command(
         "cardiolens.commands.export", ("run=x",), wrong="patient_ids=maybe", listed=("format", "patient_ids")
     ),
-    "ingest": Command("cardiolens.commands.ingest", ("out=x", "source=y"), wrong="threshold=two", hydra=True),
+    "ingest": Command("cardiolens.commands.ingest", ("out=x", "source=y"), wrong="threshold=two"),
     "ingest init": Command("cardiolens.commands.ingest", ("out=x",), ("init",)),
     "judge": Command("cardiolens.commands.judge", ("run=x",), listed=("runs",)),
     "judge of": Command(
         "cardiolens.commands.judge", ("run=x", "of=errors", "model=tiny"), listed=("cluster",)
     ),
     "prepare": Command("cardiolens.commands.prepare", **SWEEP),
-    "questions": Command("cardiolens.commands.questions", ("out=x", "masks=y", "labels=acdc"), hydra=True),
+    "questions": Command("cardiolens.commands.questions", ("out=x", "masks=y", "labels=acdc")),
     "release": Command(
         "cardiolens.commands.release",
         ("questions=q", "studies=s", "out=o", "name=n", "licence=l"),
@@ -168,7 +168,7 @@ def test_an_unknown_word_is_refused_with_the_legal_ones(command, monkeypatch, ca
 
 @every_command
 def test_a_word_without_an_equals_sign_is_refused(command, monkeypatch, capsys):
-    for bare in ("x", "") if command.hydra else ("x", "--fast", ""):  # options of a sweep go to Hydra
+    for bare in ("x", "--fast", ""):
         message = refused(
             command.module, [*command.first, *command.words, *command.sweep, bare], monkeypatch, capsys
         )

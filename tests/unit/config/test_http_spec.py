@@ -46,8 +46,8 @@ def test_the_shipped_example_is_legal() -> None:
         ("+model.served.http.extra_body={user:somebody}", "may not hold user"),
         ("+model.served.http.extra_body={Seed:1}", "may not hold seed"),
         ("model.served.revision=null", "an http model needs revision"),
-        ("+model.served.replicas=2", "raise http.max_in_flight"),
-        ("+model.served.http.max_in_flight=0", "greater than 0"),
+        ("+model.served.replicas=2", "raise max_num_seqs"),
+        ("+model.served.max_num_seqs=0", "greater than 0"),
         ("model.served.engine=vllm", "engine: http needs http"),
     ],
 )
@@ -84,7 +84,7 @@ def test_where_a_model_is_served_changes_nothing_of_what_is_asked(tmp_path: Path
 
 @pytest.mark.parametrize(
     "other",
-    [{"api_model": "another"}, {"extra_body": {"reasoning_effort": "low"}}, {"sends_sampling": False}],
+    [{"api_model": "another"}, {"extra_body": {"reasoning_effort": "low"}}, {"dialect": "reasoning"}],
 )
 def test_what_decides_the_answer_is_part_of_the_key(other: dict[str, Any], tmp_path: Path) -> None:
     identity = identify(model(**other), tmp_path)
@@ -94,7 +94,7 @@ def test_what_decides_the_answer_is_part_of_the_key(other: dict[str, Any], tmp_p
 
 def test_answers_are_shared_only_where_sampling_can_be_sent() -> None:
     assert model().determined
-    assert not model(sends_sampling=False).determined
+    assert not model(dialect="reasoning").determined
 
 
 def test_a_changed_default_gives_another_arm_id() -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cardiolens.base.console import shown_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words, with_quoted_texts
-from cardiolens.config.compose import read_ingest_spec, read_spec
-from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.compose import read_spec
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.storage.run_place import RunWord, RunWords
 
 NAMES = [
@@ -59,7 +59,7 @@ def test_a_path_is_taken_as_it_is_written(name: str) -> None:
     wanted = Path(f"/data/{name}")
     sweep = read_spec([*ASKED, f"++dataset.studies={wanted}", f"store={name}", f"outputs={wanted}"])
     assert (sweep.dataset.studies, sweep.store, sweep.outputs) == (wanted, Path(name), wanted)
-    imported = read_ingest_spec([f"source={name}", f"out={wanted}"])
+    imported = read_words(IngestSpec, [f"source={name}", f"out={wanted}"])
     assert (imported.source, imported.out) == (Path(name), wanted)
     assert read_words(RunWord, [f"run={name}", f"store={wanted}"]).run == Path(name)
 
@@ -67,7 +67,7 @@ def test_a_path_is_taken_as_it_is_written(name: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.text(st.characters(blacklist_categories=("Cc", "Cs")), min_size=1, max_size=8))
 def test_any_text_is_quoted_so_that_hydra_reads_it_back(name: str) -> None:
-    (word,) = with_quoted_texts(SweepSpec, [f"store=/{name}"])
+    (word,) = with_quoted_texts([f"store=/{name}"])
     if "\\" not in name and not re.search(r"\$\{[^{}]*\}", name):
         from hydra.core.override_parser.overrides_parser import OverridesParser
 
@@ -77,8 +77,7 @@ def test_any_text_is_quoted_so_that_hydra_reads_it_back(name: str) -> None:
 def test_what_hydra_reads_as_text_stays() -> None:
     kept = ["store='/a b'", "store=/a\\=b", "store=null", "store=", "budget=[8,16]", "~budget", "model=[a,b]"]
     kept += ["model.served.http.api_model=[key]", "++model.served.revision=12"]  # refused later: not texts
-    assert with_quoted_texts(SweepSpec, kept) == kept
-    assert with_quoted_texts(SweepSpec, ["-m", "store=a,b"]) == ["-m", "store=a,b"]
+    assert with_quoted_texts(kept) == kept
 
 
 def test_a_text_that_hydra_cannot_read_is_taken_too() -> None:
@@ -103,7 +102,11 @@ def test_runs_with_commas_stand_in_quotes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("read", "option"),
-    [(read_spec, "store"), (read_ingest_spec, "out"), (lambda words: read_words(RunWord, words), "run")],
+    [
+        (read_spec, "store"),
+        (lambda words: read_words(IngestSpec, words), "out"),
+        (lambda words: read_words(RunWord, words), "run"),
+    ],
 )
 def test_the_message_for_a_path_that_the_shell_cut_works_when_it_is_pasted(read, option: str) -> None:
     with pytest.raises(InputError, match="belongs to the word before it") as error:

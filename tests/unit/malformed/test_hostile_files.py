@@ -48,7 +48,7 @@ def little_memory(most: int = 32 * MIB) -> Iterator[None]:
 
 def failure(folder: Path) -> str:
     """The error of preparing one study folder."""
-    (outcome,) = prepare_group(folder.parent / "store", "part-1.parquet", [folder], WINDOWS, strict=False)
+    (outcome,) = prepare_group(folder.parent / "store", "part-1.parquet", [folder], WINDOWS)
     assert outcome.record is None
     return outcome.error
 
@@ -223,7 +223,7 @@ def test_names_that_move_the_cursor_are_printed_as_escapes(
     folder = tmp_path / "studies" / f"S1{evil}"
     folder.mkdir(parents=True)
     (folder / "study.json").write_text(json.dumps({"schema": "study-1", "study_id": evil, "x" + evil: 1}))
-    words = ["dataset=real", f"dataset.studies={folder.parent}", "dataset.questions=q", "strict=true"]
+    words = ["dataset=real", f"dataset.studies={folder.parent}", "dataset.questions=q"]
     said = refused(
         lambda: run_verb(prepare_dataset, [*words, f"store={tmp_path}/store"]), "study", capfd, tmp_path
     )

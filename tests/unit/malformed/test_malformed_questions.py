@@ -256,10 +256,10 @@ def test_what_nobody_verified_is_asked_where_it_is_allowed(place, capsys):
     path.write_bytes(lines(records))
     refused(planned(place), r"1 of its \d+ questions are not verified, e\.g\. PH-0001", capsys, place)
     spec = sweep_spec(place, reader("uniform"))
-    allowed = spec.dataset.model_copy(update={"allow_unverified": True})
+    allowed = spec.dataset.model_copy(update={"allow": ("unverified",)})
     assert plan(spec.model_copy(update={"dataset": allowed}))
     (said,) = (row for row in run_setup._settings(_facts(allowed)).rows if row[0] == "questions")
-    assert said[1] == "answers that nobody verified were allowed (dataset.allow_unverified=true)"
+    assert said[1] == "answers that nobody verified were allowed (dataset.allow=[unverified])"
     assert not [row for row in run_setup._settings(_facts(spec.dataset)).rows if row[0] == "questions"]
 
 

@@ -51,7 +51,7 @@ WINDOWS = Windows(pct=(1.0, 99.0))
 
 
 def prepared(studies: Path, root: Path) -> Callable[[], int]:
-    words = ["dataset=real", f"dataset.studies={studies}", "dataset.questions=none.jsonl", "strict=true"]
+    words = ["dataset=real", f"dataset.studies={studies}", "dataset.questions=none.jsonl"]
     return lambda: run_verb(prepare_dataset, [*words, f"store={root}/store"])
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_is_no_volume_is_named(row, tmp_path):
     entry = volume(folder)
     (folder / path).write_bytes(broken(bytearray((folder / "whole.nii").read_bytes())))
     study(folder, entry | {"path": path, "sha256": sha256(folder / path)})
-    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], WINDOWS, strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "part-1.parquet", [folder], WINDOWS)
     assert outcome.record is None
     assert outcome.error.startswith(f"{path}: ")
     assert re.search(said, outcome.error), outcome.error

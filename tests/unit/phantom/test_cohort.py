@@ -17,7 +17,7 @@ PINNED = {
     "perf_sax.nii.gz": "04a585fa842feb68",
     "masks/cine_3ch.nii.gz": "d6ab01b3cfc6d504",
 }
-SPEC = PhantomSpec(canonical=("PH-NORMAL",), n_sampled=1, masks=True)
+SPEC = PhantomSpec(canonical=("PH-NORMAL",), n_sampled=1, also=("masks",))
 
 
 @pytest.fixture(scope="module")

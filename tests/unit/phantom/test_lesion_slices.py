@@ -17,7 +17,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def spec(name: str) -> PhantomSpec:
-    return PhantomSpec(canonical=(name,), masks=True)
+    return PhantomSpec(canonical=(name,), also=("masks",))
 
 
 def test_slices_are_those_whose_mask_file_has_a_lesion(folder: Path) -> None:

@@ -14,11 +14,12 @@ from cardiolens.study.nifti import parse_header, read_file, voxels
 CAVITY = [codes.LV_BLOOD, codes.PAPILLARY]
 
 
-@pytest.fixture(scope="module", params=["from_diastole", "drawn"])
+@pytest.fixture(scope="module", params=["from_diastole", "drawn_cycle"])
 def made(request, tmp_path_factory):
     """Volume of the cavity by phase, by its masks; the volume's record; the answers."""
     folder = tmp_path_factory.mktemp(request.param)
-    spec = PhantomSpec(n_sampled=1, masks=True, cycle=request.param)
+    also = {"masks", request.param} - {"from_diastole"}
+    spec = PhantomSpec(n_sampled=1, also=tuple(also))
     records = write_study("PH-0001", spec, folder, load_catalogue("numbers-1"))
     entries = json.loads((folder / "PH-0001" / "study.json").read_text())["volumes"]
     entry = next(entry for entry in entries if entry["volume_id"] == "cine_sax")
@@ -44,7 +45,7 @@ def test_answers_agree_with_the_masks(made):
 
 def test_a_drawn_cycle_is_marked_nowhere(made):
     cycle, volumes, entry, answers = made
-    if cycle == "drawn":
+    if cycle == "drawn_cycle":
         assert (entry["ed_phase"], entry["es_phase"]) == (0, 0)
         assert 1 < number(answers, "N04") < len(volumes)
         assert 1 < number(answers, "N05") < len(volumes)

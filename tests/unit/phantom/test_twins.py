@@ -25,9 +25,9 @@ NAMES = ("PH-NORMAL", "PH-ICM-LAD", "PH-INFLAM", "PH-HCM-ASH", "PH-ICM-RCA")
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("twins")
-    make_cohort(PhantomSpec(canonical=NAMES, masks=True, twins=True), root / "data")
+    make_cohort(PhantomSpec(canonical=NAMES, also=("masks", "twins")), root / "data")
     folders = sorted((root / "data" / "studies").iterdir())
-    outcomes = prepare_group(root / "store", "part-0.parquet", folders, Windows(pct=(1.0, 99.0)), strict=True)
+    outcomes = prepare_group(root / "store", "part-0.parquet", folders, Windows(pct=(1.0, 99.0)))
     studies = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(root / "store", Cohort(window_pct=(1.0, 99.0), studies=studies, failed={}))
     return root

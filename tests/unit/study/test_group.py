@@ -77,21 +77,13 @@ def test_a_bad_study_is_named_and_the_others_are_prepared(tmp_path, case):
     good = [study(tmp_path / "in" / name) for name in ("A", "C")]
     spoil(tmp_path / "in" / "B")
     folders = [good[0], tmp_path / "in" / "B", good[1]]
-    outcomes = prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS, strict=False)
+    outcomes = prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS)
     assert [bool(outcome.record) for outcome in outcomes] == [True, False, True]
     assert outcomes[1].error.startswith(message)
     assert "\n" not in outcomes[1].error
     publish(tmp_path / "store", outcomes)
     assert read_volumes(tmp_path / "store")["study_id"].to_pylist() == ["A", "C"]
     assert tables.read(tmp_path / "store" / "volumes", schemas.VOLUMES)["study_id"].to_pylist() == ["A", "C"]
-
-
-def test_strict_ends_a_group_at_the_first_bad_study(tmp_path):
-    not_nifti(tmp_path / "in" / "A")
-    folders = [tmp_path / "in" / "A", study(tmp_path / "in" / "B")]
-    outcomes = prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS, strict=True)
-    assert [outcome.name for outcome in outcomes] == ["A"]
-    assert not list((tmp_path / "store" / "frames").glob("part-*"))
 
 
 @pytest.fixture
@@ -101,16 +93,16 @@ def known(tmp_path):
     changed_volume(folders[1], voxels(seed=8))
     publish(
         tmp_path / "store",
-        prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS, strict=False),
+        prepare_group(tmp_path / "store", "part-1.parquet", folders, WINDOWS),
     )
     return tmp_path
 
 
 def test_what_is_unchanged_is_not_read(known, caplog):
     caplog.set_level(logging.INFO)
-    prepare(dataset(known / "in"), known / "store", strict=False)  # looks once for images in two studies
+    prepare(dataset(known / "in"), known / "store")  # looks once for images in two studies
     before = (known / "store" / "cohort.json").stat().st_mtime_ns
-    done = prepare(dataset(known / "in"), known / "store", strict=False)
+    done = prepare(dataset(known / "in"), known / "store")
     assert (done.prepared, done.unchanged, done.failed, done.bytes_read) == (0, 2, (), 0)
     assert caplog.messages[-1].startswith("2 studies: 0 prepared, 2 unchanged, 0 failed (")
     assert (known / "store" / "cohort.json").stat().st_mtime_ns == before
@@ -130,7 +122,7 @@ def test_a_rewritten_file_changes_the_state(known, same_time):
 
 def test_two_folders_of_one_study_id_are_both_refused(known, caplog):
     study(known / "in" / "C", study_id="A")
-    done = prepare(dataset(known / "in"), known / "store", strict=False)
+    done = prepare(dataset(known / "in"), known / "store")
     message = (
         "study.json: study_id 'A' stands in the folders A, C; expected one folder a study_id; "
         "rename or remove one"
@@ -141,10 +133,10 @@ def test_two_folders_of_one_study_id_are_both_refused(known, caplog):
     assert read_cohort(known / "store").failed == {"A": message, "C": message}
 
 
-def test_strict_stops_at_once(known):
-    (known / "in" / "C").mkdir()
+def test_a_dataset_without_a_usable_study_is_an_error(tmp_path):
+    (tmp_path / "in" / "C").mkdir(parents=True)
     with pytest.raises(InputError, match=r"^C: study\.json: cannot be read"):
-        prepare(dataset(known / "in"), known / "store", strict=True)
+        prepare(dataset(tmp_path / "in"), tmp_path / "store")
 
 
 @pytest.fixture
@@ -154,9 +146,7 @@ def sweep_with_failures(known):
     (known / "in" / "D").mkdir()
     failed = {}
     for name in ("C", "D"):
-        (outcome,) = prepare_group(
-            known / "store", "part-2.parquet", [known / "in" / name], WINDOWS, strict=False
-        )
+        (outcome,) = prepare_group(known / "store", "part-2.parquet", [known / "in" / name], WINDOWS)
         failed[name] = outcome.error
     tried = {"C": state_of(read_study(known / "in" / "C"))}
     found = read_cohort(known / "store").model_copy(update={"failed": failed, "tried": tried})
@@ -188,15 +178,15 @@ def test_a_cohort_that_changed_is_prepared_again(sweep_with_failures, change):
 
 
 def test_another_window_prepares_again(known):
-    given = dataset(known / "in", window_pct=(2.0, 98.0)).model_dump(mode="json")
+    given = dataset(known / "in", windows={"lge": (2.0, 98.0)}).model_dump(mode="json")
     assert not is_prepared(sweep_spec(known, reader("uniform"), dataset=given))
 
 
 def test_a_folder_without_studies_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"cannot be read .* expected a folder of study folders"):
-        prepare(dataset(tmp_path / "nowhere"), tmp_path / "store", strict=False)
+        prepare(dataset(tmp_path / "nowhere"), tmp_path / "store")
     with pytest.raises(InputError, match="holds no studies; expected a folder of study folders"):
-        prepare(dataset(tmp_path), tmp_path / "store", strict=False)
+        prepare(dataset(tmp_path), tmp_path / "store")
 
 
 def test_studies_are_grouped_by_pixels_in_order(tmp_path):

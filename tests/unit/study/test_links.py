@@ -45,7 +45,7 @@ def linked(place: Path, target: str | Path) -> Path:
 
 def outcome(place: Path, spec: DatasetSpec) -> Outcome:
     folders = [place / "studies" / "S1"]
-    (one,) = prepare_group(place / "store", "p.parquet", folders, Windows(), strict=False, roots=spec.roots)
+    (one,) = prepare_group(place / "store", "p.parquet", folders, Windows(), roots=spec.roots)
     return one
 
 

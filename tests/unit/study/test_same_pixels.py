@@ -31,7 +31,7 @@ def stored(root, arrays):
         entry["sha256"] = write_nifti(folder / entry["path"], array)
         (folder / "study.json").write_text(json.dumps(manifest))
         folders.append(folder)
-    outcomes = prepare_group(root / "store", "part-1.parquet", folders, WINDOWS, strict=True)
+    outcomes = prepare_group(root / "store", "part-1.parquet", folders, WINDOWS)
     studies = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(root / "store", Cohort(window_pct=WINDOWS.pct, studies=studies, failed={}))
     return root
@@ -49,16 +49,16 @@ def test_one_patient_under_two_ids_is_named_and_refused(tmp_path):
     ((ours, theirs, frames),) = pairs(root)
     assert (ours, theirs) == ("A", "C")
     assert frames > 1
-    with pytest.raises(InputError, match=rf"A and C \({frames} images\).*allow_same_pixels=true"):
-        prepare(dataset(root / "in"), root / "store", strict=False)
+    with pytest.raises(InputError, match=rf"A and C \({frames} images\).*allow=\[same_pixels\]"):
+        prepare(dataset(root / "in"), root / "store")
     with pytest.raises(InputError, match="A and C"):  # nor by asking again
-        prepare(dataset(root / "in"), root / "store", strict=False)
+        prepare(dataset(root / "in"), root / "store")
 
 
 def test_it_is_kept_where_it_is_allowed(tmp_path):
     root = stored(tmp_path, dict.fromkeys("AB", voxels(seed=1)))
-    allowed = dataset(root / "in", allow_same_pixels=True)
-    assert prepare(allowed, root / "store", strict=False).unchanged == 2
+    allowed = dataset(root / "in", allow=["same_pixels"])
+    assert prepare(allowed, root / "store").unchanged == 2
     (pair,) = read_cohort(root / "store").same_pixels
     assert pair.studies == ("A", "B")
 

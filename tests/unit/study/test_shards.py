@@ -26,7 +26,7 @@ WINDOWS = Windows(pct=PCT)
 
 def prepared(store, part, *folders):
     """Prepare folders into one part and publish exactly them."""
-    outcomes = prepare_group(store, part, folders, WINDOWS, strict=False)
+    outcomes = prepare_group(store, part, folders, WINDOWS)
     studies = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(store, Cohort(window_pct=PCT, studies=studies, failed={}))
     return store
@@ -152,7 +152,7 @@ def test_a_part_that_is_not_whole_is_an_error(store, table, damage):
 
 def test_rows_of_replaced_studies_are_ignored(store, tmp_path):
     changed = study(tmp_path / "in" / "S2", volume(tmp_path / "in" / "S2", voxels(seed=9)))
-    outcomes = prepare_group(store, "part-2.parquet", [changed], WINDOWS, strict=False)
+    outcomes = prepare_group(store, "part-2.parquet", [changed], WINDOWS)
     old = read_volumes(store)
     records = {"S1": None, "S2": outcomes[0].record}
     kept = Cohort.model_validate_json((store / "cohort.json").read_bytes()).studies["S1"]
@@ -179,7 +179,7 @@ def add_until(self, row, frames):
 
 PartWriter.add = add_until
 from cardiolens.config.dataset import Windows
-group.prepare_group(store, "part-2.parquet", folders, Windows(pct=(1.0, 99.0)), strict=False)
+group.prepare_group(store, "part-2.parquet", folders, Windows(pct=(1.0, 99.0)))
 """
 
 
@@ -210,5 +210,5 @@ def test_a_full_disk_is_one_error_and_leaves_nothing(store, tmp_path):
     more = study(tmp_path / "S3")
     expected = pytest.raises(RunError, match=r"frames/part-2.parquet: cannot be written .* free space")
     with expected, full_disk():
-        prepare_group(store, "part-2.parquet", [more], WINDOWS, strict=False)
+        prepare_group(store, "part-2.parquet", [more], WINDOWS)
     assert [path.name for path in (store / "frames").iterdir()] == ["part-1.parquet"]

@@ -46,7 +46,7 @@ def test_skeletons_are_read_once_they_are_filled_in(out):
     entry = json.loads(second.read_text())["volumes"][0]
     edited(second, patient_id="P2", volumes=[entry | {"sequence": "t2", "view": "sax"}])
     for path in (first, second):
-        (outcome,) = prepare_group(out / "store", "p.parquet", [path.parent], Windows(), strict=False)
+        (outcome,) = prepare_group(out / "store", "p.parquet", [path.parent], Windows())
         assert outcome.error == ""
     lines = [json.loads(line) for line in (out / "questions.jsonl").read_text().splitlines()]
     filled = [line | {"answer": [CATALOGUE[line["subtask"]].keys[0]]} for line in lines]
@@ -75,7 +75,7 @@ def test_without_files_there_is_one_example(tmp_path):
     folder = tmp_path / "new" / "studies" / "S001"
     write_nifti(folder / "lge_sax.nii.gz", voxels(4, 1))
     edited(folder / "study.json", patient_id="P1")
-    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows(), strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows())
     assert outcome.error == ""
 
 
@@ -128,5 +128,5 @@ def test_the_display_that_affines_decide_is_filled_in(tmp_path):
     found = {entry["path"].partition(".")[0]: entry["display_transform"] for entry in entries}
     assert found == {"cine_sax": {}, "lge_sax": {"flip_cols": True}, "t2_sax": {}}
     edited(folder / "study.json", patient_id="P1")
-    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows(), strict=False)
+    (outcome,) = prepare_group(tmp_path / "store", "p.parquet", [folder], Windows())
     assert outcome.error == ""

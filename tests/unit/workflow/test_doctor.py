@@ -71,7 +71,7 @@ def test_what_a_check_refuses_stops_a_sweep_and_is_a_line_of_the_doctor(
     [
         ("A100, 80000, 81559", (), "ok   engine: vLLM 0.32.0 for CUDA, 1 GPU"),
         ("A100, 20000, 81559", (), "FIX  engine: A100 has 19.5 of 79.6 GiB free, and an engine wants 90%"),
-        ("A100, 20000, 81559", ("+model.tiny.gpu_memory_utilization=0.2",), "ok   engine"),
+        ("A100, 20000, 81559", ("+model.tiny.engine_options.gpu_memory_utilization=0.2",), "ok   engine"),
         ("GB10, [N/A], [N/A]", (), "ok   engine"),
         ("No devices were found", (), "FIX  engine: nvidia-smi lists no GPU"),
         ("", (), "FIX  engine: nvidia-smi lists no GPU"),

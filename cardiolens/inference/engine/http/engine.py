@@ -64,12 +64,11 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
         **http.extra_body,
         "model": http.api_model,
         "messages": messages(ask, url_of),
-        http.max_tokens_field: ask.max_tokens,
+        "max_tokens" if http.sends_sampling else "max_completion_tokens": ask.max_tokens,
     }
     if http.sends_sampling:
-        sampling = model.sampling
-        temperature, seed = sampling_of(sampling, ask)
-        fields |= {"temperature": temperature, "top_p": sampling.top_p}
+        temperature, seed = sampling_of(model.sampling, ask)
+        fields |= {"temperature": temperature}
         fields |= {} if seed is None else {"seed": seed}
     if model.template_options:
         fields["chat_template_kwargs"] = dict(model.template_options)
@@ -106,20 +105,27 @@ _CACHED_PICTURES = 1024
 
 
 class HttpEngine:
-    """Engine that asks a server with adaptive concurrency, retries, and caps on tokens and money.
+    """Engine that asks a server with adaptive concurrency, retries, and a cap on tokens.
 
-    `draw` returns random numbers in 0..1, which spread the waits.
+    `draw` returns random numbers in 0..1, which spread the waits; `tries` are those of one request in a run.
     """
 
     mortal = False
 
     def __init__(
-        self, model: ModelSpec, completions: Path, draw: Callable[[], float] = random.random
+        self,
+        model: ModelSpec,
+        completions: Path,
+        draw: Callable[[], float] = random.random,
+        *,
+        tries: int = 8,
+        first_wait: float = 1.0,  # seconds before the second try; doubled each time
     ) -> None:
         self._model = model
         self._http = model.served
         self._completions = completions  # folder of this model's completions and ledger
         self._draw = draw
+        self._tries, self._first_wait = tries, first_wait
         self._pictures: dict[str, str] = {}  # data URLs by frame key, the most recently used last
         self._encoded = 0
         self._answered = 0
@@ -130,7 +136,7 @@ class HttpEngine:
         self._key = read_key(self._model)
         capped = self._http.max_tokens_total is not None
         self._ledger = _ledger(self._completions) if capped else None
-        self._gate = Gate(self._http.max_in_flight)
+        self._gate = Gate(self._model.at_once)
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         proxy = proxy_of(self._http)
         words = Words(self._key, password_of(proxy))
@@ -202,10 +208,10 @@ class HttpEngine:
     def _most_tries(self, kind: FaultKind) -> int:
         """Return the tries per request; few if the server was never reached, which waiting seldom changes."""
         never_reached = kind is FaultKind.UNREACHABLE and not self._answered
-        return min(_FIRST_TRIES, self._http.tries) if never_reached else self._http.tries
+        return min(_FIRST_TRIES, self._tries) if never_reached else self._tries
 
     def _wait(self, fault: FaultError, tries: int) -> float:
-        return wait_seconds(self._http.first_wait_seconds, tries, self._draw(), fault.retry_after)
+        return wait_seconds(self._first_wait, tries, self._draw(), fault.retry_after)
 
     def _give_up(self, fault: FaultError, tries: int) -> Exception:
         message = f"{fault}{f' ({tries} tries)' if tries > 1 else ''}"

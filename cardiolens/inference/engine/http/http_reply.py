@@ -80,7 +80,7 @@ class FaultKind(Enum):
 
     def __init__(self, text: str, tries: int, ends_run: bool, error: ErrorKind) -> None:
         self.text = text
-        self.tries = tries  # failures of this kind before the request fails; http.tries limits all kinds
+        self.tries = tries  # failures of this kind before the request fails; tries limits all kinds
         self.ends_run = ends_run  # as no request can succeed now; else only this request fails
         self.error = error  # of the failed request
 

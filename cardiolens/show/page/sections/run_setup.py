@@ -120,7 +120,7 @@ def _notes(facts: Facts) -> Iterator[str]:
     if copies := facts.most("same_pixels"):
         yield (
             f"{copies} {'study holds' if copies == 1 else 'studies hold'} images that stand in another study "
-            "of this run too (dataset.allow_same_pixels): scores count them as different patients, so that "
+            "of this run too (dataset.allow=[same_pixels]): scores count them as different patients, so that "
             "intervals are too narrow."
         )
     failed = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_ingest_spec
+from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.curation.ingest.import_run import ingest
@@ -176,16 +176,16 @@ def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["source=a"], "out has no value"),
+        (["source=a"], "out= is not given"),
         (["source=a", "out=a/b"], "lie within each other"),
         (["source=a", "out=b", "key=b/key"], "key lies in source or out"),
         (["source=a", "out=b", "links=a/links"], "links lies in source or out"),
-        (["source=a", "out=b", "colour=red"], "choose from cohort, decisions, key"),
+        (["source=a", "out=b", "colour=red"], r"choose from .*cohort"),
     ],
 )
 def test_wrong_words_are_refused(words, message):
     with pytest.raises(InputError, match=message):
-        read_ingest_spec(words)
+        read_words(IngestSpec, words)
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o601])
@@ -214,4 +214,4 @@ def test_prepare_names_the_import_for_a_file_or_folder_of_dicom(small, tmp_path,
     studies = small / "export" / given
     dataset = DatasetSpec(name="real", studies=studies, questions=tmp_path / "none.jsonl")
     with pytest.raises(InputError, match=r"python -m cardiolens\.ingest"):
-        prepare(dataset, tmp_path / "store", strict=True)
+        prepare(dataset, tmp_path / "store")

@@ -282,7 +282,7 @@ def test_what_masks_of_the_phantom_tell_for_certain_is_its_truth(name, tmp_path,
     every = cohort.views()
     some = {code: view for code, view in every.items() if code in ("cine_sax", "lge_sax", "t2_sax")}
     monkeypatch.setattr(cohort, "views", lambda: some)
-    spec = PhantomSpec(canonical=(name,), size="default", masks=True)
+    spec = PhantomSpec(canonical=(name,), size="default", also=("masks",))
     cohort.make_cohort(spec, tmp_path / "made")
     made = roster.study(2026, name)
     body = Body(None, made.parameters.bsa)

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_questions_spec
+from cardiolens.config.command_words import read_words
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.probes.blind_probes import probe, probe_drafts
 from cardiolens.curation.probes.probe_scores import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
 from cardiolens.phantom.roster import catalogue
@@ -149,9 +150,9 @@ def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: P
 
 
 def test_fewer_than_two_models_and_a_folder_without_drafts_are_refused(tmp_path: Path) -> None:
-    spec = read_questions_spec([f"draft={write_drafts(tmp_path, planted=False)}"])
+    spec = read_words(QuestionsSpec, [f"draft={write_drafts(tmp_path, planted=False)}"])
     with pytest.raises(InputError, match="two or more models"):
         probe(spec, ["model=uniform"])
     for words in ([], ["draft=x", "out=y", "masks=z", "labels=acdc"]):
         with pytest.raises(InputError, match=r"out has no value|give one of them"):
-            read_questions_spec(words)
+            read_words(QuestionsSpec, words)

@@ -9,7 +9,8 @@ from report_folders import lines
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.questions import second_of
-from cardiolens.config.compose import read_questions_spec
+from cardiolens.config.command_words import read_words
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.from_masks import joined
@@ -26,7 +27,7 @@ def phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     some = {code: view for code, view in cohort.views().items() if code in ("cine_sax", "lge_sax", "t2_sax")}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cohort, "views", lambda: some)
-        cohort.make_cohort(PhantomSpec(canonical=("PH-HCM-ASH",), size="default", masks=True), made)
+        cohort.make_cohort(PhantomSpec(canonical=("PH-HCM-ASH",), size="default", also=("masks",)), made)
     return made
 
 
@@ -35,7 +36,7 @@ def test_no_question_of_a_mask_has_a_wrong_answer(
     phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [f"masks={phantom}/studies", "labels=phantom", f"out={tmp_path}/out"]
-    assert questions(read_questions_spec(words)) == 0
+    assert questions(read_words(QuestionsSpec, words)) == 0
     truth = {
         (one["study_id"], one["subtask"]): set(one["answer"])
         for one in lines(phantom / "questions.jsonl")
@@ -60,9 +61,9 @@ def test_no_question_of_a_mask_has_a_wrong_answer(
     with pytest.raises(InputError, match="not verified"):
         read_questions(tmp_path / "out" / "questions.jsonl", catalogue())
     capsys.readouterr()
-    questions(read_questions_spec(words))
+    questions(read_words(QuestionsSpec, words))
     assert capsys.readouterr().out.count("1 studies, 0 made now") == 6
-    questions(read_questions_spec([*words[:1], "labels=acdc", words[2]]))
+    questions(read_words(QuestionsSpec, [*words[:1], "labels=acdc", words[2]]))
     assert "cannot be used, e.g. PH-" in capsys.readouterr().out
     assert {one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl")} == {"mask_unfit"}
 
@@ -86,7 +87,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
         told = json.loads(manifest.read_text())
         manifest.write_text(json.dumps(told | {"study_id": name, "patient_id": name}))
     words = [f"{one}={root}/{one}" for one in ("reports", "studies", "out")]
-    questions(read_questions_spec([*words, f"masks={root}/studies", "labels=acdc"]))
+    questions(read_words(QuestionsSpec, [*words, f"masks={root}/studies", "labels=acdc"]))
     return root / "out"
 
 
@@ -137,21 +138,21 @@ def test_masks_and_labels_go_together(tmp_path: Path) -> None:
         ([f"reports={tmp_path}/reports"], "reports and studies go together"),
     ):
         with pytest.raises(InputError, match=message):
-            read_questions_spec([*words, f"out={tmp_path}/out"])
-    of_masks = read_questions_spec([f"masks={tmp_path}/studies", "labels=acdc", f"out={tmp_path}/out"])
+            read_words(QuestionsSpec, [*words, f"out={tmp_path}/out"])
+    of_masks = read_words(QuestionsSpec, [f"masks={tmp_path}/studies", "labels=acdc", f"out={tmp_path}/out"])
     with pytest.raises(InputError, match="model: reads reports, and none are named"):
         second_of(of_masks, ["model=oracle"])
     (tmp_path / "studies").mkdir()
     words = [f"masks={tmp_path}/studies", f"out={tmp_path}/out"]
     with pytest.raises(InputError, match="label map 'acd' is not known; choose one of acdc"):
-        questions(read_questions_spec([*words, "labels=acd"]))
+        questions(read_words(QuestionsSpec, [*words, "labels=acd"]))
     with pytest.raises(InputError, match="holds no study"):
-        questions(read_questions_spec([*words, "labels=acdc"]))
+        questions(read_words(QuestionsSpec, [*words, "labels=acdc"]))
 
 
 def test_masks_give_volumes_and_phases_as_numbers(both: Path, tmp_path: Path) -> None:
     words = [f"masks={both.parent}/studies", "labels=acdc", f"out={tmp_path}/out", "protocol=numbers-1"]
-    assert questions(read_questions_spec(words)) == 0
+    assert questions(read_words(QuestionsSpec, words)) == 0
     told = {one["subtask"]: one["answer"] for one in lines(tmp_path / "out" / "questions.jsonl")}
     assert sorted(told) == ["N01", "N02", "N03", "N04", "N05"]
     numbers = {name: float(answer[0].split()[0]) for name, answer in told.items()}

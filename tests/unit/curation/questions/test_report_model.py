@@ -11,7 +11,8 @@ import pytest
 from report_folders import lines, write_reports
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_questions_spec
+from cardiolens.config.command_words import read_words
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.asking.ask_texts import asking_spec
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.draft_reasons import Reason
@@ -256,7 +257,7 @@ class Scripted:
 
 def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> None:
     words = write_reports(tmp_path, {"S1": TEXT, "S2": "Findings: Transmural scar of the apex."})
-    spec, engine = read_questions_spec(words), Scripted()
+    spec, engine = read_words(QuestionsSpec, words), Scripted()
     assert spec.studies is not None
     sweep = asking_spec(spec.studies, spec.stages / "model", spec.protocol, ["model=uniform"])
 
@@ -291,7 +292,7 @@ def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> Non
 
 def test_the_gate_is_of_one_model_and_one_prompt_and_at_most_three_per_cent_are_wrong(tmp_path: Path) -> None:
     words = write_reports(tmp_path, {"S1": TEXT})
-    spec = read_questions_spec(words)
+    spec = read_words(QuestionsSpec, words)
     assert spec.studies is not None
     sweep, other = (
         asking_spec(spec.studies, spec.stages / "model", spec.protocol, [f"model={name}"])

@@ -8,7 +8,8 @@ import pytest
 from report_folders import lines, write_reports, write_study
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_questions_spec
+from cardiolens.config.command_words import read_words
+from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions.counts import page
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.glossary import with_glossary
@@ -25,7 +26,7 @@ STAGES = ("1-sections", "2-findings.rules", "3-truth", "4-checks", "5-drafts", "
 
 
 def test_reports_become_lines_of_questions_that_name_their_evidence(tmp_path: Path) -> None:
-    assert questions(read_questions_spec(write_reports(tmp_path, TEXTS))) == 0
+    assert questions(read_words(QuestionsSpec, write_reports(tmp_path, TEXTS))) == 0
     out = tmp_path / "out"
     made = {(one["study"], one["subtask"]): one for one in lines(out / "questions.jsonl")}
     answers = {place: one["answer"] for place, one in made.items()}
@@ -62,7 +63,7 @@ def test_a_glossary_opens_sections_and_names_findings(tmp_path: Path) -> None:
         "headings: {Vorgeschichte: History, Befund: Findings}\n"
         "synonyms: {speck: late gadolinium enhancement, kein: 'no'}\n"
     )
-    assert questions(read_questions_spec([*write_reports(tmp_path, texts), f"words={words}"])) == 0
+    assert questions(read_words(QuestionsSpec, [*write_reports(tmp_path, texts), f"words={words}"])) == 0
     made = lines(tmp_path / "out" / "questions.jsonl")
     answers = {(line["study"], line["subtask"]): line["answer"] for line in made}
     assert answers == {("S1", "L01"): ["A"], ("S1", "C10"): ["A"], ("S2", "L01"): ["A"]}
@@ -86,7 +87,7 @@ def test_a_glossary_that_cannot_be_used_is_refused(tmp_path: Path, entry: str, e
 
 
 def test_a_stage_makes_only_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    spec = read_questions_spec(write_reports(tmp_path, TEXTS))
+    spec = read_words(QuestionsSpec, write_reports(tmp_path, TEXTS))
     questions(spec)
     before = {name: (tmp_path / "out" / f"{name}.jsonl").read_text() for name in STAGES}
     capsys.readouterr()
@@ -110,7 +111,7 @@ def test_nothing_of_a_patient_is_shown(
     (tmp_path / "reports" / "ACC-4712.txt").write_bytes(b"\xff\xfe Mustermann")
     (tmp_path / "reports" / "ACC-4713.txt").write_text(" \n")
     with caplog.at_level(logging.DEBUG):
-        questions(read_questions_spec(words))
+        questions(read_words(QuestionsSpec, words))
     shown = capsys.readouterr().out + caplog.text
     shown += (tmp_path / "out" / "counts.html").read_text() + (tmp_path / "out" / "rejects.jsonl").read_text()
     shown += (tmp_path / "out" / "questions.jsonl").read_text()
@@ -147,7 +148,7 @@ def test_a_table_is_linked_by_accession_number_and_one_study_has_one_report(tmp_
     ]
     (tmp_path / "reports.csv").write_text("\n".join(["accession,text", *rows]) + "\n")
     words = [f"reports={tmp_path}/reports.csv", f"studies={tmp_path}/studies", f"out={tmp_path}/out"]
-    questions(read_questions_spec([*words, f"links={tmp_path}/links.csv"]))
+    questions(read_words(QuestionsSpec, [*words, f"links={tmp_path}/links.csv"]))
     made = {one["study"]: one["answer"] for one in lines(tmp_path / "out" / "questions.jsonl")}
     assert made == {"S1": ["A"], "S3": ["B"]}
     lost = [(one["reason"], one["number"]) for one in lines(tmp_path / "out" / "rejects.jsonl")]
@@ -155,7 +156,7 @@ def test_a_table_is_linked_by_accession_number_and_one_study_has_one_report(tmp_
 
 
 def test_a_study_whose_name_tells_the_answer_has_no_such_question(tmp_path: Path) -> None:
-    questions(read_questions_spec(write_reports(tmp_path, {"case-DCM-1": TEXTS["S2"]})))
+    questions(read_words(QuestionsSpec, write_reports(tmp_path, {"case-DCM-1": TEXTS["S2"]})))
     made = {one["subtask"] for one in lines(tmp_path / "out" / "questions.jsonl")}
     assert "D01" in made
     assert "D02" not in made
@@ -179,7 +180,9 @@ def test_what_cannot_be_read_is_said_with_the_remedy(tmp_path: Path) -> None:
     ):
         name = changed.partition("=")[0]
         with pytest.raises(InputError, match=expected):
-            questions(read_questions_spec([*(w for w in words if not w.startswith(f"{name}=")), changed]))
+            questions(
+                read_words(QuestionsSpec, [*(w for w in words if not w.startswith(f"{name}=")), changed])
+            )
 
 
 def test_records_of_another_protocol_are_made_anew(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def sweep_of(release: Path, root: Path) -> SweepSpec:
 
 def prepared(spec: SweepSpec) -> None:
     folders = sorted(spec.dataset.studies.iterdir())
-    outcomes = prepare_group(spec.store, "part-0.parquet", folders, Windows(), strict=True)
+    outcomes = prepare_group(spec.store, "part-0.parquet", folders, Windows())
     records = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(spec.store, Cohort(window_pct=(1, 99), studies=records, failed={}))
 

@@ -42,7 +42,7 @@ CATALOGUE = load_catalogue("openprotocol-1")
 SOME = ("C02", "C10", "D01", "R-CINE")
 FIRST = "PH-0004"  # of the patients whose answers are withheld
 ONE = {"name": "standard", "style": "standard", "max_tokens": 64, "asks_back": False}
-PROMPTS = [ONE, ONE | {"name": "three", "samples": 3, "temperature": 0.7}]
+PROMPTS = [ONE, ONE | {"name": "three", "samples": 3}]
 FORMS = (
     "ANSWER: A",
     "ANSWER: B",

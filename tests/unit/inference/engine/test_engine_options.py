@@ -51,7 +51,7 @@ def test_an_option_that_vllm_does_not_have_is_refused(text: str, said: str):
         ("tensor_parallel_size=2", "tensor_parallel_size is set by CardioLens; use tensor_parallel"),
         ("model=x", "model is set by CardioLens; use source"),
         ("data_parallel_size=2", "use replicas"),
-        ("load_format=dummy", "write load_format: dummy beside it"),
+        ("gpu_memory_utilization=2", "expected a share above 0, at most 1"),
     ],
 )
 def test_an_option_that_has_a_setting_is_refused_with_its_name(text: str, said: str):
@@ -92,14 +92,19 @@ def test_they_arrive_at_vllm_above_defaults_and_below_settings(monkeypatch: pyte
     assert found["enable_prefix_caching"] is False
     assert found["load_format"] == "hf"
     assert found["tensor_parallel_size"] == 2
-    dummy = handed(monkeypatch, engine_options={"load_format": "hf"}, load_format="dummy")
-    assert dummy["load_format"] == "dummy"
     assert "load_format" not in handed(monkeypatch)
+
+
+def test_memory_is_the_placement_s_on_gpus_and_the_file_s_without(monkeypatch: pytest.MonkeyPatch):
+    options = {"gpu_memory_utilization": 0.5, "kv_cache_memory_bytes": 7}
+    found = handed(monkeypatch, engine_options=options)
+    assert (found["gpu_memory_utilization"], "kv_cache_memory_bytes" in found) == (0.9, False)
+    assert handed(monkeypatch, device="cpu", engine_options=options)["kv_cache_memory_bytes"] == 7
 
 
 def test_room_is_kept_for_videos_only_where_they_are_shown(monkeypatch: pytest.MonkeyPatch):
     assert handed(monkeypatch)["limit_mm_per_prompt"] == {"image": 8, "video": 0}
-    filmed = handed(monkeypatch, shows_videos=True, takes_video=True)["limit_mm_per_prompt"]
+    filmed = handed(monkeypatch, shows_videos=True)["limit_mm_per_prompt"]
     assert filmed == {"image": 8, "video": {"count": 4, "num_frames": 8, "width": 448, "height": 448}}
 
 

@@ -69,14 +69,14 @@ def test_a_killed_process_says_more_than_the_errors_that_follow():
     )
     cause = cause_in(log)
     assert cause == "Worker proc VllmWorker-1 died unexpectedly (exit code: -9)"
-    assert "cluster.memory_gib" in with_remedy(cause)
+    assert "--mem in cluster.sbatch" in with_remedy(cause)
     assert cause_in(log.replace("Worker proc VllmWorker-1 died unexpectedly (exit code: -9)", "x")) == (
         "RuntimeError: cancelled"
     )
     bus = cause_in(log.replace("-9", "-7"))
     assert bus is not None
     assert "/dev/shm" in with_remedy(bus)
-    assert "memory_gib" not in with_remedy(bus)
+    assert "--mem" not in with_remedy(bus)
 
 
 WATCHDOG = """\

@@ -33,7 +33,7 @@ class Filming(VllmEngine):
     """The engine with a stand-in for vLLM behind it, which makes so many tokens of videos."""
 
     def __init__(self, tmp_path: Path, n_tokens: int = 0) -> None:
-        model = ModelSpec(name="m", source="hub/m", takes_video=True)
+        model = ModelSpec(name="m", source="hub/m")
         deployment = Deployment("m", 1, 1, ((),), 0.9, "", 0.0, "processor")
         super().__init__(model, Identity("m-0", tmp_path, {}), 8, deployment, shows_videos=True)
         self._engine: Any = SimpleNamespace(generate=self.generate, errored=False)

@@ -167,7 +167,7 @@ def test_a_dead_engine_is_told_apart(error, errored, tmp_path: Path):
         await engine.start()
         await engine.answer(ask("bad"), lambda key: np.zeros((1, 1), np.uint8))
 
-    with pytest.raises(EngineDeadError, match=r"died unexpectedly.*cluster\.memory_gib"):
+    with pytest.raises(EngineDeadError, match=r"died unexpectedly.*--mem in cluster\.sbatch"):
         asyncio.run(one())
 
 

@@ -33,7 +33,8 @@ def key(folder: Path, **options: object) -> str:
 def test_keys_without_engine_options_are_those_of_stored_completions(folder: Path):
     assert key(folder) == "m-e725c2290e477a0c"
     assert (
-        key(folder, load_format="dummy", template_options={"enable_thinking": False}) == "m-9b6c53f925c0d3a2"
+        key(folder, engine_options={"load_format": "dummy"}, template_options={"enable_thinking": False})
+        == "m-9b6c53f925c0d3a2"
     )
 
 

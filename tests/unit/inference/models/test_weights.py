@@ -15,6 +15,12 @@ def model(**options: object) -> ModelSpec:
     return ModelSpec.model_validate({"name": "m", "source": "hub/m", **options})
 
 
+EIGHT_BILLION = {
+    **{"architecture": "X", "field": "general", "licence": "x", "context": 1, "thinking": "never"},
+    **{"image_rule": "x", "verified": "none", "note": "x", "parameters": 8, "attention_heads": 32},
+}
+
+
 def write(path: Path, mib: int) -> None:
     path.write_bytes(b"\0" * mib * MIB)
 
@@ -28,9 +34,9 @@ def mib(spec: ModelSpec, folder: Path | None) -> float:
 def test_declared_measured_or_from_parameters(tmp_path: Path):
     write(tmp_path / "model-1.safetensors", 2)
     write(tmp_path / "model-2.safetensors", 2)
-    assert mib(model(parameters=8), tmp_path) == pytest.approx(4, abs=0.01)
+    assert mib(model(card=EIGHT_BILLION), tmp_path) == pytest.approx(4, abs=0.01)
     assert weight_gib(model(weight_gib=3.0), tmp_path) == 3.0
-    assert weight_gib(model(parameters=8), None) == pytest.approx(14.9, abs=0.01)
+    assert weight_gib(model(card=EIGHT_BILLION), None) == pytest.approx(14.9, abs=0.01)
     assert weight_gib(model(), None) is None
 
 

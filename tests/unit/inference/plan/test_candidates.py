@@ -14,6 +14,7 @@ from cardiolens.inference.plan.candidates import at_hand, candidate
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.plan.totals import Totals
 from cardiolens.storage.places import run_of
+from tests.unit.inference.models.test_weights import EIGHT_BILLION
 
 EIGHT = (Node("a", 8, 80.0),)
 
@@ -29,7 +30,7 @@ def work(left: int, done: int, studies: int) -> Missing:
 
 def test_tokens_of_what_is_left_and_declared_limits_reach_the_placement():
     totals = Totals(100, 0, 0, 0, 0, 100, prompt_tokens=1000, output_tokens=400)
-    spec = model(weight_gib=16.0, tensor_parallel=2, replicas=3, attention_heads=32, parameters=8)
+    spec = model(weight_gib=16.0, tensor_parallel=2, replicas=3, card=EIGHT_BILLION)
     found = candidate(spec, "gpu", None, work(left=25, done=75, studies=5), totals)
     assert (found.prompt_tokens, found.output_tokens, found.requests, found.studies) == (250, 100, 25, 5)
     assert (found.tensor_parallel, found.replicas, found.heads, found.billions) == (2, 3, 32, 8)
@@ -46,7 +47,7 @@ def test_a_model_that_lacks_weights_can_be_planned_and_not_run(tmp_path: Path):
         said
         == f"m: {tmp_path} holds no weights (*.safetensors, *.bin, *.pt); copy or download the model again"
     )
-    assert refusals(load_format="dummy") == []
+    assert refusals(engine_options={"load_format": "dummy"}) == []
     (tmp_path / "model-1.safetensors").write_bytes(b"")
     assert refusals() == []
     names = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}

@@ -105,6 +105,10 @@ def test_forms_share_no_beginning_and_a_video_is_shared_as_a_whole(root: Path) -
 
 
 VLLM = {"name": "m", "engine": "vllm", "source": "hub/m"}
+LLAVA = {
+    **{"architecture": "LlavaForConditionalGeneration", "field": "general", "licence": "x", "context": 1},
+    **{"thinking": "never", "image_rule": "x", "verified": "none", "note": "x"},
+}
 SERVED = {
     "name": "m",
     "engine": "http",
@@ -117,16 +121,11 @@ SERVED = {
     ("model", "changes", "why"),
     [
         (
-            VLLM,
+            VLLM | {"card": LLAVA},
             {},
-            "model m does not declare that it takes videos; set takes_video: true if its arch.*Qwen2VL",
+            "model m is of LlavaForConditionalGeneration, and videos are sent to Qwen2VL",
         ),
         (SERVED, {}, "is asked over HTTP, where a video is coded with loss .*; serve it with engine: vllm"),
-        (
-            SERVED | {"takes_video": True},
-            {},
-            "takes_video is for engine: vllm, and m has engine: http; remove",
-        ),
         (
             VLLM,
             {"prompt": [STANDARD | {"cine": "video"}]},

@@ -10,7 +10,7 @@ from cardiolens.inference.models import embedded
 from cardiolens.inference.plan import parts
 from cardiolens.inference.plan.plan import Plan, plan
 
-TINY = {"name": "tiny", "source": "embedded", "long_side": 64, "kv_cache_gib": 0.5}
+TINY = {"name": "tiny", "source": "embedded", "long_side": 64}
 ARMS = {
     "budget": [2, 4],
     "selector": [{"name": "random", "kind": "random", "seeds": [0, 1]}, {"name": "self", "kind": "self"}],

@@ -38,6 +38,7 @@ def test_a_limit_is_of_the_prompt_else_at_least_of_its_style(prompt: dict[str, A
 
 def test_a_style_never_lowers_what_a_prompt_needs():
     terse = form_of(standard=16)
-    needs = PromptSpec(name="direct", style="standard", max_tokens=256, steps="self", step_max_tokens=512)
+    needs = PromptSpec(name="direct", style="standard", max_tokens=256, steps="self")
     assert (terse.max_tokens(QUESTION, needs), terse.step_max_tokens(needs)) == (256, 512)
     assert form_of(standard=4096).step_max_tokens(needs) == 4096
+    assert form_of(standard=4096, step=48).step_max_tokens(needs) == 48

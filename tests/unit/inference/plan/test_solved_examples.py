@@ -84,11 +84,9 @@ def test_examples_are_solved_questions_of_other_patients_alone(root: Path) -> No
         assert row["prompt"].index("Now the question") > row["prompt"].rindex(letters[-1] + "\n\n")
 
 
-def test_the_seed_decides_and_answers_take_turns(root: Path) -> None:
+def test_the_order_is_fixed_and_answers_take_turns(root: Path) -> None:
     first, again = (examples_of(planned_with(root, TWO)) for _ in range(2))
-    other = examples_of(planned_with(root, TWO | {"shots_seed": 7}))
     assert first == again
-    assert set(first) != set(other)
     questions = {
         row["qa_id"]: row for row in tables.read(root / "store/questions", schemas.QUESTIONS).to_pylist()
     }
@@ -205,7 +203,6 @@ def test_too_few_examples_are_refused_or_skipped_with_the_reason(tmp_path: Path,
     [
         ({"prompt": [STANDARD | {"shots": 2}]}, "shows .*headlines are asked with standard alone"),
         ({"prompt": [TWO | {"shots": -1}]}, "greater than or equal to 0"),
-        ({"prompt": [STANDARD | {"shots_seed": 4}]}, "shots is 0; give more"),
         ({"prompt": [TWO | {"steps": "self"}]}, "need cases, which have no solved ones"),
         ({"prompt": [TWO], "selector": [{"name": "self", "kind": "self"}]}, "the reader chooses its frames"),
     ],

@@ -46,4 +46,4 @@ def test_an_empty_wrapper_hides_nothing_and_a_full_disk_of_ray_has_a_remedy():
     assert told.startswith(
         "the stream ended early: ray.exceptions.OutOfDiskError: Local disk is full where Ray"
     )
-    assert "raise cluster.object_store_gib" in told
+    assert "raise RAY_DEFAULT_OBJECT_STORE_MEMORY_PROPORTION" in told

@@ -158,7 +158,6 @@ def test_keys_differ_where_replies_do(replies):
     ("changed", "said"),
     [
         ({"control": ["none", "blind"]}, "control blind shows none"),
-        ({"prompt": [SELF | {"gold": "findings"}]}, "choose one"),
         ({"dataset": {"name": "x", "studies": "x", "questions": "x"}}, "dataset=medthinkvqa"),
     ],
 )

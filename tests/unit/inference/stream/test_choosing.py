@@ -16,6 +16,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader, check_readers
 from cardiolens.inference.models.token_counts import Rendering
+from cardiolens.inference.plan.turns import FRAME_REQUESTS
 from cardiolens.protocol.dialogue.chain import (
     N_LEFT,
     N_SHOWN,
@@ -194,15 +195,14 @@ def test_each_manner_is_shown_what_it_asked_for(fresh, chooses, frames, not_show
         assert {stage["status"] for stage in stages} == {"ok"}
 
 
-@pytest.mark.parametrize("rounds", [1, 3])
-def test_a_selection_that_stays_illegal_ends_with_its_status_and_is_not_asked_again(fresh, rounds):
-    spec = spec_of(fresh, selector=[SELF | {"rounds": rounds}])
+def test_a_selection_that_stays_illegal_ends_with_its_status_and_is_not_asked_again(fresh):
+    spec = spec_of(fresh, selector=[SELF])
     stubborn = Chooser("nothing of that kind")
     planned, judged = swept(spec, stubborn)
     n = len(requests_of(planned))
     assert judged.replies.counts["illegal_selection"] == n
     assert judged.replies.unfinished == judged.replies.unrequested == judged.replies.counts["ok"] == 0
-    assert len(stubborn.asked) == n * rounds
+    assert len(stubborn.asked) == n * FRAME_REQUESTS
     rows = judged.replies.verdicts.to_pylist()
     assert {(row["status"], row["parse_status"], row["rule"], row["correct"]) for row in rows} == {
         ("judged", "illegal_selection", "illegal_selection", False)
@@ -211,7 +211,7 @@ def test_a_selection_that_stays_illegal_ends_with_its_status_and_is_not_asked_ag
     said = [row for row in tables.read(stored(planned), schemas.COMPLETIONS).to_pylist()]
     errors = {row["error"] for row in said if row["request_key"] in wanted}
     assert errors == {
-        f"asked for no frame that there is in {rounds} requests; the reply was no list of names"
+        f"asked for no frame that there is in {FRAME_REQUESTS} requests; the reply was no list of names"
     }
     again = Chooser("nothing of that kind")
     swept(spec, again)
@@ -295,7 +295,6 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     [
         ({"control": ["none", "blind"]}, "control blind does not show the chosen frames"),
         ({"budget": ["tokens:512"]}, "give a number"),
-        ({"selector": [CLINICAL | {"rounds": 3}]}, "leave them out"),
         ({"selector": [SELF | {"order": "nested"}]}, "leave out order"),
         ({"model": [reader("uniform", chooses="all")]}, "greedy, lazy, illegal"),
     ],

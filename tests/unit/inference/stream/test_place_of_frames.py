@@ -87,7 +87,6 @@ def root(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
         "part-0.parquet",
         [study(folder, *volumes, patient_id="PH-0001")],
         Windows(pct=(1, 99)),
-        strict=True,
     )
     assert not [outcome.error for outcome in made if outcome.error]
     records = {outcome.name: outcome.record for outcome in made if outcome.record}

@@ -25,7 +25,7 @@ TEMPERATURE = 0.7
 
 
 def several(n, **changes):
-    return ONE | {"name": f"samples{n}", "samples": n, "temperature": TEMPERATURE} | changes
+    return ONE | {"name": f"samples{n}", "samples": n} | changes
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +200,6 @@ def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_n
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"prompt": [ONE | {"samples": 3}]}, "temperature none; give one above 0"),
         ({"prompt": [several(3, steps="self")]}, "samples 3 go with a single request"),
         ({"selector": [{"name": "self", "kind": "self"}]}, "each would choose other frames"),
         ({"model": [{"name": "one", "engine": "person", "source": "x"}]}, "one is a person"),
@@ -214,12 +213,12 @@ def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_n
                         "http": {
                             "base_url": "http://127.0.0.1:1/v1",
                             "api_model": "m",
-                            "sends_sampling": False,
+                            "dialect": "reasoning",
                         },
                     }
                 ]
             },
-            "far has http.sends_sampling: false",
+            "far has http.dialect: reasoning",
         ),
     ],
 )

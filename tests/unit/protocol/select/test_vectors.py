@@ -125,14 +125,6 @@ def test_long_axis_small_budgets_put_time_first(budget, phases):
     assert shown(chosen("C18", budget, stack), "cine_3ch") == [f"4/{phase}" for phase in phases]
 
 
-def test_long_axis_small_budgets_may_put_space_first():
-    spatial = SelectorSpec(name="clinical", kind="clinical", lax_small_k="spatial")
-    stack = VolumeStructure("cine_3ch", "cine", "3ch", 5, 25, ed_phase=0, es_phase=9)
-    study = StudyStructure("PH-0001", {"cine_3ch": stack})
-    selection = choose(spatial, None, study, Route.of(SUBTASKS["C18"]), 3)
-    assert shown(selection, "cine_3ch") == ["1/0", "2/0", "3/0"]
-
-
 def test_lge():
     ones = [lge("4ch", 1), lge("2ch", 1), lge("3ch", 1)]
     selection = chosen("L01", 8, lge("sax", 10), *ones)

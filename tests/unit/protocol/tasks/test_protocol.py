@@ -52,9 +52,9 @@ def spec(tmp_path_factory):
 def planned(spec):
     make_cohort(spec.dataset.phantom, spec.dataset.studies.parent, spec.dataset.protocol)
     folders = sorted(spec.dataset.studies.iterdir())
-    outcomes = prepare_group(spec.store, tables.part_name(), folders, spec.dataset.display, strict=True)
+    outcomes = prepare_group(spec.store, tables.part_name(), folders, spec.dataset.display)
     studies = {outcome.name: outcome.record for outcome in outcomes}
-    write_cohort(spec.store, Cohort(window_pct=spec.dataset.window_pct, studies=studies, failed={}))
+    write_cohort(spec.store, Cohort(window_pct=(1.0, 99.0), studies=studies, failed={}))
     return plan(spec)
 
 

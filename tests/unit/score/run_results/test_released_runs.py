@@ -125,7 +125,9 @@ def test_questions_that_are_not_those_of_the_release_are_refused(root: Path, tmp
     elsewhere = good.dataset.model_copy(update={"studies": tmp_path / "others"})
     with pytest.raises(InputError, match=r"dataset\.studies=.*are not the studies of ourcmr 1\.0"):
         check_release(good.model_copy(update={"dataset": elsewhere}))
-    check_release(good.model_copy(update={"dataset": elsewhere.model_copy(update={"prepared_only": True})}))
+    check_release(
+        good.model_copy(update={"dataset": elsewhere.model_copy(update={"allow": ("absent_studies",)})})
+    )
     questions.write_bytes(questions.read_bytes()[:-1] + b" \n")
     with pytest.raises(
         InputError, match=r"questions\.jsonl: is not the file of ourcmr 1\.0.*get the release anew"

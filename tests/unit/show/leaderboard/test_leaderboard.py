@@ -24,7 +24,7 @@ MODELS = {
     "first": [reader("noisy", "good", error=0.1), reader("oracle")],
     "second": [reader("noisy", "poor", error=0.8)],
 }
-SAMPLED = {"name": "standard", "style": "standard", "max_tokens": 64, "samples": 3, "temperature": 0.7}
+SAMPLED = {"name": "standard", "style": "standard", "max_tokens": 64, "samples": 3}
 FEW = {"subtask": ["C02", "D01", "R-CINE"], "control": ["none"]}
 TWO = FEW | {"subtask": ["C02", "D01"]}
 

@@ -30,8 +30,7 @@ NOTHING = Missing(WORK.empty_table(), unique=9, done=0, exhausted=0)
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = make_cohort(tmp_path_factory.mktemp("tracking"), 2)
-    tracker = {"kind": "wandb", "project": "mirror"}
-    return finished(small_spec(root, "watched", tracker=tracker, control=["none"]))
+    return finished(small_spec(root, "watched", tracker={"mode": "offline"}, control=["none"]))
 
 
 @pytest.fixture

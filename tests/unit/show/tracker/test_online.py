@@ -28,8 +28,7 @@ from tests.wandb_server import Mood, Server, wandb_server
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = make_cohort(tmp_path_factory.mktemp("online"), 2)
-    tracker = {"kind": "wandb", "project": "mirror"}
-    made = finished(small_spec(root, "online", tracker=tracker, control=["none"]))
+    made = finished(small_spec(root, "online", tracker={"mode": "offline"}, control=["none"]))
     write_page(made, [made])
     (made.root / "progress").mkdir(exist_ok=True)
     rows = [{"time": 1.0 + row, "requests/done": row} for row in range(3)]
@@ -101,7 +100,7 @@ def test_offline_files_arrive_when_they_are_synced(run: Run) -> None:
 def test_under_an_agent_nothing_is_mirrored(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "s1")
     with pytest.raises(InputError, match=f"{name}: is set by an agent of W&B"):
-        check_tracker(TrackerSpec(kind="wandb", project="mirror"))
+        check_tracker(TrackerSpec(mode="online"))
 
 
 @pytest.mark.full

@@ -1,7 +1,6 @@
 """The mirror in W&B, offline: made again from the disk it says the same, and nothing of the machine."""
 
 import re
-from collections import Counter
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,7 @@ TABLES = {"cards", "arms", "scores", "comparisons", "collapse", "confusion"}
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     root = make_cohort(tmp_path_factory.mktemp("track"), 2)
-    tracker = {"kind": "wandb", "project": "mirror"}
-    made = finished(small_spec(root, "mirror", tracker=tracker, control=["none"]))
+    made = finished(small_spec(root, "mirror", tracker={"mode": "offline"}, control=["none"]))
     write_page(made, [made])
     assert track(made, documents.read_configuration(made).tracker)
     wandb.teardown()  # as at the end of a process: waits until its service has written everything
@@ -38,14 +36,10 @@ def mirrored(run: Run) -> list[Path]:
     return sorted(run.root.glob("wandb/offline-run-*/*.wandb"))
 
 
-def tracker_of(run: Run, runs: str) -> TrackerSpec:
-    return documents.read_configuration(run).tracker.model_copy(update={"runs": runs})
-
-
-def again(run: Run, runs: str = "models") -> list[Path]:
+def again(run: Run) -> list[Path]:
     """The files of W&B that are written on top of those that are there."""
     before = set(mirrored(run))
-    assert track(run, tracker_of(run, runs))
+    assert track(run, TrackerSpec())
     wandb.teardown()
     return [path for path in mirrored(run) if path not in before]
 
@@ -68,7 +62,7 @@ def rows_of(tables_of_run: dict[str, Any], name: str) -> int:
 
 
 def test_every_row_is_shown_and_kept_as_it_is_stored(run: Run) -> None:
-    (path,) = again(run, "summary")
+    (path,) = filter(is_sweep, again(run))
     stored = tables.read(run.scores, schemas.SCORES)
     shown, kept = content(path)["tables"], kept_tables(path)
     assert rows_of(shown, "scores") == stored.num_rows > 100
@@ -84,7 +78,7 @@ def test_a_table_that_is_too_long_to_be_shown_is_kept_whole(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wandb_runs, "SHOWN_ROWS", 50)
-    (path,) = again(run, "summary")
+    (path,) = filter(is_sweep, again(run))
     assert rows_of(content(path)["tables"], "scores") == 0
     n_scores = tables.read(run.scores, schemas.SCORES).num_rows
     assert pq.read_metadata(kept_tables(path)["scores.parquet"]).num_rows == n_scores
@@ -122,16 +116,6 @@ def test_no_study_patient_or_question_is_in_anything_that_it_gets(run: Run) -> N
     assert len(texts) > 10
     for value in private:
         assert not any(value in text for text in texts), value
-
-
-@pytest.mark.parametrize(
-    ("runs", "kinds"), [("summary", {"sweep": 1}), ("arms", {"sweep": 1, "model": 2, "arm": 2})]
-)
-def test_as_many_runs_as_were_asked_for(run: Run, runs: str, kinds: dict[str, int]) -> None:
-    written = [content(path) for path in again(run, runs)]
-    assert Counter(one["job_type"] for one in written) == kinds
-    for arm in (one for one in written if one["job_type"] == "arm"):
-        assert isinstance(arm["logged"]["tier_1"], float)
 
 
 def test_nothing_of_the_machine_is_in_a_mirror(run: Run) -> None:

@@ -200,7 +200,7 @@ def bomb(mib: int) -> bytes:
 def test_a_body_without_end_is_left_at_the_limit(planned: Plan, tmp_path: Path) -> None:
     tracemalloc.start()
     server = Server(lambda number, _: number == 2, endless)
-    asked = Asked(planned, tmp_path, tries=2, max_in_flight=2)
+    asked = Asked(planned, tmp_path, tries=2, at_once=2)
     asked.against(server)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -286,7 +286,7 @@ def test_two_sweeps_that_share_a_store_share_its_cap(planned: Plan, tmp_path: Pa
 
     async def run() -> list[BaseException | None]:
         async with serving(server) as base_url:
-            sweeps = (Asked(planned, tmp_path, max_tokens_total=cap, max_in_flight=at_once) for _ in "ab")
+            sweeps = (Asked(planned, tmp_path, max_tokens_total=cap, at_once=at_once) for _ in "ab")
             return await asyncio.gather(*(sweep.run(base_url) for sweep in sweeps), return_exceptions=True)
 
     ended = asyncio.run(run())
@@ -299,7 +299,7 @@ def test_what_could_not_be_used_counts_towards_the_cap_in_later_runs_too(
 ) -> None:
     unusable = Server(lambda number, _: True, writes_json(200, choices=choice(None)))
     with pytest.raises(RunError, match="max_tokens_total"):
-        Asked(planned, tmp_path, tries=3, max_tokens_total=208, max_in_flight=1).against(unusable)
+        Asked(planned, tmp_path, tries=3, max_tokens_total=208, at_once=1).against(unusable)
     assert len(unusable.seen) == 2
     again = Server()
     with pytest.raises(RunError, match="max_tokens_total"):

@@ -168,16 +168,14 @@ def sent(served: ModelSpec, asked: Ask) -> dict[str, Any]:
 
 
 def test_decoding_is_sent_as_the_server_understands_it() -> None:
-    plain = {"model": "some-model", "max_tokens": 8, "temperature": 0.0, "top_p": 1.0}
+    plain = {"model": "some-model", "max_tokens": 8, "temperature": 0.0}
     assert sent(model(), ask(legal=("A", "B"))) == plain
     bound = {"structured_outputs": {"choice": ["A", "B"]}, "logprobs": True, "top_logprobs": 2}
     assert sent(model(dialect="vllm"), ask(legal=("A", "B"))) == plain | bound
     reasoned = sent(model(dialect="vllm"), ask(legal=("A", "B"), reasons_first=True))
     assert set(reasoned["structured_outputs"]) == {"regex"}
     assert "logprobs" not in reasoned
-    thinking = model(
-        sends_sampling=False, max_tokens_field="max_completion_tokens", extra_body={"reasoning_effort": "low"}
-    )
+    thinking = model(dialect="reasoning", extra_body={"reasoning_effort": "low"})
     expected = {"model": "some-model", "max_completion_tokens": 8, "reasoning_effort": "low"}
     assert sent(thinking, ask()) == expected
 

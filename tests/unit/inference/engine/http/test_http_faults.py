@@ -124,8 +124,8 @@ def test_a_fault_that_lasts_ends_the_run_with_its_cause(
 
 def test_a_request_that_nobody_may_make_is_not_made_for_ever(planned: Plan, tmp_path: Path) -> None:
     asked = Asked(planned, tmp_path)
-    server = Server(lambda number, body: True, says(400, {"message": "unknown field top_p"}))
-    with pytest.raises(RunError, match=r"5 requests in a row failed, .*400 Bad Request: unknown field top_p"):
+    server = Server(lambda number, body: True, says(400, {"message": "unknown field seed"}))
+    with pytest.raises(RunError, match=r"5 requests in a row failed, .*400 Bad Request: unknown field seed"):
         asked.against(server)
     assert len(server.seen) < 16
 
@@ -166,7 +166,7 @@ def test_a_cap_ends_the_run_and_counts_what_earlier_runs_spent(
     planned: Plan, undisturbed: dict[str, str], tmp_path: Path
 ) -> None:
     said = "max_tokens_total 1,000 is reached"
-    asked = Asked(planned, tmp_path, max_in_flight=3, max_tokens_total=1000)
+    asked = Asked(planned, tmp_path, at_once=3, max_tokens_total=1000)
     server = Server()
     with pytest.raises(RunError, match=f"{said}.*; raise it to go on; what was completed is kept"):
         asked.against(server)
@@ -203,7 +203,7 @@ def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
     names |= {*questions["qa_id"].to_pylist(), *asked.answered(), str(tmp_path), str(cohort)}
     for headers, body in server.seen:
         sent = json.loads(body)
-        assert set(sent) == {"model", "messages", "max_tokens", "temperature", "top_p"}
+        assert set(sent) == {"model", "messages", "max_tokens", "temperature"}
         assert set(headers) == {
             "Host",
             "Content-Type",
