@@ -317,19 +317,13 @@ def _key(name: str, facts: dict[str, object]) -> str:
     return f"{name}-{digest_of(facts)[:16]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(BaseModel):
     """One answered question; no option keys if the person chose "cannot tell"."""
 
-    answer: tuple[str, ...]  # original option keys
-    seconds: float
-
-
-class _Line(BaseModel):
     model_config = ConfigDict(strict=True)
 
     qa_id: str
-    answer: list[str]
+    answer: list[str]  # original option keys
     seconds: Annotated[float, Field(ge=0, lt=1e6)]
 
 
@@ -346,10 +340,10 @@ def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
     try:
         for number, line in enumerate(read_text(path).splitlines(), start=1):
             where = f"{path} line {number}"
-            read = _Line.model_validate(parse_json(line))
+            read = Reading.model_validate(parse_json(line))
             if read.qa_id in readings:
                 raise InputError(f"question {read.qa_id} stands twice")
-            readings[read.qa_id] = Reading(tuple(read.answer), read.seconds)
+            readings[read.qa_id] = read
     except (OSError, ValueError) as error:
         reason = describe(error) if isinstance(error, ValidationError) else error
         raise InputError(f"model {model.name}: {where}: {reason}; export the readings again") from error

@@ -124,7 +124,9 @@ class Replica:
     ) -> None:
         self._engine = make_engine()
         killers = killer_keys(completions) if self._engine.mortal else frozenset()
-        self._supervisor = Supervisor(self._engine, width, stream.engine_restarts, killers)
+        self._supervisor = Supervisor(self._engine, stream.engine_restarts, killers)
+        # Of asks: a chain keeps its slot, as the engine's caches hold its frames only for a while.
+        self._slots = asyncio.Semaphore(width)
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._node = os.uname().nodename
         self._names_question, self._asking_back = names_question, asking_back
@@ -224,7 +226,8 @@ class Replica:
     async def _settle(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
         """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
         try:
-            settled = await self._answer(planned, study, walk)
+            async with self._slots:
+                settled = await self._answer(planned, study, walk)
         except NotAskedError:
             return None
         except RunError:
@@ -273,7 +276,7 @@ class Replica:
         pending = [] if stored or not settled else [self._writer.add(self._identified(ask) | settled[0])]
         self._unreported["asked_back"] += 1
         try:
-            row, error_kind = await self._complete(second, study, goes_on=True)
+            row, error_kind = await self._complete(second, study)
         except Exception:  # the first reply is not lost with the second turn
             self._writer.flush_soon()
             if pending:
@@ -283,8 +286,7 @@ class Replica:
 
     async def _step(self, study: _StudyInFlight, ask: Ask, stage: int) -> Settled:
         """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
-        later = stage > 0 and ask.seed is None  # samples are no later stages: they are asked together
-        row, error_kind = await self._complete(ask, study, goes_on=later)
+        row, error_kind = await self._complete(ask, study)
         row |= self._identified(ask)
         pending_write = self._writer.add(row)
         pending_write.add_done_callback(_noticed)
@@ -297,10 +299,9 @@ class Replica:
     def _identified(self, ask: Ask) -> CompletionRow:
         return {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
 
-    async def _complete(self, ask: Ask, study: _StudyInFlight, *, goes_on: bool = False) -> Settled:
+    async def _complete(self, ask: Ask, study: _StudyInFlight) -> Settled:
         """Ask one request and count its tokens and frames; a chain counts through its requests."""
-        answering = self._supervisor.answer(ask, study.pictures, goes_on=goes_on)
-        row, error_kind = await _complete(answering)
+        row, error_kind = await _complete(self._supervisor.answer(ask, study.pictures))
         self._unreported.update(
             frames_referenced=len(ask.frame_keys),
             prompt_tokens=row.get("prompt_tokens", 0),

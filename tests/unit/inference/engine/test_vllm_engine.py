@@ -109,7 +109,7 @@ def ask(name: str) -> Ask:
 
 def answers(engine: Started) -> list[Reply | BaseException]:
     async def all_of() -> list[Reply | BaseException]:
-        supervisor = Supervisor(engine, width=4, max_restarts=1)
+        supervisor = Supervisor(engine, max_restarts=1)
         asks = [ask("good-1"), ask("bad"), ask("good-2")]
         return await asyncio.gather(
             *(supervisor.answer(one, lambda key: np.zeros((1, 1), np.uint8)) for one in asks),
