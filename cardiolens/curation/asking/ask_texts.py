@@ -24,8 +24,7 @@ from cardiolens.inference.models.token_counts import fault_of
 from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
-from cardiolens.inference.plan.parts import PART_ROWS
-from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.plan import PART_ROWS, Plan
 from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
 from cardiolens.inference.stream.execution import execute
 from cardiolens.inference.stream.progress import begin_watches

@@ -124,29 +124,3 @@ def frame_key(pixel_digest: str, rendering_digest: str) -> str:
     """Return the digest of native pixels and rendering; identifies a picture, also to the engine."""
     both = f"{pixel_digest} {rendering_digest}".encode()
     return blake2b(both, digest_size=DIGEST_BYTES).hexdigest()
-
-
-class BlamingCounter:
-    """A token counter that raises ModelError if counting fails."""
-
-    def __init__(self, model: str, counter: TokenCounter) -> None:
-        self._model = model
-        self._counter = counter
-
-    def image_tokens(self, size: tuple[int, int], /) -> int:
-        with fault_of(self._model):
-            return self._counter.image_tokens(size)
-
-    def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
-        with fault_of(self._model):
-            return self._counter.count(system, text, sizes)
-
-    def count_shown(
-        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
-    ) -> tuple[int, str]:
-        with fault_of(self._model):
-            return self._counter.count_shown(system, frames, sizes, exact=exact)
-
-    def count_asked(self, question: str, tail: str, /) -> int:
-        with fault_of(self._model):
-            return self._counter.count_asked(question, tail)

@@ -6,8 +6,9 @@ from functools import lru_cache
 
 from cardiolens.base.entry_points import is_word
 from cardiolens.config.arms import Arm
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep_factors import Budget, SelectorSpec
-from cardiolens.inference.models.token_counts import Rendering, TokenCounter, frame_key
+from cardiolens.inference.models.token_counts import Rendering, TokenCounter, fault_of, frame_key
 from cardiolens.inference.plan.control import BLANK, SHOWN, blank_digest, changed_selection
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, Gold, case_block
@@ -77,13 +78,14 @@ class FrameSelector:
 
     def __init__(
         self,
-        rendering: Rendering,
+        model: ModelSpec,
         counter: TokenCounter | None,  # None if nothing counts tokens, as for a simulated reader
         open_study: Callable[[str], StudyFrames],
         *,
         lends: bool,
     ) -> None:
-        self._rendering, self._digest, self._counter = rendering, rendering.digest, counter
+        self._model, self._counter, self._rendering = model.name, counter, Rendering(model.long_side)
+        self._digest = self._rendering.digest
         self._study = lru_cache(maxsize=_LENDERS if lends else _OPEN)(open_study)
 
     def own_view(self, study_id: str, question: PlannedQuestion, shown_by: ArmFrames) -> View:
@@ -103,7 +105,8 @@ class FrameSelector:
 
         def tokens_of(frame: Frame) -> int:
             assert self._counter is not None, "a token budget is refused for a reader without tokens"
-            return self._counter.image_tokens(self.size(study, frame))
+            with fault_of(self._model):
+                return self._counter.image_tokens(self.size(study, frame))
 
         if isinstance(budget, int):
             return View(study_id, study, at(budget))

@@ -8,7 +8,7 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, readings_of
-from cardiolens.inference.models.token_counts import Rendering, TokenCounter
+from cardiolens.inference.models.token_counts import TokenCounter, fault_of
 from cardiolens.inference.plan.control import BLANK, SHOWN, with_options
 from cardiolens.inference.plan.few_shot import Examples, FewShot, flag_of
 from cardiolens.inference.plan.frame_views import ArmFrames, FrameSelector, StudyFrames, View, arm_frames
@@ -69,7 +69,7 @@ class ModelPlanner:
         self._state = hash_model(identity.model_key, model.sampling)
         self._read = readings_of(model).keys() if model.answers_from == "readings" else None
         lends = any(arm.control == "other_patient" or arm.prompt.shots for arm in arms)
-        self._frames = FrameSelector(Rendering(model.long_side), counter, frames_of, lends=lends)
+        self._frames = FrameSelector(model, counter, frames_of, lends=lends)
         self._form = ReplyForm(spec, model)
         self._few_shot = FewShot(self._frames, spec.caption, self._form, self._templates)
 
@@ -203,7 +203,8 @@ class ModelPlanner:
             block = FrameBlock(system, text, state, tuple(size for _, size in pictures))
             before, separator, _ = text.rpartition(FRAME)
             if self._counter is not None and separator:
-                counted = self._counter.count_shown(system, before, block.sizes, exact=False)
+                with fault_of(self._model.name):
+                    counted = self._counter.count_shown(system, before, block.sizes, exact=False)
                 block = replace(block, counted=counted)
             view.study.shown[key] = block
         assert isinstance(block, FrameBlock)
@@ -214,12 +215,13 @@ class ModelPlanner:
         if self._counter is None:
             return PLANNED, None
         limit, tokens = self._model.max_model_len, None
-        if block.counted is not None:
-            before, tail = block.counted
-            rest = block.text.rpartition(FRAME)[2]
-            tokens = before + self._counter.count_asked(f"{rest}{ending}", tail)
-        if tokens is None or tokens + reply_tokens > _NEAR * limit:
-            tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
+        with fault_of(self._model.name):
+            if block.counted is not None:
+                before, tail = block.counted
+                rest = block.text.rpartition(FRAME)[2]
+                tokens = before + self._counter.count_asked(f"{rest}{ending}", tail)
+            if tokens is None or tokens + reply_tokens > _NEAR * limit:
+                tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
         return (OVERFLOW if tokens + reply_tokens > limit else PLANNED), tokens
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cardiolens.inference.placement.footprint import CHOICE_TOKENS, REPLY_SHARE
 from cardiolens.inference.plan.few_shot import has_examples, read_example_frames
-from cardiolens.inference.plan.prefix_order import (
+from cardiolens.inference.plan.missing import (
     SHOWN,
     beginnings,
     frames_of,

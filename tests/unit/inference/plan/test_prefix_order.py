@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.inference.plan.few_shot import write_examples
-from cardiolens.inference.plan.missing import missing
-from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
+from cardiolens.inference.plan.missing import beginnings, frames_of, missing, prefix_order, shared_frames
 from cardiolens.inference.plan.request import ShownExample
 from cardiolens.inference.plan.totals import totals_of
 from cardiolens.protocol.dialogue.chain import FrameRef

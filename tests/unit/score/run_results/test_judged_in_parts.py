@@ -6,7 +6,7 @@ import pytest
 from page_run import PROMPTS, SELECTORS, with_probabilities
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.inference.plan import parts as planning
+from cardiolens.inference.plan import plan as planning
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results import aligned_replies as aligned
 from cardiolens.score.run_results import model_replies
