@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.inference.placement.placement import Deployment, Placement
-from cardiolens.inference.placement.schedule import Seating, schedule
+from cardiolens.inference.placement.placement import Deployment, Placement, Seating, schedule
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.pipeline import Streamed, stream

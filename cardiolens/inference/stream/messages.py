@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, TypedDict
 
 import numpy as np
@@ -73,26 +72,8 @@ class StudyAsks(TypedDict):
     pictures: Sequence[PictureRow]
 
 
-class CompletionRow(TypedDict, total=False):
-    """A row of the `completions` table, without `written_at`, which the writer adds."""
-
-    request_key: str
-    text: str
-    reasoning: str | None
-    finish_reason: str
-    option_logprobs: Sequence[tuple[str, float]]
-    prompt_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    seconds: float
-    node: str
-    engine: str | None
-    device: str | None
-    attention_backend: str | None
-    tensor_parallel: int | None
-    attempt: int
-    status: str
-    error: str
+CompletionRow = dict[str, Any]
+"""A row of the `completions` table, without `written_at`, which the writer adds."""
 
 
 def counters_of(progress: pa.Table) -> Counter[str]:
@@ -138,12 +119,11 @@ def ask_of(row: AskRow, *, names_question: bool = False) -> Ask:
 
 
 def pictures_of(rows: Sequence[PictureRow]) -> Pictures:
-    """Return a function from frame key to pixels; each frame is converted to an array once."""
+    """Return a function from frame key to pixels."""
     by_key = {row["key"]: row for row in rows}
+    return lambda key: pixels_of(by_key[key])
 
-    @cache
-    def picture(key: str) -> np.ndarray:
-        row = by_key[key]
-        return shaped(row["pixels"], row["height"], row["width"], row["channels"])
 
-    return picture
+def pixels_of(row: PictureRow) -> np.ndarray:
+    """Return the pixels of a frame, without copying."""
+    return shaped(row["pixels"], row["height"], row["width"], row["channels"])

@@ -4,7 +4,7 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from cardiolens.inference.stream.messages import (
     PictureRow,
     StudyAsks,
     ask_of,
-    pictures_of,
+    pixels_of,
     stage_counter,
     studies_of,
 )
@@ -60,12 +60,11 @@ class StudyPictures:
     def __init__(self, study_id: str, rows: Sequence[PictureRow], load: LoadVolume) -> None:
         self._study_id = study_id
         self._load = load
-        self._parts = [pictures_of(rows)]
-        self._holding = dict.fromkeys((row["key"] for row in rows), 0)  # index in `_parts` by key
+        self._rows = {row["key"]: row for row in rows}
         self._volumes: dict[str, asyncio.Future[Mapping[int, str]]] = {}  # by volume_id: key by idx
 
     def __call__(self, key: str) -> np.ndarray:
-        return self._parts[self._holding[key]](key)
+        return pixels_of(self._rows[key])
 
     async def keys_of(self, frames: Sequence[FrameRef]) -> tuple[str, ...]:
         """Load the volumes of frames if necessary, and return the frames' keys."""
@@ -77,9 +76,7 @@ class StudyPictures:
 
     async def _read(self, volume_id: str) -> Mapping[int, str]:
         rows = await asyncio.to_thread(self._load, self._study_id, volume_id)
-        self._parts.append(pictures_of(list(rows.values())))
-        for row in rows.values():
-            self._holding.setdefault(row["key"], len(self._parts) - 1)
+        self._rows |= {row["key"]: row for row in rows.values()}
         return {idx: row["key"] for idx, row in rows.items()}
 
 
@@ -301,7 +298,13 @@ class Replica:
 
     async def _complete(self, ask: Ask, study: _StudyInFlight) -> Settled:
         """Ask one request and count its tokens and frames; a chain counts through its requests."""
-        row, error_kind = await _complete(self._supervisor.answer(ask, study.pictures))
+        started, error_kind = time.monotonic(), None
+        try:
+            row = _completion(await self._supervisor.answer(ask, study.pictures))
+        except RequestError as error:
+            row, error_kind = {"status": "engine_error", "error": str(error)}, error.kind
+        if row.get("seconds") is None:
+            row["seconds"] = time.monotonic() - started
         self._unreported.update(
             frames_referenced=len(ask.frame_keys),
             prompt_tokens=row.get("prompt_tokens", 0),
@@ -333,19 +336,10 @@ def _answered_before_restart(completions: Path) -> Mapping[str, Completed]:
     return final_replies(completions) if ray.get_runtime_context().was_current_actor_reconstructed else {}
 
 
-async def _complete(answering: Awaitable[Reply]) -> Settled:
-    started = time.monotonic()
-    try:
-        reply = await answering
-    except RequestError as error:
-        failed: CompletionRow = {
-            "status": "engine_error",
-            "error": str(error),
-            "seconds": time.monotonic() - started,
-        }
-        return failed, error.kind
+def _completion(reply: Reply) -> CompletionRow:
+    """Return the columns that a reply decides; `seconds` is None if the engine does not know it."""
     numerics = reply.numerics or Numerics()
-    row: CompletionRow = {
+    return {
         "text": reply.text,
         "reasoning": reply.reasoning,
         "finish_reason": reply.finish_reason,
@@ -353,14 +347,10 @@ async def _complete(answering: Awaitable[Reply]) -> Settled:
         "prompt_tokens": reply.prompt_tokens,
         "cached_tokens": reply.cached_tokens,
         "output_tokens": reply.output_tokens,
-        "seconds": time.monotonic() - started if reply.seconds is None else reply.seconds,
+        "seconds": reply.seconds,
         "status": "refused" if reply.refused else "ok",
-        "engine": numerics.engine,
-        "device": numerics.device,
-        "attention_backend": numerics.attention_backend,
-        "tensor_parallel": numerics.tensor_parallel,
+        **numerics._asdict(),
     }
-    return row, None
 
 
 def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:
