@@ -285,7 +285,7 @@ class VllmEngine:
             "seed": 0,
             "enable_prefix_caching": True,
             "enable_logging_iteration_details": True,  # gives the encoder runs per step, for the counter
-            "worker_extension_cls": "cardiolens.inference.engine.worker_numerics.WorkerNumerics",
+            "worker_extension_cls": "cardiolens.inference.engine.engine_memory.WorkerNumerics",
             "enforce_eager": on_cpu,  # compiling for CPU takes minutes and gains little
         }
         if on_cpu:

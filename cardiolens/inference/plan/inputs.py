@@ -30,9 +30,8 @@ from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, e
 from cardiolens.protocol.tasks.questions import count_withheld, given_questions, questions_table
 from cardiolens.protocol.tasks.twins import LESION, TWIN, is_twin, original_of
 from cardiolens.storage.places import Store, deciding
-from cardiolens.study.anatomy import check_heart
+from cardiolens.study.anatomy import check_heart, lineage, protocols_of, shipped
 from cardiolens.study.cohort import COHORT_NAME, read_cohort
-from cardiolens.study.protocol_folder import lineage, protocols_of, shipped
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 

@@ -42,7 +42,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 from cardiolens.study.anatomy import Anatomy
-from cardiolens.study.frame_parts import read_digests
+from cardiolens.study.shards import read_digests
 from cardiolens.study.structure import structures
 
 log = logging.getLogger(__name__)

@@ -20,8 +20,7 @@ from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import REQUESTS
-from cardiolens.study.frame_parts import FrameParts, VolumePlace, WantedFrames, places_of
-from cardiolens.study.shards import StoredFrame, shaped
+from cardiolens.study.shards import FrameParts, StoredFrame, VolumePlace, WantedFrames, places_of, shaped
 
 TABLE_BYTES = 4 << 20  # of frames, from which on a table takes no further study
 _COLUMNS = (*OF_REQUEST, "frames_study_id", "frames", "flags")
@@ -78,8 +77,7 @@ class StudyLoader:
         places = self._volumes_of({study_id})[study_id]
         volume = next(place for place in places if place["volume_id"] == volume_id)
         indices = range(volume["n_slices"] * volume["n_phases"])
-        with FrameParts(self.store) as parts:
-            stored = next(parts.frames([WantedFrames([volume], {volume_id: indices})]))
+        stored = next(FrameParts(self.store).frames([WantedFrames([volume], {volume_id: indices})]))
         return {row["idx"]: self._picture(row, blank=False) for row in stored}
 
     def _studies(self, part: str, works: Sequence[StudyWork]) -> Iterator[StudyAsks]:
@@ -92,19 +90,17 @@ class StudyLoader:
             for own in frames_of
             for study_id, frames in own.items()
         ]
-        with FrameParts(self.store) as parts:
-            stored = parts.frames(wanted_frames)
-            for study, own in zip(studies, frames_of, strict=True):
-                pictures = self._pictures(study, chain.from_iterable(next(stored) for _ in own))
-                for ask, shown in zip(study.asks, study.shown, strict=True):
-                    ask["frame_keys"] = [pictures[frame]["key"] for frame in shown]
-                study_id = study.work["study_id"]
-                yield {
-                    "study_id": study_id,
-                    "part": part,
-                    "asks": study.asks,
-                    "pictures": list(pictures.values()),
-                }
+        stored = FrameParts(self.store).frames(wanted_frames)
+        for study, own in zip(studies, frames_of, strict=True):
+            pictures = self._pictures(study, chain.from_iterable(next(stored) for _ in own))
+            for ask, shown in zip(study.asks, study.shown, strict=True):
+                ask["frame_keys"] = [pictures[frame]["key"] for frame in shown]
+            yield {
+                "study_id": study.work["study_id"],
+                "part": part,
+                "asks": study.asks,
+                "pictures": list(pictures.values()),
+            }
 
     def _volumes_of(self, study_ids: Collection[str]) -> Mapping[str, list[VolumePlace]]:
         """Return where the volumes of some studies are stored, by study."""

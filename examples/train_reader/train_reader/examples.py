@@ -33,10 +33,9 @@ from cardiolens.inference.plan.request import PlannedQuestion, Request, RequestC
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.storage.schemas import PLANNED
-from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import read_overlay
-from cardiolens.study.shards import FrameDigest, shaped
+from cardiolens.study.shards import FrameDigest, read_frames, shaped
 from cardiolens.study.structure import structures
 from train_reader.recipe import CohortSpec, ReaderSpec
 from train_reader.tissues import healed, pixel_kinds

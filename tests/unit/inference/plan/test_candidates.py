@@ -10,9 +10,8 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.placement.footprint import Node
 from cardiolens.inference.placement.placement import place
-from cardiolens.inference.plan.candidates import at_hand, candidate
+from cardiolens.inference.plan.candidates import Totals, at_hand, candidate
 from cardiolens.inference.plan.missing import WORK, Missing
-from cardiolens.inference.plan.totals import Totals
 from cardiolens.storage.places import run_of
 
 EIGHT = (Node("a", 8, 80.0),)
