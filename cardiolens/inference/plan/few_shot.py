@@ -19,8 +19,7 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.control import SHOWN, with_options
 from cardiolens.inference.plan.frame_views import FrameSelector, Picture, View, arm_frames
-from cardiolens.inference.plan.request import PlannedQuestion, ShownExample, SolvedExample
-from cardiolens.inference.plan.turns import ReplyForm
+from cardiolens.inference.plan.request import PlannedQuestion, ReplyForm, ShownExample, SolvedExample
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.prompts.question import after_examples, example_block, solution

@@ -125,11 +125,8 @@ def test_a_changed_pixel_of_one_study_is_told_where_many_are_read(store):
             writer.write_table(group)
     volumes = [places_of(of_study(store, name)) for name in ("S2", "S1")]
     wanted = [WantedFrames(places, {"cine_sax": range(12)}) for places in volumes]
-    with (
-        FrameParts(store) as parts,
-        pytest.raises(InputError, match=r"frame 5 of cine_sax of S1 are not those"),
-    ):
-        list(parts.frames(wanted))
+    with pytest.raises(InputError, match=r"frame 5 of cine_sax of S1 are not those"):
+        list(FrameParts(store).frames(wanted))
 
 
 def test_a_frame_or_volume_that_is_not_there_is_an_error(store):
