@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from cardiolens.base.errors import RunError
 from cardiolens.inference.engine.ask import (
@@ -21,17 +21,17 @@ from cardiolens.inference.engine.ask import (
 
 log = logging.getLogger(__name__)
 
-_CROWD, _FEW, _ALONE = range(3)  # among how many a request is asked; each death of the engine adds one
+_CROWD, _FEW, _ALONE = range(3)  # among how many a request is asked
 _MOST = (math.inf, 16, 1)  # requests in flight
 
 
 class Supervisor:
     """One engine, shared by concurrent requests.
 
-    When the engine dies, it is started again, and each request that was in flight is asked once more: among
-    at most 16, and alone if the engine dies of these. Other requests wait meanwhile. A request that kills
-    the engine alone ends in RequestError. Requests in `killed_before`, which killed an engine in an earlier
-    run, are asked alone at once.
+    When the engine dies, it is started again, and each request that was in flight is asked once more: alone,
+    or among 16 if there were more; if the engine dies of these, each of them is asked alone. Other requests
+    wait meanwhile. A request that kills the engine alone ends in RequestError. Requests in `killed_before`,
+    which killed an engine in an earlier run, are asked alone at once.
     """
 
     def __init__(self, engine: Engine, max_restarts: int, killed_before: Collection[str] = ()) -> None:
@@ -45,6 +45,9 @@ class Supervisor:
         self._load_seconds = 0.0
         self._open: Counter[int] = Counter()  # requests without a reply, by the crowd that each is asked in
         self._in_flight: Counter[int] = Counter()  # those of them that the engine has
+        self._smaller = (
+            _ALONE  # the crowd in which those that were in flight at the last death are asked again
+        )
         self._over: Exception | None = None  # why nothing more is asked
         self._changed = asyncio.Event()  # replaced at each change
 
@@ -81,7 +84,7 @@ class Supervisor:
                         raise self._convicted(ask, error) from error
                     self._bury(error)
                 self._open[crowd] -= 1
-                crowd += 1
+                crowd = self._smaller
                 self._open[crowd] += 1
                 self._change()
         finally:
@@ -89,13 +92,15 @@ class Supervisor:
             self._change()
 
     async def _asked(self, ask: Ask, pictures: Pictures, crowd: int) -> Reply:
-        """Ask the engine once, when its crowd may be asked."""
-        await self._until(lambda: self._may_be_asked(crowd))
+        """Ask the engine once, when it is up and its crowd may be asked."""
+        while self._over is None and not (self._is_up and self._may_be_asked(crowd)):
+            if not self._is_up and self._loading is None and self._may_be_asked(crowd):
+                self._loading = asyncio.create_task(self._load())
+            await self._changed.wait()
+        if self._over is not None:
+            raise self._over
         self._in_flight[crowd] += 1
         try:
-            if not self._is_up:
-                self._loading = self._loading or asyncio.create_task(self._load())
-                await self._until(lambda: self._is_up)
             return await self._engine.answer(ask, pictures)
         finally:
             self._in_flight[crowd] -= 1
@@ -105,13 +110,6 @@ class Supervisor:
         smaller_is_open = any(self._open[other] for other in range(crowd + 1, len(_MOST)))
         larger_in_flight = any(self._in_flight[other] for other in range(crowd))
         return not smaller_is_open and not larger_in_flight and self._in_flight[crowd] < _MOST[crowd]
-
-    async def _until(self, holds: Callable[[], bool]) -> None:
-        """Wait until something holds; raise the reason if nothing more is asked."""
-        while self._over is None and not holds():
-            await self._changed.wait()
-        if self._over is not None:
-            raise self._over
 
     def _change(self) -> None:
         self._changed.set()
@@ -146,6 +144,7 @@ class Supervisor:
         if not self._is_up:  # another request that was in flight has done it
             return
         self._is_up = False
+        self._smaller = _FEW if self._in_flight.total() >= _MOST[_FEW] else _ALONE
         if self._restarts_left:
             self._restarts_left -= 1
             log.warning("the engine died (%s) and is restarted; %d restarts left", died, self._restarts_left)
