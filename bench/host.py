@@ -40,8 +40,7 @@ def _measure(words: list[str], written: Path) -> None:
     from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
-    from cardiolens.inference.stream.loader import StudyLoader
-    from cardiolens.inference.stream.messages import ask_of, pictures_of, studies_of
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of, pictures_of, studies_of
     from cardiolens.inference.stream.replica import Replica
 
     spec = read_spec(words)

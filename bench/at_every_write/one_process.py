@@ -13,7 +13,7 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream import execution, pipeline
-from cardiolens.inference.stream.messages import counters_of
+from cardiolens.inference.stream.loader import counters_of
 from cardiolens.inference.stream.progress import Tell
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime import processes

@@ -19,8 +19,7 @@ from cardiolens.inference.engine.readers import open_reader
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import counters_of
+from cardiolens.inference.stream.loader import StudyLoader, counters_of
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study

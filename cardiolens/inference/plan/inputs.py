@@ -16,8 +16,8 @@ from cardiolens.base.phrasing import nearest_first
 from cardiolens.config.plugin_words import selecting
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
-from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, lending, training_patients
+from cardiolens.inference.plan.frame_views import Subject, donors
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 from cardiolens.config.arms import arms_asking_back
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import ErrorKind
-from cardiolens.inference.plan.control import BLANK
 from cardiolens.inference.plan.few_shot import has_examples
+from cardiolens.inference.plan.frame_views import BLANK
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, option_texts
 from cardiolens.protocol.prompts.frames import has_videos

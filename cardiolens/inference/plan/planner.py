@@ -11,9 +11,17 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import Identity, readings_of
 from cardiolens.inference.models.token_counts import TokenCounter, fault_of
-from cardiolens.inference.plan.control import BLANK, SHOWN, with_options
 from cardiolens.inference.plan.few_shot import Examples, FewShot, flag_of
-from cardiolens.inference.plan.frame_views import ArmFrames, FrameSelector, StudyFrames, View, arm_frames
+from cardiolens.inference.plan.frame_views import (
+    BLANK,
+    SHOWN,
+    ArmFrames,
+    FrameSelector,
+    StudyFrames,
+    View,
+    arm_frames,
+    with_options,
+)
 from cardiolens.inference.plan.request import (
     PlannedQuestion,
     ReplyForm,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, NotAskedError
-from cardiolens.inference.stream.messages import CompletionRow
+from cardiolens.inference.stream.loader import CompletionRow
 from cardiolens.protocol.dialogue.chain import (
     SAMPLED,
     Chain,

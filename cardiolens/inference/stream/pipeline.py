@@ -30,12 +30,11 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import counters_of
+from cardiolens.inference.stream.loader import StudyLoader, counters_of
 from cardiolens.inference.stream.progress import Tell
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import (
-    Places,
+    Options,
     blocks,
     blocks_in_flight,
     bounded,
@@ -103,35 +102,31 @@ def _answers(
         replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
         yield answers_here(replica, loader, work, in_flight)
         return
-    with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as places:
+    with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as options:
         with bounded(n_models):
-            dataset = pipeline(plan, model, deployment, work, places)
+            dataset = _dataset(
+                _loader(plan, model), _replica_of(plan, model, deployment, work), work, options
+            )
         yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
 
 
-def pipeline(
-    plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table], places: Places
+def _dataset(
+    loader: StudyLoader, make_replica: partial[Replica], work: Sequence[pa.Table], options: Options
 ) -> "Dataset":
     """Build the lazy dataset with one PROGRESS row per finished study.
 
-    `work` is divided into blocks, the units that are read, answered and retried; `places` comes from
-    `reserved`.
+    The blocks of `work` are the units that are read, answered and retried; `options` are those of `reserved`.
     """
     import ray
 
-    make_replica = _replica_of(plan, model, deployment, work)
-    return (
-        ray.data.from_arrow(list(work))
-        .map_batches(_loader(plan, model), batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
-        .map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
-            Replica,
-            fn_constructor_args=make_replica.args,
-            fn_constructor_kwargs=make_replica.keywords,
-            batch_size=None,
-            batch_format="pyarrow",
-            zero_copy_batch=True,
-            **places,
-        )
+    whole = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
+    read: Dataset = ray.data.from_arrow(list(work)).map_batches(loader, **whole)
+    return read.map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
+        Replica,
+        fn_constructor_args=make_replica.args,
+        fn_constructor_kwargs=make_replica.keywords,
+        **whole,
+        **options,
     )
 
 

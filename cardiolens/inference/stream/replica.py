@@ -26,7 +26,7 @@ from cardiolens.inference.engine.ask import (
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.plan.missing import final_replies, killer_keys
 from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
-from cardiolens.inference.stream.messages import (
+from cardiolens.inference.stream.loader import (
     PROGRESS,
     AskRow,
     CompletionRow,

@@ -30,7 +30,7 @@ from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed, execute
-from cardiolens.inference.stream.messages import stage_counter
+from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.inference.stream.progress import begin_watches
 from cardiolens.score.run_results.model_replies import StageCounts
 from cardiolens.score.run_results.numerics import numerics_of

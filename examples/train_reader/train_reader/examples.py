@@ -25,8 +25,7 @@ from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.control import BLANK, reversed_options
-from cardiolens.inference.plan.frame_views import StudyFrames
+from cardiolens.inference.plan.frame_views import BLANK, StudyFrames, reversed_options
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import PlannedQuestion, Request, RequestColumns

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.inference.stream.messages import (
+from cardiolens.inference.stream.loader import (
     STUDY_ASKS,
     PictureRow,
     StudyAsks,

@@ -6,7 +6,7 @@ import pytest
 
 from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.readers import Simulated
-from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow
+from cardiolens.inference.stream.loader import STUDY_ASKS, AskRow
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.storage import schemas, tables
 
