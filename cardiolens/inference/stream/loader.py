@@ -1,4 +1,4 @@
-"""Load the missing requests of a study with their rendered frames; messages from loader to replica and driver."""
+"""Load the missing requests of a study with their rendered frames, and hand them to a replica."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -100,11 +100,6 @@ def stage_counter(stage: int) -> str:
     return f"stage_{stage}"
 
 
-def table_of(studies: Sequence[StudyAsks]) -> pa.Table:
-    """Return a STUDY_ASKS table."""
-    return pa.Table.from_pylist(studies, schema=STUDY_ASKS)
-
-
 def studies_of(block: pa.Table) -> list[StudyAsks]:
     """Return the rows of a STUDY_ASKS table."""
     studies: list[StudyAsks] = block.to_pylist()
@@ -188,7 +183,7 @@ class StudyLoader:
             if stopping.driver_stopping():  # nothing more will be asked
                 yield STUDY_ASKS.empty_table()
                 return
-            yield table_of(together)
+            yield pa.Table.from_pylist(together, schema=STUDY_ASKS)
 
     def volume(self, study_id: str, volume_id: str) -> dict[int, PictureRow]:
         """Read and render all frames of a volume, by idx; for readers that ask for frames later."""
