@@ -126,8 +126,10 @@ REQUESTS = _schema(
     ("max_tokens", pa.int32()),
     ("stage", pa.int32()),
     ("replicate", pa.int32()),
-    # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, blank, shots:<examples>,
-    ("flags", _STRINGS),  # video:<videos>
+    (
+        "flags",  # short, degraded, substituted:<view>, no_temporal_evidence, estimated_tokens, blank,
+        _STRINGS,
+    ),  # shots:<examples>, video:<videos>
     ("status", pa.string()),  # planned | overflow | skipped: <why>
     ("predicted_tokens", pa.int32()),
     ("request_key", pa.string()),

@@ -1,8 +1,8 @@
 """Candidates for placement: the work of each model of a plan by its requests, its weight and its needs."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,18 +40,17 @@ _ExampleFrames = Sequence[tuple[str, FrameRef]]  # frames of examples with their
 class Totals:
     """Counts over the requests of one model; every stage of a chain counts the tokens of its last stage."""
 
-    asked: int
-    overflow: int
-    skipped: int
-    frames_referenced: int  # by distinct planned requests
-    frames_distinct: int
-    sent: int  # distinct planned requests, counting every stage of a chain: an upper bound
-    prompt_tokens: int | None  # of the sent requests; None if the reader has no tokens
-    output_tokens: int  # upper bound for the replies to the sent requests
-    # estimates: prompt tokens that no earlier prompt begins with; tokens of the replies, by their kind;
-    computed_tokens: int | None = None
-    reply_tokens: int | None = None
-    encoder_tokens: int = 0  # and tokens of `encoder_frames`, each once
+    asked: int = 0
+    overflow: int = 0
+    skipped: int = 0
+    frames_referenced: int = 0  # by distinct planned requests
+    frames_distinct: int = 0
+    sent: int = 0  # distinct planned requests, counting every stage of a chain: an upper bound
+    prompt_tokens: int | None = None  # of the sent requests; None if the reader has no tokens
+    output_tokens: int = 0  # upper bound for the replies to the sent requests
+    computed_tokens: int | None = None  # estimated prompt tokens that no earlier prompt begins with
+    reply_tokens: int = 0  # estimate, by the kind of the replies
+    encoder_tokens: int = 0  # estimated tokens of `encoder_frames`, each once
     encoder_frames: int = 0  # distinct frames, those of examples, too, and each frame again in each video
 
     @property
@@ -62,8 +61,7 @@ class Totals:
 
 def totals_of(requests: Path) -> Totals:
     """Count the plan of one model part by part; counts add up because each study lies in a single part."""
-    sums: Counter[str] = Counter()
-    estimates: dict[str, float] = defaultdict(float)
+    sums: dict[str, float] = defaultdict(float)
     has_tokens = False
     lent: set[tuple[str, str, int]] = set()  # frames of examples, which requests of all parts show
     for part in tables.parts(requests):
@@ -79,31 +77,25 @@ def totals_of(requests: Path) -> Totals:
         shown = _shown(unique)
         n_encoded = shown.group_by(shown.column_names).aggregate([]).num_rows + len(shown_first - lent)
         n_overflow = pc.sum(pc.equal(table["status"], OVERFLOW)).as_py() or 0
-        sums.update(
-            asked=table.num_rows,
-            overflow=n_overflow,
-            skipped=table.num_rows - planned.num_rows - n_overflow,
-            frames_referenced=shown.num_rows,
-            frames_distinct=shown.group_by(["study", "volume", "idx"]).aggregate([]).num_rows,
-            sent=int(stages.sum()),
-            prompt_tokens=int(stages @ tokens),
-            output_tokens=int(stages @ most),
-            encoder_frames=n_encoded,
-        )
-        estimates["computed_tokens"] += _computed(unique, stages, tokens)
-        estimates["reply_tokens"] += stages @ replies
-        estimates["encoder_tokens"] += n_encoded * _frame_tokens(unique, tokens, examples)
+        counts = {
+            "asked": table.num_rows,
+            "overflow": n_overflow,
+            "skipped": table.num_rows - planned.num_rows - n_overflow,
+            "frames_referenced": shown.num_rows,
+            "frames_distinct": shown.group_by(["study", "volume", "idx"]).aggregate([]).num_rows,
+            "sent": stages.sum(),
+            "prompt_tokens": stages @ tokens,
+            "output_tokens": stages @ most,
+            "computed_tokens": _computed(unique, stages, tokens),
+            "reply_tokens": stages @ replies,
+            "encoder_tokens": n_encoded * _frame_tokens(unique, tokens, examples),
+            "encoder_frames": n_encoded,
+        }
+        for name, count in counts.items():
+            sums[name] += float(count)
         lent |= shown_first
-    of = {name: round(value) for name, value in estimates.items()}
-    names = ("asked", "overflow", "skipped", "frames_referenced", "frames_distinct", "sent", "output_tokens")
-    return Totals(
-        **{name: sums[name] for name in names},
-        prompt_tokens=sums["prompt_tokens"] if has_tokens else None,
-        computed_tokens=of.get("computed_tokens", 0) if has_tokens else None,
-        reply_tokens=of.get("reply_tokens", 0),
-        encoder_tokens=of.get("encoder_tokens", 0),
-        encoder_frames=sums["encoder_frames"],
-    )
+    totals = Totals(**{name: round(total) for name, total in sums.items()})
+    return totals if has_tokens else replace(totals, prompt_tokens=None, computed_tokens=None)
 
 
 def _numbers(table: pa.Table, column: str) -> np.ndarray:
