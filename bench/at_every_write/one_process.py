@@ -59,7 +59,7 @@ def _stream(
 async def _answered(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell) -> pipeline.Streamed:
     model = next(model for model in plan.spec.model if model.name == deployment.model)
     reader = pipeline._loader(plan, model)
-    replica = pipeline._replica_of(plan, model, deployment, [missing.work])()
+    replica = pipeline._replica_of(plan, model, deployment, missing)()
     total: Counter[str] = Counter()
     try:
         for row in range(missing.work.num_rows):

@@ -155,6 +155,7 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None, width:
         parts=left.work["part"].to_pylist(),
         questions=planned.store.questions,
         asking_back=arms_asking_back(planned.spec),
+        read_back=left.read_back,
         names_question=model.told_questions,
         load_volume=read.volume,
     )

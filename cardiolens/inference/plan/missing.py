@@ -31,14 +31,13 @@ from cardiolens.storage import tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
-REPLY = pa.struct([("text", pa.string()), ("finish_reason", pa.string())])
+_REPLY = ("request_key", "status", "text", "finish_reason", "written_at")
 WORK = pa.schema(
     [
         ("study_id", pa.string()),  # the study whose frames are shown
         ("part", pa.string()),  # path of the part of `requests` that contains the rows
         ("rows", pa.list_(pa.int32())),  # row numbers in that part, in the order to ask
         ("attempts", pa.list_(pa.int32())),  # per row: number of the next try, from 1
-        ("replies", pa.list_(REPLY)),  # per row: the stored reply to ask back, or null
     ]
 )
 
@@ -50,14 +49,6 @@ class StudyWork(TypedDict):
     part: str
     rows: list[int]
     attempts: list[int]
-    replies: list["StoredReply | None"] | None
-
-
-class StoredReply(TypedDict):
-    """A first reply that is in the store and is to be asked back."""
-
-    text: str
-    finish_reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +60,27 @@ class Missing:
     done: int  # distinct requests with a final completion, and with that of a second turn if needed
     exhausted: int  # distinct requests that are not asked: they failed max_attempts times
     second_turns: int = 0  # of what is left: at most so many replies are asked back
+    read_back: frozenset[str] = frozenset()  # keys of the stored replies among these
 
     @property
     def left(self) -> int:
         return self.unique - self.done - self.exhausted
 
 
-def final_replies(completions: Path) -> dict[str, Mapping[str, str]]:
-    """Read the completions in a folder that need no further try, by request key."""
-    columns = ("request_key", "status", "text", "finish_reason")
-    rows = tables.read(completions, COMPLETIONS, columns)
-    rows = rows.filter(pc.is_in(rows["status"], pa.array(FINAL)))
-    return {row["request_key"]: row for row in rows.to_pylist()}
+def final_replies(completions: Path, keys: Collection[str] | None = None) -> dict[str, Mapping[str, str]]:
+    """Read the earliest final completion of each request key in a folder, or of some keys."""
+    if keys is not None and not keys:
+        return {}
+
+    def of(parts: Iterator[pa.Table]) -> list[pa.Table]:
+        finals = (part.filter(pc.is_in(part["status"], pa.array(FINAL))) for part in parts)
+        if keys is None:
+            return list(finals)
+        return [rows.filter(pc.is_in(rows["request_key"], pa.array(keys, pa.string()))) for rows in finals]
+
+    selected = pa.schema([COMPLETIONS.field(name) for name in _REPLY])
+    rows = tables.concat(tables.from_parts(completions, COMPLETIONS, _REPLY, of), selected)
+    return {row["request_key"]: row for row in rows.sort_by([("written_at", "descending")]).to_pylist()}
 
 
 def killer_keys(completions: Path) -> frozenset[str]:
@@ -110,19 +110,18 @@ def missing(
     Memory: the keys of one model's requests and completions, and the replies to ask back after.
     """
     parts = tables.parts(requests)
-    columns = ("request_key", "status", "written_at")
+    columns = ("request_key", "status")
     final, failed = tables.from_parts(completions, COMPLETIONS, columns, _ends)
     rows = _first_rows(parts, frozenset(asking_back))
-    undone: dict[str, tuple[_Row, StoredReply | None]] = {
-        key: (row, None) for key, row in rows.items() if key not in final
-    }
+    undone = {key: row for key, row in rows.items() if key not in final}
     back = {key: row for key, row in rows.items() if row.asks_back and key in final}
+    turns: dict[str, str] = {}
     if back and questions is not None:
         turns = _second_turns(parts, completions, back, final, questions)
-        undone |= {turn: (rows[key], reply) for key, (turn, reply) in turns.items() if turn not in final}
+        undone |= {turn: rows[key] for turn, key in turns.items()}
     going = [
-        _Going(row, failed[key] + 1, reply)
-        for key, (row, reply) in undone.items()
+        _Going(row, failed[key] + 1)
+        for key, row in undone.items()
         if (failed[key] if retry_errors else failed[key] < max_attempts)
     ]
     going.sort(key=lambda each: each.row[:2])
@@ -137,6 +136,7 @@ def missing(
         done=len(rows) - len(undone),
         exhausted=len(undone) - len(going),
         second_turns=sum(each.row.asks_back for each in going),
+        read_back=frozenset(turns.values()),
     )
 
 
@@ -149,29 +149,20 @@ class _Row(NamedTuple):
 
 
 class _Going(NamedTuple):
-    """A request to ask: its number of the next try, and the stored reply to ask back, if there is one."""
+    """A request to ask, and the number of its next try."""
 
     row: _Row
     attempt: int
-    reply: StoredReply | None
 
 
-def _ends(parts: Iterator[pa.Table]) -> tuple[dict[str, int], Counter[str]]:
-    """When each key had its earliest final completion, and how often others failed."""
-    final: dict[str, int] = {}
-    failed = Counter[str]()
+def _ends(parts: Iterator[pa.Table]) -> tuple[set[str], Counter[str]]:
+    """Return the keys with a final completion, and how often each key had another one."""
+    final, failed = set[str](), Counter[str]()
     for part in parts:
         is_final = pc.is_in(part["status"], pa.array(FINAL))
-        final_rows = part.filter(is_final)
-        for key, at in zip(final_rows["request_key"].to_pylist(), _instants(final_rows), strict=True):
-            final[key] = min(at, final.get(key, at))
+        final.update(part.filter(is_final)["request_key"].to_pylist())
         failed.update(part.filter(pc.invert(is_final))["request_key"].to_pylist())
     return final, failed
-
-
-def _instants(completions: pa.Table) -> list[int]:
-    instants: list[int] = pc.fill_null(completions["written_at"].cast(pa.int64()), 0).to_pylist()
-    return instants
 
 
 def _first_rows(parts: Sequence[Path], asking_back: frozenset[str]) -> dict[str, _Row]:
@@ -192,10 +183,10 @@ def _second_turns(
     parts: Sequence[Path],
     completions: Path,
     back: Mapping[str, _Row],
-    final: Mapping[str, int],
+    final: Collection[str],
     questions: Path,
-) -> dict[str, tuple[str, StoredReply]]:
-    """The keys of the second turns that stored replies need, with these replies, by the key of the first."""
+) -> dict[str, str]:
+    """Return the keys of the second turns that stored replies need and lack, each with that of its reply."""
     choices: dict[str, DisplayedChoice] = {}
     texts = option_texts(questions)
     columns = ("request_key", "qa_id", "answer_type", "option_keys", "exclusive")
@@ -205,20 +196,13 @@ def _second_turns(
             form = request["answer_type"], request["option_keys"], request["exclusive"]
             choices[request["request_key"]] = DisplayedChoice.of(*form, texts[request["qa_id"]])
 
-    def of(stored: Iterator[pa.Table]) -> dict[str, tuple[str, StoredReply]]:
-        turns: dict[str, tuple[str, StoredReply]] = {}
-        for part in stored:
-            rows = part.filter(pc.equal(part["status"], "ok"))
-            for row, at in zip(rows.to_pylist(), _instants(rows), strict=True):
-                key, text, reason = row["request_key"], row["text"] or "", row["finish_reason"] or ""
-                if key not in choices or final[key] != at or key in turns:
-                    continue
-                if turn := choices[key].second_turn(key, text, reason):
-                    turns[key] = turn.request_key, {"text": text, "finish_reason": reason}
-        return turns
-
-    columns = ("request_key", "status", "text", "finish_reason", "written_at")
-    return tables.from_parts(completions, COMPLETIONS, columns, of)
+    turns: dict[str, str] = {}
+    for key, reply in final_replies(completions, choices).items():
+        if reply["status"] == "ok":
+            turn = choices[key].second_turn(key, reply["text"] or "", reply["finish_reason"] or "")
+            if turn and turn.request_key not in final:
+                turns[turn.request_key] = key
+    return turns
 
 
 def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
@@ -236,7 +220,6 @@ def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
             "part": str(part),
             "rows": [each.row.row for each in of_study],
             "attempts": [each.attempt for each in of_study],
-            "replies": [each.reply for each in of_study] if any(each.reply for each in going) else None,
         }
 
 

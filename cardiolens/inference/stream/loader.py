@@ -16,7 +16,7 @@ from cardiolens.inference.engine.ask import Ask, Pictures
 from cardiolens.inference.models.token_counts import Rendering, frame_key
 from cardiolens.inference.plan.few_shot import has_examples, read_example_frames
 from cardiolens.inference.plan.frame_views import BLANK, blank_digest
-from cardiolens.inference.plan.missing import REPLY, StudyWork
+from cardiolens.inference.plan.missing import StudyWork
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.runtime import stopping
@@ -42,7 +42,6 @@ ASK = pa.struct(
         *map(REQUESTS.field, OF_REQUEST),
         ("frame_keys", pa.list_(pa.string())),  # in the order of the marks in the prompt
         ("attempt", pa.int32()),
-        ("reply", REPLY),  # the stored reply to ask back; null without one
     ]
 )
 STUDY_ASKS = pa.schema(
@@ -253,14 +252,13 @@ def _read(part: Path, works: Sequence[StudyWork]) -> Iterator[_Study]:
     remaining = iter(requests)
     for work in works:
         asks, shown = list[dict[str, Any]](), list[list[_ShownFrame]]()
-        replies = work["replies"] or [None] * len(work["rows"])
-        for attempt, reply in zip(work["attempts"], replies, strict=True):
+        for attempt in work["attempts"]:
             request = next(remaining)
             own = [(request["frames_study_id"], FrameRef(**frame)) for frame in request["frames"]]
             frames = [*examples.get(request["request_key"], ()), *own]
             blank = BLANK in request["flags"]
             shown.append([_ShownFrame(study_id, *frame, blank) for study_id, frame in frames])
-            asks.append({name: request[name] for name in OF_REQUEST} | {"attempt": attempt, "reply": reply})
+            asks.append({name: request[name] for name in OF_REQUEST} | {"attempt": attempt})
         yield _Study(work, asks, shown)
 
 

@@ -70,7 +70,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
     total: Counter[str] = Counter()
     seats: set[str] = set()
     limit = _stall_limit(model, plan.spec.stream)
-    with _answers(plan, model, deployment, missing.work, n_models) as rows:
+    with _answers(plan, model, deployment, missing, n_models) as rows:
         for batch in _watched(rows, completions, limit, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
@@ -91,21 +91,21 @@ def _stall_limit(model: ModelSpec, spec: StreamSpec) -> float:
 
 @contextmanager
 def _answers(
-    plan: Plan, model: ModelSpec, deployment: Deployment, left: pa.Table, n_models: int
+    plan: Plan, model: ModelSpec, deployment: Deployment, missing: Missing, n_models: int
 ) -> Iterator[Iterable[pa.Table]]:
     """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
     width = _width(model)
-    most = most_studies(left, deployment.replicas, width)
-    work = blocks(left, deployment.replicas, most)
+    most = most_studies(missing.work, deployment.replicas, width)
+    work = blocks(missing.work, deployment.replicas, most)
     in_flight = blocks_in_flight(work, width, most)
     if not stopping.is_connected():
-        replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
+        replica, loader = _replica_of(plan, model, deployment, missing), _loader(plan, model)
         yield answers_here(replica, loader, work, in_flight)
         return
     with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as options:
         with bounded(n_models):
             dataset = _dataset(
-                _loader(plan, model), _replica_of(plan, model, deployment, work), work, options
+                _loader(plan, model), _replica_of(plan, model, deployment, missing), work, options
             )
         yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
 
@@ -134,9 +134,7 @@ def _loader(plan: Plan, model: ModelSpec) -> StudyLoader:
     return StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side))
 
 
-def _replica_of(
-    plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table]
-) -> partial[Replica]:
+def _replica_of(plan: Plan, model: ModelSpec, deployment: Deployment, missing: Missing) -> partial[Replica]:
     arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
     if model.engine == "http":
         log.info("model %s is asked at %s", model.name, way_to(model.served))
@@ -156,9 +154,10 @@ def _replica_of(
         _completions(plan, model),
         _width(model),
         plan.spec.stream,
-        parts=pc.unique(pa.concat_tables(work)["part"]).to_pylist(),
+        parts=pc.unique(missing.work["part"]).to_pylist(),
         questions=plan.store.questions,
         asking_back=arms_asking_back(plan.spec),
+        read_back=missing.read_back,
         names_question=model.told_questions,
         load_volume=_loader(plan, model).volume,
     )

@@ -116,6 +116,7 @@ class Replica:
         parts: Sequence[str] = (),  # of `requests`: stages of their chains may be in the store
         questions: Path | None = None,  # of the store, whose options are read for arms that ask back
         asking_back: Collection[str] = (),  # these arms
+        read_back: Collection[str] = (),  # keys of stored replies that they ask back
         names_question: bool = False,  # whether the engine is given arm and question: truth, readings
         load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
@@ -128,7 +129,8 @@ class Replica:
         self._node = os.uname().nodename
         self._names_question, self._asking_back = names_question, asking_back
         self._texts = option_texts(questions) if questions is not None and asking_back else {}
-        self._answered = _answered_before_restart(completions)
+        # After a restart, Ray sends this actor its unfinished studies once more.
+        self._answered = final_replies(completions, None if _is_restarted() else read_back)
         self._known = known_steps(parts, completions)  # after a restart, the store has more of them
         self._chains = lru_cache(maxsize=_PARTS)(read_part_chains)
         self._load_volume = load_volume or _none_to_choose
@@ -190,8 +192,7 @@ class Replica:
         if row["arm_id"] in self._asking_back and row["answer_type"] not in OPEN:
             form = row["answer_type"], ask.option_keys, tuple(row["exclusive"])
             choice = DisplayedChoice.of(*form, self._texts[row["qa_id"]])
-        reply = row["reply"]
-        stored = {**reply, "status": "ok"} if reply is not None else self._answered.get(ask.request_key)
+        stored = self._answered.get(ask.request_key)
         return _PlannedAsk(ask, chains.get(ask.request_key), choice, stored)
 
     async def _settle_all(self, asks: Sequence[_PlannedAsk], study: _StudyInFlight) -> list[Settled]:
@@ -324,16 +325,13 @@ def seat() -> str:
     return f"{node}:{os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
 
 
-def _answered_before_restart(completions: Path) -> Mapping[str, Completed]:
-    """Return the requests completed before Ray restarted this actor; empty at the first start.
-
-    After a restart, Ray sends the actor its unfinished studies once more.
-    """
+def _is_restarted() -> bool:
+    """Return whether Ray restarted this actor."""
     if not stopping.is_connected():
-        return {}
+        return False
     import ray
 
-    return final_replies(completions) if ray.get_runtime_context().was_current_actor_reconstructed else {}
+    return bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
 
 def _completion(reply: Reply) -> CompletionRow:
