@@ -76,7 +76,9 @@ def final_replies(completions: Path, keys: Collection[str] | None = None) -> dic
         finals = (part.filter(pc.is_in(part["status"], pa.array(FINAL))) for part in parts)
         if keys is None:
             return list(finals)
-        return [rows.filter(pc.is_in(rows["request_key"], pa.array(keys, pa.string()))) for rows in finals]
+        return [
+            rows.filter(pc.is_in(rows["request_key"], pa.array(list(keys), pa.string()))) for rows in finals
+        ]
 
     selected = pa.schema([COMPLETIONS.field(name) for name in _REPLY])
     rows = tables.concat(tables.from_parts(completions, COMPLETIONS, _REPLY, of), selected)

@@ -51,16 +51,18 @@ LoadVolume = Callable[[str, str], Mapping[int, PictureRow]]
 """Read and render all frames of a volume, given study_id and volume_id; rows by idx."""
 
 
-class StudyPictures:
-    """Frames by key while a study is in flight; a volume is read when a reader asks for one of its frames.
+class StudyInFlight:
+    """A study in flight at the replica, with its frames by key.
 
-    The frames that a reader will choose are unknown when the study is loaded, and all would be too many.
+    A volume is read when a reader asks for one of its frames: those that a reader will choose are unknown
+    when the study is loaded, and all would be too many.
     """
 
-    def __init__(self, study_id: str, rows: Sequence[PictureRow], load: LoadVolume) -> None:
-        self._study_id = study_id
+    def __init__(self, study: StudyAsks, n_asks: int, load: LoadVolume) -> None:
+        self.open = n_asks  # asks without a reply; at 0 the study waits for the disk
+        self._study_id = study["study_id"]
         self._load = load
-        self._rows = {row["key"]: row for row in rows}
+        self._rows = {row["key"]: row for row in study["pictures"]}
         self._volumes: dict[str, asyncio.Future[Mapping[int, str]]] = {}  # by volume_id: key by idx
 
     def __call__(self, key: str) -> np.ndarray:
@@ -78,14 +80,6 @@ class StudyPictures:
         rows = await asyncio.to_thread(self._load, self._study_id, volume_id)
         self._rows |= {row["key"]: row for row in rows.values()}
         return {idx: row["key"] for idx, row in rows.items()}
-
-
-@dataclass(eq=False, slots=True)
-class _StudyInFlight:
-    """A study in flight at the replica."""
-
-    pictures: StudyPictures
-    open: int  # asks without a reply; at 0 the study waits for the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +128,7 @@ class Replica:
         self._known = known_steps(parts, completions)  # after a restart, the store has more of them
         self._chains = lru_cache(maxsize=_PARTS)(read_part_chains)
         self._load_volume = load_volume or _none_to_choose
-        self._studies: set[_StudyInFlight] = set()
+        self._studies: set[StudyInFlight] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
         self._unreported: Counter[str] = Counter()
@@ -170,8 +164,7 @@ class Replica:
         chains = await asyncio.to_thread(self._chains, Path(study["part"])) if chained else {}
         every = [self._planned(row, chains) for row in study["asks"]]
         asks = [planned for planned in every if planned.stored is None or planned.choice is not None]
-        pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
-        settled = await self._settle_all(asks, _StudyInFlight(pictures, len(asks)))
+        settled = await self._settle_all(asks, StudyInFlight(study, len(asks), self._load_volume))
         counters, self._unreported = self._unreported, Counter()
         counters.update("error" if row["status"] == "engine_error" else row["status"] for row, _ in settled)
         counters.update(error_kind for _, error_kind in settled if error_kind is not None)
@@ -195,12 +188,12 @@ class Replica:
         stored = self._answered.get(ask.request_key)
         return _PlannedAsk(ask, chains.get(ask.request_key), choice, stored)
 
-    async def _settle_all(self, asks: Sequence[_PlannedAsk], study: _StudyInFlight) -> list[Settled]:
+    async def _settle_all(self, asks: Sequence[_PlannedAsk], study: StudyInFlight) -> list[Settled]:
         """Settle all asks of a study; leave out asks that were not sent because the run stopped.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
-        walk = Walk(self._known, partial(self._step, study), study.pictures.keys_of)
+        walk = Walk(self._known, partial(self._step, study), study.keys_of)
         tasks = [asyncio.create_task(self._settle(planned, study, walk)) for planned in asks]
         self._studies.add(study)
         self._settling.update(tasks)
@@ -221,7 +214,7 @@ class Replica:
         """Return whether most studies only wait for the disk, and so block studies with open asks."""
         return 2 * sum(not study.open for study in self._studies) > len(self._studies)
 
-    async def _settle(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
+    async def _settle(self, planned: _PlannedAsk, study: StudyInFlight, walk: Walk) -> Settled | None:
         """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
         try:
             async with self._slots:
@@ -245,7 +238,7 @@ class Replica:
         await pending_write
         return row, error_kind
 
-    async def _answer(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
+    async def _answer(self, planned: _PlannedAsk, study: StudyInFlight, walk: Walk) -> Settled | None:
         """Ask a request or a chain, and ask back after a reply that cannot be read; None if nothing is left.
 
         The first completion is queued for the disk before the second turn is asked.
@@ -282,7 +275,7 @@ class Replica:
             raise
         return self._identified(second) | row, error_kind
 
-    async def _step(self, study: _StudyInFlight, ask: Ask, stage: int) -> Settled:
+    async def _step(self, study: StudyInFlight, ask: Ask, stage: int) -> Settled:
         """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
         row, error_kind = await self._complete(ask, study)
         row |= self._identified(ask)
@@ -297,11 +290,11 @@ class Replica:
     def _identified(self, ask: Ask) -> CompletionRow:
         return {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
 
-    async def _complete(self, ask: Ask, study: _StudyInFlight) -> Settled:
+    async def _complete(self, ask: Ask, study: StudyInFlight) -> Settled:
         """Ask one request and count its tokens and frames; a chain counts through its requests."""
         started, error_kind = time.monotonic(), None
         try:
-            row = _completion(await self._supervisor.answer(ask, study.pictures))
+            row = _completion(await self._supervisor.answer(ask, study))
         except RequestError as error:
             row, error_kind = {"status": "engine_error", "error": str(error)}, error.kind
         if row.get("seconds") is None:
