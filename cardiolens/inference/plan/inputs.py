@@ -79,11 +79,12 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     _check_form(spec, every, catalogue)
     check_examples(spec, every, training)
     questions_sha256 = sha256_of(path)
+    shown = {*study_ids, *(study_id for question in every for study_id in question.further_studies)}
     return Inputs(
         store=store,
         catalogue=catalogue,
         study_ids=study_ids,
-        volumes=_with_lenders(prepared, volumes, every),
+        volumes=prepared.filter(_is_in(prepared["study_id"], frozenset(shown))),
         question_table=table,
         questions_sha256=questions_sha256,
         evidence=evidence_of([row.question for row in rows], path.parent),
@@ -226,21 +227,6 @@ def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
     return digest_of([catalogue.anatomy.digest, dict(catalogue.paper_points), templates])
 
 
-def _with_lenders(prepared: pa.Table, volumes: pa.Table, questions: Sequence[PlannedQuestion]) -> pa.Table:
-    """Add the volumes of the studies whose questions may be shown as examples."""
-    lenders = {
-        example.question.study_id
-        for question in questions
-        for examples in question.examples.values()
-        for example in examples
-    }
-    if not lenders:
-        return volumes
-    return prepared.filter(
-        _is_in(prepared["study_id"], frozenset(lenders | set(volumes["study_id"].to_pylist())))
-    )
-
-
 def _chosen(
     spec: SweepSpec,
     table: pa.Table,
@@ -312,12 +298,9 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
 def _suggestions(row: Row, controls: Sequence[str]) -> dict[str, str]:
     """Return the options that leading controls suggest for a question, by control."""
     keys = [option["key"] for option in row["options"]]
-    suggestions = {
-        control: suggested(control, row["qa_id"], keys, row["answer"])
-        for control in controls
-        if control in LEADING
-    }
-    return {control: key for control, key in suggestions.items() if key}
+    leading = (control for control in controls if control in LEADING)
+    suggestions = ((control, suggested(control, row["qa_id"], keys, row["answer"])) for control in leading)
+    return {control: key for control, key in suggestions if key}
 
 
 def _question(row: Row, catalogue: Catalogue, **further: object) -> PlannedQuestion:

@@ -11,7 +11,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.blood_pool import Cycle, cycle_of, has_heart_size, size_doubts
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.voxel_lengths import VoxelLengths
 

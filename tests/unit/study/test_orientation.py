@@ -10,7 +10,7 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.blood_pool import cycle_of
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.heart_frame import every_transform
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
