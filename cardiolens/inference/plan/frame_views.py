@@ -15,7 +15,8 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Budget, SelectorSpec
 from cardiolens.inference.engine.readers import open_engine
-from cardiolens.inference.models.token_counts import Rendering, TokenCounter, fault_of, frame_key
+from cardiolens.inference.models.chat import TokenCounter
+from cardiolens.inference.models.token_counts import Rendering, fault_of, frame_key
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, Gold, case_block
 from cardiolens.protocol.prompts.frames import CaptionLevel, caption_block, frame_block, video_block

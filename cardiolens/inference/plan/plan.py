@@ -27,9 +27,9 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.models.chat import Chat
+from cardiolens.inference.models.chat import Chat, TokenCounter
 from cardiolens.inference.models.identity import Identity, identify
-from cardiolens.inference.models.token_counts import EstimatedTokens, ModelError, TokenCounter, fault_of
+from cardiolens.inference.models.token_counts import EstimatedTokens, ModelError, fault_of
 from cardiolens.inference.plan.few_shot import write_examples
 from cardiolens.inference.plan.frame_views import StudyFrames
 from cardiolens.inference.plan.inputs import Inputs, read_inputs

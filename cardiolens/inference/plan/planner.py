@@ -9,8 +9,9 @@ from cardiolens.base.digest import digest_of
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.models.chat import TokenCounter
 from cardiolens.inference.models.identity import Identity, readings_of
-from cardiolens.inference.models.token_counts import TokenCounter, fault_of
+from cardiolens.inference.models.token_counts import fault_of
 from cardiolens.inference.plan.few_shot import Examples, FewShot, flag_of
 from cardiolens.inference.plan.frame_views import (
     BLANK,
@@ -302,7 +303,7 @@ class ModelPlanner:
             before, separator, _ = text.rpartition(FRAME)
             if self._counter is not None and separator:
                 with fault_of(self._model.name):
-                    counted = self._counter.count_shown(system, before, block.sizes, exact=False)
+                    counted = self._counter.count_shown(system, before, block.sizes)
                 block = replace(block, counted=counted)
             view.study.shown[key] = block
         assert isinstance(block, FrameBlock)
