@@ -43,6 +43,8 @@ Manner = Literal["greedy", "lazy", "illegal"]
 """greedy: as many frames as allowed, in the order of the list; lazy: as few as allowed (one, then none);
 illegal: first names of frames that do not exist, then as greedy."""
 
+MANNERS: tuple[Manner, ...] = get_args(Manner)
+
 _NO_FRAMES = ("cine_xyz slice 0 phase 0", "everything")
 _FIRST = "This is request 1 of "
 _CHOOSES = "chooses"  # option that every simulated reader has
@@ -315,9 +317,10 @@ def _make(model: ModelSpec, truth: AnswerKey) -> Reader:
     """Make a simulated reader; InputError with the legal options if one does not fit."""
     options = dict(model.options)
     chooses = options.pop(_CHOOSES, "greedy")
-    if chooses not in get_args(Manner):
-        legal = ", ".join(get_args(Manner))
-        raise InputError(f"model {model.name}: option {_CHOOSES}: {chooses!r} is not one of {legal}")
+    if chooses not in MANNERS:
+        raise InputError(
+            f"model {model.name}: option {_CHOOSES}: {chooses!r} is not one of {', '.join(MANNERS)}"
+        )
     if model.plugged:
         group, word = engine_plugin(model.engine)
         plugged: SimulatedReader = make(group, word, SimulatedReader, truth, **options)
@@ -334,11 +337,9 @@ def _make(model: ModelSpec, truth: AnswerKey) -> Reader:
             f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
             f"it takes {', '.join(takes)}"
         ) from None
-    for name in options.keys() & set(_SHARES):
-        if isinstance(options[name], str) or not 0 <= options[name] <= 1:
-            raise InputError(
-                f"option {name}: {options[name]} is not a probability; give a number within 0..1"
-            )
+    for name, value in options.items():
+        if name in _SHARES and (isinstance(value, str) or not 0 <= value <= 1):
+            raise InputError(f"option {name}: {value} is not a probability; give a number within 0..1")
     return Simulated(partial(_reply, partial(reader, truth, **options)), chooses, seconds)
 
 
