@@ -114,36 +114,38 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     not change the request keys. InputError if files are missing, damaged or closed to this user.
     """
     try:
-        return _identity(model, cache)
+        facts, folder = _facts(model, cache)
+        adapter = None
+        if model.engine == "vllm" and model.adapter is not None and folder is not None:
+            adapter = find_adapter(model.adapter, folder)
     except OSError as error:
         place = error.filename or model.source
         raise InputError(
             f"model {model.name}: {place}: {error.strerror or error}; change its permissions, or name a copy "
             "of your own"
         ) from error
+    return Identity(f"{model.name}-{digest_of(facts)[:16]}", folder, facts, adapter)
 
 
-def _identity(model: ModelSpec, cache: Path) -> Identity:
+def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | None]:
+    """Return the facts that decide the answers of a model, and the folder of its files."""
     if model.engine == "http":
-        return _served(model, cache)
+        return _facts_of_server(model, cache)
     if model.engine == "person":
         readings_of(model)  # an unusable file must fail before anything is planned
-        person: dict[str, object] = {"reader": "person", "readings": digest_of_files([Path(model.source)])}
-        return Identity(_key(model.name, person), None, person)
+        return {"reader": "person", "readings": digest_of_files([Path(model.source)])}, None
     if model.plugged:
         code = entry_points.code_of(*engine_plugin(model.engine))
-        plugin: dict[str, object] = {"plugin": model.engine, "code": code, "options": dict(model.options)}
-        return Identity(_key(model.name, plugin), None, plugin)
+        return {"plugin": model.engine, "code": code, "options": dict(model.options)}, None
     if model.simulated:
-        facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
-        return Identity(_key(model.name, facts), None, facts)
+        return {"reader": model.engine, "options": dict(model.options)}, None
     folder, revision = _resolve(model, cache)
     check_files(folder)
     check_architectures(folder)
     if not ({"hf_overrides", "config_format"} & model.engine_options.keys()):  # which describe the model anew
         check_length(folder, model.max_model_len)
     flavour, engine_version = installed_engine()
-    facts = {
+    facts: dict[str, object] = {
         "revision": revision,
         "dtype": model.dtype,
         "quantization": model.quantization,
@@ -162,20 +164,15 @@ def _identity(model: ModelSpec, cache: Path) -> Identity:
         facts["reasoning_parser"] = model.reasoning_parser
     if changing := changing_answers(model.engine_options):
         facts["engine_options"] = changing
-    adapter = None if model.adapter is None else find_adapter(model.adapter, folder)
-    if adapter is not None:
-        facts["adapter"] = digest_of_files(sorted(path for path in adapter.iterdir() if path.is_file()))
-    return Identity(_key(model.name, facts), folder, facts, adapter)
-
-
-def ships(source: str) -> bool:
-    """Return whether this package contains or builds the files of a source."""
-    return source == EMBEDDED or source.startswith(PACKAGED)
+    if model.adapter is not None:
+        files = find_adapter(model.adapter, folder).iterdir()
+        facts["adapter"] = digest_of_files(sorted(path for path in files if path.is_file()))
+    return facts, folder
 
 
 def absence(model: ModelSpec) -> str | None:
     """Return why a model's files are not on this machine; None if they are, or if the model needs none."""
-    if model.engine != "vllm" or ships(model.source):
+    if model.engine != "vllm" or model.source == EMBEDDED or model.source.startswith(PACKAGED):
         return None
     try:
         _local(model) or _snapshot(model)
@@ -184,12 +181,15 @@ def absence(model: ModelSpec) -> str | None:
     return None
 
 
-def _served(model: ModelSpec, cache: Path) -> Identity:
-    """Return the identity of a model behind HTTP: its name and the user's declarations, all unverifiable.
+def _facts_of_server(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | None]:
+    """Return the facts of a model behind HTTP: its name and the user's declarations, all unverifiable.
 
     The host is not a fact, so a model keeps its completions when its server moves.
     """
     http = model.served
+    folder = _resolve(model, cache)[0] if model.source else None
+    if folder is not None:
+        check_files(folder)
     facts: dict[str, object] = {
         "served_as": http.api_model,
         "declared_revision": model.revision,
@@ -198,10 +198,7 @@ def _served(model: ModelSpec, cache: Path) -> Identity:
         "sends_sampling": http.sends_sampling,
         "pinned": False,
     }
-    folder = _resolve(model, cache)[0] if model.source else None
-    if folder is not None:
-        check_files(folder)
-    return Identity(_key(model.name, facts), folder, facts)
+    return facts, folder
 
 
 def installed_engine() -> tuple[str, str]:
@@ -219,11 +216,8 @@ def installed_engine() -> tuple[str, str]:
 
 def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     """Return the folder of a model's files, and its revision: a hub commit, or a digest of the files."""
-    if model.source == EMBEDDED:
-        folder = _embedded(cache)
-        return folder, digest_of_files(_files(folder))
-    if model.source.startswith(PACKAGED):
-        folder = _packaged(model)
+    if model.source == EMBEDDED or model.source.startswith(PACKAGED):
+        folder = _embedded(cache) if model.source == EMBEDDED else _packaged(model)
         return folder, digest_of_files(_files(folder))
     local = _local(model)
     if local is not None:
@@ -311,10 +305,6 @@ def _image_processor(folder: Path) -> str:
 def _chat_template_hash(folder: Path) -> str:
     paths = [folder / "chat_template.jinja", folder / "chat_template.json", folder / "tokenizer_config.json"]
     return digest_of_files([path for path in paths if path.exists()])
-
-
-def _key(name: str, facts: dict[str, object]) -> str:
-    return f"{name}-{digest_of(facts)[:16]}"
 
 
 class Reading(BaseModel):
