@@ -24,7 +24,6 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
 from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
-from cardiolens.inference.engine.http.gate import Gate
 from cardiolens.inference.engine.http.http_reply import (
     FaultError,
     FaultKind,
@@ -37,6 +36,7 @@ from cardiolens.inference.engine.http.http_reply import (
     wait_seconds,
 )
 from cardiolens.inference.engine.http.transport import (
+    Gate,
     Transport,
     check_leave,
     password_of,

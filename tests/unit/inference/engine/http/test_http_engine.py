@@ -18,7 +18,6 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
 from cardiolens.inference.engine.http.engine import body, data_url, messages
-from cardiolens.inference.engine.http.gate import Gate
 from cardiolens.inference.engine.http.http_reply import (
     FaultError,
     FaultKind,
@@ -27,7 +26,7 @@ from cardiolens.inference.engine.http.http_reply import (
     read_retry_after,
     wait_seconds,
 )
-from cardiolens.inference.engine.http.transport import check_access, is_loopback, proxy_of, way_to
+from cardiolens.inference.engine.http.transport import Gate, check_access, is_loopback, proxy_of, way_to
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
 from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage.schemas import FRAME
