@@ -1,13 +1,12 @@
 """Memory of a vLLM engine, the cache of encoded frames, and what its workers report of their numerics."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
-from typing import Any
 
 _PATIENCE = 60.0  # seconds; an engine of an earlier model that is still running after this will not end
 _LARGE = 76.0  # GiB: a GPU that is sold with 80 GB reports between 76 and 80

@@ -4,11 +4,13 @@ import asyncio
 import ipaddress
 import json
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
@@ -16,10 +18,6 @@ from cardiolens.inference.engine.http.http_reply import FaultError, FaultKind, H
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-
-from cardiolens.base.errors import RunError
 
 _SHORTEST = 8  # characters; shorter keys, such as "EMPTY", may appear in the configuration
 
