@@ -17,7 +17,7 @@ from cardiolens.study.blood_pool import cycle_of, size_doubts, with_cycle
 from cardiolens.study.cohort import Cohort, StudyRecord, read_cohort, state_of
 from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study, read_study, shown_name
-from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
+from cardiolens.study.orientation import StudyOrientation
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
 from cardiolens.study.times import FirstPass, central_mean, first_pass, heart_curve
 from cardiolens.study.volume import Volume, read_volume
@@ -58,11 +58,10 @@ def refused_volumes(study: Study, windows: Windows) -> dict[str, str]:
 
 def _display_of(study: Study, windows: Windows) -> Callable[[VolumeManifest], DisplayedVolume]:
     """Return the function that displays a volume of a study, by what its volumes show together."""
-    places = volume_placements(study)
-    frame, cycle = heart_frame(study, places), cycle_of(study)
+    orientation, cycle = StudyOrientation(study), cycle_of(study)
 
     def display(manifest: VolumeManifest) -> DisplayedVolume:
-        warnings = [*orientation_doubts(study, manifest, places, frame), *size_doubts(manifest, cycle)]
+        warnings = [*orientation.doubts(manifest), *size_doubts(manifest, cycle)]
         volume = read_volume(study.folder, manifest)
         timed, finding = with_cycle(manifest, volume.layout.n_phases, cycle)
         volume = replace(volume, manifest=timed)

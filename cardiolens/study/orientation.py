@@ -64,96 +64,129 @@ class VolumePlacement:
         return bool(np.abs(self.axes[:2]).max(axis=1).min() > 1 - _ALIGNED)
 
 
-Placements = Mapping[str, VolumePlacement]  # by volume_id
+class StudyOrientation:
+    """Where the volumes of a study lie in the patient, and the frame of its heart."""
 
+    def __init__(self, study: Study) -> None:
+        self.placements: dict[str, VolumePlacement] = {}  # of volumes with an affine, by volume_id
+        for volume in study.manifest.volumes:
+            try:
+                affine = read_header(study.folder / volume.path).affine
+            except InputError:  # reading the whole file later reports the error
+                continue
+            if affine is not None and np.linalg.norm(affine[:3, :3], axis=0).all():
+                self.placements[volume.volume_id] = VolumePlacement(_TO_LPS @ affine)
+        self.frame = self._heart_frame(study)
 
-def volume_placements(study: Study) -> dict[str, VolumePlacement]:
-    """Return the placements of all volumes with an affine, by volume_id."""
-    placements: dict[str, VolumePlacement] = {}
-    for volume in study.manifest.volumes:
-        try:
-            affine = read_header(study.folder / volume.path).affine
-        except InputError:  # reading the whole file later reports the error
-            continue
-        if affine is not None and np.linalg.norm(affine[:3, :3], axis=0).all():
-            placements[volume.volume_id] = VolumePlacement(_TO_LPS @ affine)
-    return placements
+    def _heart_frame(self, study: Study) -> HeartFrame | None:
+        """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
+        if study.anatomy.frame != "heart":
+            return None
+        placed = (volume for volume in study.manifest.volumes if volume.volume_id in self.placements)
+        short = [
+            volume
+            for volume in placed
+            if volume.slice_axis is not None and not self.placements[volume.volume_id].aligned
+        ]
+        if not short:
+            return None
+        largest = max(short, key=lambda volume: np.prod(volume.shape[2:]))
+        normal = self.placements[largest.volume_id].normal
+        return frame_along(normal, None) if _tilt(normal, TYPICAL_BASE) < _SHORT_AXIS_DEG else None
 
-
-def heart_frame(study: Study, places: Placements) -> HeartFrame | None:
-    """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
-    if study.anatomy.frame != "heart":
-        return None
-    short = [
-        volume
-        for volume in study.manifest.volumes
-        if volume.slice_axis is not None
-        and volume.volume_id in places
-        and not places[volume.volume_id].aligned
-    ]
-    if not short:
-        return None
-    normal = places[max(short, key=lambda volume: np.prod(volume.shape[2:])).volume_id].normal
-    return frame_along(normal, None) if _tilt(normal, TYPICAL_BASE) < _SHORT_AXIS_DEG else None
-
-
-def orientation_doubts(
-    study: Study, manifest: VolumeManifest, places: Placements, frame: HeartFrame | None
-) -> Iterator[str]:
-    """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
-    place, name = places.get(manifest.volume_id), manifest.volume_id
-    look = "look at it (jobs/show_study.py)"
-    unchecked = _why_unchecked(manifest, place, frame)
-    if place is None or unchecked:
-        yield f"{name}: {unchecked}, so display_transform was not checked; {look}"
-        return
-    if turned := _how_turned(manifest, place, frame):
-        yield f"{name}: by its affine its slices {turned}; look at it and check view"
-        return
-    best, shown = _best(manifest, place, frame), manifest.display_transform
-    if best is None:
-        yield (
-            f"{name}: view {manifest.view} declares no display, so display_transform was not checked; {look}"
-        )
-    elif best.transform != shown:
-        message = f"{name}: display_transform is {_words(shown)}; by the affines of the study it should be "
-        message += _words(best.transform)
-        if best.clear and "display" not in manifest.confirmed:
-            raise InputError(
-                f"{message}; expected {_aim_words(manifest)}; {look} and correct it, or add "
-                '"confirmed": ["display"] where the affine is wrong'
+    def doubts(self, manifest: VolumeManifest) -> Iterator[str]:
+        """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
+        place, name = self.placements.get(manifest.volume_id), manifest.volume_id
+        look = "look at it (jobs/show_study.py)"
+        unchecked = self._why_unchecked(manifest, place)
+        if place is None or unchecked:
+            yield f"{name}: {unchecked}, so display_transform was not checked; {look}"
+            return
+        if turned := self._how_turned(manifest, place):
+            yield f"{name}: by its affine its slices {turned}; look at it and check view"
+            return
+        best, shown = self.best(manifest), manifest.display_transform
+        if best is None:
+            yield (
+                f"{name}: view {manifest.view} declares no display, so display_transform was not checked; "
+                f"{look}"
             )
-        yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
-    yield from _order_doubts(manifest, place, frame)
+        elif best.transform != shown:
+            message = f"{name}: display_transform is {_words(shown)}; by the affines of the study it should "
+            message += f"be {_words(best.transform)}"
+            if best.clear and "display" not in manifest.confirmed:
+                raise InputError(
+                    f"{message}; expected {_aim_words(manifest)}; {look} and correct it, or add "
+                    '"confirmed": ["display"] where the affine is wrong'
+                )
+            why = "a person confirmed it" if best.clear else "that is not clear"
+            yield f"{message}, but {why}; look at it"
+        yield from self._order_doubts(manifest, place)
 
+    def contradicts(self, manifest: VolumeManifest) -> bool:
+        """Return whether the affines contradict the display of a volume; False without usable affines."""
+        best = self.best(manifest)
+        return best is not None and best.transform != manifest.display_transform
 
-def _why_unchecked(manifest: VolumeManifest, place: VolumePlacement | None, frame: HeartFrame | None) -> str:
-    """Return why nothing can be said about a volume; empty if the frame of its anatomy is known."""
-    if place is None:
-        return "its header gives no orientation"
-    if manifest.anatomy.is_heart and place.aligned:
-        return "its header gives the scanner's own axes, like an identity"
-    if manifest.anatomy.is_heart and frame is None:
-        return "no short axis of the study has an affine near that of a human heart"
-    return ""
+    def best(self, manifest: VolumeManifest, *, turned: bool = True) -> Display | None:
+        """Return the transform that shows a volume as its view declares; None if nothing decides it.
 
+        Without `turned` also None if the slices lie as the view says they do not.
+        """
+        place, aim = self.placements.get(manifest.volume_id), self._aim(manifest)
+        if place is None or aim is None or (manifest.anatomy.is_heart and place.aligned):
+            return None
+        if not turned and self._how_turned(manifest, place):
+            return None
+        return best_transform(place.axes[0], place.axes[1], *aim)
 
-def _how_turned(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> str:
-    """Return how the slices lie where that contradicts the view; empty if they lie as they should.
-
-    A frame is the heart's; without one, the view may name directions of the patient.
-    """
-    if frame is None:
-        directions = _aim(manifest, frame)
-        tilt = 0.0 if directions is None else _tilt(place.normal, np.cross(*directions))
-        return f"are turned by {tilt:.0f} degrees from view {manifest.view}" if tilt > _ALONG_DEG else ""
-    tilt, across = _tilt(place.normal, frame.base), manifest.slice_axis is not None
-    if (tilt if across else 90 - tilt) <= _ALONG_DEG:
+    def _why_unchecked(self, manifest: VolumeManifest, place: VolumePlacement | None) -> str:
+        """Return why nothing can be said about a volume; empty if the frame of its anatomy is known."""
+        if place is None:
+            return "its header gives no orientation"
+        if manifest.anatomy.is_heart and place.aligned:
+            return "its header gives the scanner's own axes, like an identity"
+        if manifest.anatomy.is_heart and self.frame is None:
+            return "no short axis of the study has an affine near that of a human heart"
         return ""
-    return (
-        f"lie at {90 - tilt:.0f} degrees to the long axis of the heart; expected "
-        f"{'about 90' if across else 'about 0'} for view {manifest.view}"
-    )
+
+    def _how_turned(self, manifest: VolumeManifest, place: VolumePlacement) -> str:
+        """Return how the slices lie where that contradicts the view; empty if they lie as they should.
+
+        The view speaks of the heart's frame or, without one, may name directions of the patient.
+        """
+        if self.frame is None:
+            directions = self._aim(manifest)
+            tilt = 0.0 if directions is None else _tilt(place.normal, np.cross(*directions))
+            return f"are turned by {tilt:.0f} degrees from view {manifest.view}" if tilt > _ALONG_DEG else ""
+        tilt, across = _tilt(place.normal, self.frame.base), manifest.slice_axis is not None
+        if (tilt if across else 90 - tilt) <= _ALONG_DEG:
+            return ""
+        return (
+            f"lie at {90 - tilt:.0f} degrees to the long axis of the heart; expected "
+            f"{'about 90' if across else 'about 0'} for view {manifest.view}"
+        )
+
+    def _aim(self, manifest: VolumeManifest) -> tuple[Point, Point] | None:
+        """Return image right and up of a view as directions in the patient; None if nothing decides them."""
+        view = manifest.anatomy.views[manifest.view]
+        if view.display is not None and view.display.right is not None and view.display.up is not None:
+            return _DIRECTIONS[view.display.right], _DIRECTIONS[view.display.up]
+        return None if view.display is None or self.frame is None else right_and_up(view, self.frame)
+
+    def _order_doubts(self, manifest: VolumeManifest, place: VolumePlacement) -> Iterator[str]:
+        axis = manifest.slice_axis
+        if axis is None or manifest.spatial_order == "unknown":
+            return
+        last = _DIRECTIONS[axis.last] if self.frame is None else -self.frame.base
+        toward_last = float(place.axes[2] @ last)
+        order = axis.forward if toward_last > 0 else axis.backward
+        is_along = abs(toward_last) >= _ALONG_SLICES and manifest.shape[2:] != (1,)
+        if is_along and order != manifest.spatial_order:
+            yield (
+                f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices "
+                f"run {order}; look at it and check spatial_order"
+            )
 
 
 def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> dict[str, DisplayTransform]:
@@ -172,13 +205,8 @@ def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> di
     if not known:
         return {}
     study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(known)), "")
-    places = volume_placements(study)
-    frame = heart_frame(study, places)
-    best = {
-        volume.path: _best(volume, place, frame)
-        for volume in known
-        if (place := places.get(volume.volume_id)) is not None and not _how_turned(volume, place, frame)
-    }
+    orientation = StudyOrientation(study)
+    best = {volume.path: orientation.best(volume, turned=False) for volume in known}
     return {path: shown.transform for path, shown in best.items() if shown is not None and shown.clear}
 
 
@@ -189,51 +217,6 @@ def _shape(path: Path) -> tuple[int, ...] | None:
     except InputError:
         return None
     return None if header.lengths.contradicted or header.lengths.turned else header.shape
-
-
-def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
-    """Return whether the affines of a study contradict the display; False without usable affines."""
-    places = volume_placements(study)
-    return contradicts_display(manifest, places, heart_frame(study, places))
-
-
-def contradicts_display(manifest: VolumeManifest, places: Placements, frame: HeartFrame | None) -> bool:
-    """Return whether the placements of a study contradict the display of one volume."""
-    place = places.get(manifest.volume_id)
-    best = None if place is None else _best(manifest, place, frame)
-    return best is not None and best.transform != manifest.display_transform
-
-
-def _aim(manifest: VolumeManifest, frame: HeartFrame | None) -> tuple[Point, Point] | None:
-    """Return image right and up of a view as directions in the patient; None if nothing decides them."""
-    view = manifest.anatomy.views[manifest.view]
-    if view.display is not None and view.display.right is not None and view.display.up is not None:
-        return _DIRECTIONS[view.display.right], _DIRECTIONS[view.display.up]
-    return None if view.display is None or frame is None else right_and_up(view, frame)
-
-
-def _best(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> Display | None:
-    """Return the transform that shows a volume as its view declares; None if nothing decides it."""
-    directions = _aim(manifest, frame)
-    if directions is None or (manifest.anatomy.is_heart and place.aligned):
-        return None
-    return best_transform(place.axes[0], place.axes[1], *directions)
-
-
-def _order_doubts(
-    manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None
-) -> Iterator[str]:
-    axis = manifest.slice_axis
-    if axis is None or manifest.spatial_order == "unknown":
-        return
-    last = _DIRECTIONS[axis.last] if frame is None else -frame.base
-    toward_last = float(place.axes[2] @ last)
-    order = axis.forward if toward_last > 0 else axis.backward
-    if abs(toward_last) >= _ALONG_SLICES and manifest.shape[2:] != (1,) and order != manifest.spatial_order:
-        yield (
-            f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
-            f"{order}; look at it and check spatial_order"
-        )
 
 
 def _tilt(normal: Point, axis: Point) -> float:
