@@ -62,7 +62,7 @@ def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
 
 
 def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> None:
-    """Replace the content of a folder by one part of several blocks, of which few are in memory at a time."""
+    """Replace the content of a folder by one part of several blocks; few of them are in memory at a time."""
     old = parts(folder)
     with (
         disk.atomic(folder / part_name()) as temporary,

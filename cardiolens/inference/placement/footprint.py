@@ -232,7 +232,7 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
 
 
 def gpu_memories_gib() -> tuple[float | None, ...]:
-    """Return the GiB of each GPU that this process may use, None for one that does not tell."""
+    """Return the GiB of each GPU that this process may use, None for one that does not report it."""
     return tuple(gib(total) for (total,) in gpu_rows(("memory.total",)))
 
 
@@ -251,7 +251,7 @@ def _smallest(memories: Sequence[float | None], place: str) -> float:
     known = [memory for memory in memories if memory]
     if len(known) < max(len(memories), 1):
         raise InputError(
-            f"cluster.gpu_memory_gib: {place} has GPUs whose memory cannot be read (nvidia-smi does not tell "
+            f"cluster.gpu_memory_gib: {place} has GPUs whose memory cannot be read (nvidia-smi does not say "
             "it there); declare it, e.g. cluster.gpu_memory_gib=80"
         )
     return min(known)

@@ -14,7 +14,7 @@ from cardiolens.inference.placement.placement import Deployment, Placement, Seat
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.pipeline import Streamed, stream
-from cardiolens.inference.stream.progress import Begin, Tell
+from cardiolens.inference.stream.progress import Begin, Report
 from cardiolens.runtime import stopping
 from cardiolens.runtime.stopping import StoppedError
 
@@ -62,10 +62,12 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
     ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
     at_once = schedule(placement).at_once
 
-    def run(deployment: Deployment, tell: Tell) -> None:
+    def run(deployment: Deployment, report: Report) -> None:
         """Drive the pipeline of one model; Ray divides the cluster."""
         try:
-            ended.put((deployment.model, stream(plan, deployment, missing[deployment.model], tell, at_once)))
+            ended.put(
+                (deployment.model, stream(plan, deployment, missing[deployment.model], report, at_once))
+            )
         except BaseException as error:  # noqa: BLE001 - passed to the thread that waits
             ended.put((deployment.model, error))
 
@@ -76,8 +78,8 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
             if seating.take(deployment):
                 waiting.remove(deployment)
                 running[deployment.model] = deployment, time.monotonic() - started
-                tell = begin(deployment.model, missing[deployment.model])
-                threading.Thread(target=run, args=(deployment, tell), daemon=True).start()
+                report = begin(deployment.model, missing[deployment.model])
+                threading.Thread(target=run, args=(deployment, report), daemon=True).start()
         assert running or not waiting, "a placed model fits when no other model runs"
         if running:
             name, outcome = ended.get()

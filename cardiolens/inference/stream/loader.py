@@ -166,9 +166,9 @@ class _Study(NamedTuple):
 class StudyLoader:
     """Callable for Ray Data: a block of WORK rows in, STUDY_ASKS tables of one row per study out.
 
-    Each frame of a study is read and rendered once, even if many requests show it. Small studies come
-    several in a table, before each of which the driver is asked whether the run stops. A table is passed on
-    once its frames reach `TABLE_BYTES`, so that those of a whole block need not be in memory.
+    Each frame of a study is read and rendered once, even if many requests show it. Small studies share
+    a table. A table is passed on once its frames reach `TABLE_BYTES`, so that those of a whole block need not
+    be in memory; the driver is asked before each whether the run stops.
     """
 
     store: Path

@@ -31,7 +31,7 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader, counters_of
-from cardiolens.inference.stream.progress import Tell
+from cardiolens.inference.stream.progress import Report
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import (
     Options,
@@ -58,7 +58,9 @@ class Streamed:
     seats: frozenset[str]  # <Ray node>:<GPUs>, as `replica.seat` writes them
 
 
-def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_models: int = 1) -> Streamed:
+def stream(
+    plan: Plan, deployment: Deployment, missing: Missing, report: Report, n_models: int = 1
+) -> Streamed:
     """Execute the missing requests of one model on its replicas; `n_models` models share the cluster.
 
     Ends early if the process is asked to stop. RunError if an engine cannot be started or dies too often, or
@@ -79,7 +81,7 @@ def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_m
                 log.warning(
                     "model %s: an engine died and was restarted; Ray's logs have the cause", model.name
                 )
-            tell(counters)
+            report(counters)
     return Streamed(total, frozenset(seats))
 
 

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 from cardiolens.inference.plan.missing import Missing
 
-Tell = Callable[[Counter[str]], None]
+Report = Callable[[Counter[str]], None]
 """Receives the counters of one finished study."""
 
 Watch = Callable[[str, Missing], Callable[["Standing"], None]]
 """Called when a model begins; returns a function that receives a Standing after each finished study."""
 
-Begin = Callable[[str, Missing], Tell]
+Begin = Callable[[str, Missing], Report]
 """Called when a model begins; returns a function that receives the counters of each finished study."""
 
 
@@ -64,21 +64,21 @@ class Standing:
         return ", ".join(parts)
 
 
-def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Tell:
+def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Report:
     """Begin every watch over a model; return a function that passes the model's progress to all watches."""
     began = time.monotonic()
     total: Counter[str] = Counter()
     load_seconds = 0.0
-    tellers = [watch(model, missing) for watch in watches]
+    receivers = [watch(model, missing) for watch in watches]
 
-    def tell(counters: Counter[str]) -> None:
+    def report(counters: Counter[str]) -> None:
         nonlocal load_seconds
         total.update(counters)
         load_seconds = max(load_seconds, counters["load_ms"] / 1000)
         up = total["engine_starts"] > 0  # a start is reported with one of the first studies
         seconds = time.monotonic() - began - load_seconds if up else 0.0
         standing = Standing(missing.unique, missing.done, missing.left, Counter(total), seconds)
-        for teller in tellers:
-            teller(standing)
+        for receive in receivers:
+            receive(standing)
 
-    return tell
+    return report
