@@ -128,9 +128,9 @@ def first_pass(curve: Sequence[float]) -> FirstPass:
     """Return the first-pass times of a curve of mean intensities, one per time.
 
     A 3-point moving average smooths the curve, with two points at either end. The peak is where most comes
-    within 25 beats and goes again within 15. A rise is no bolus if it is below
-    three noise levels, two fifths of the curve's range or a seventh of the baseline, if less than a quarter of
-    it goes again, or if it comes and goes more than twice: then t_on is 0, t_peak a third of the length.
+    within 25 beats and goes again within 15. A rise is no bolus if it is below three noise levels, two fifths
+    of the curve's range or a seventh of the baseline, if less than a quarter of it goes again, or if it comes
+    and goes more than twice: then t_on is 0, t_peak a third of the length.
     """
     smooth = [statistics.fmean(curve[max(t - 1, 0) : t + 2]) for t in range(len(curve))]
     values = np.array(smooth)

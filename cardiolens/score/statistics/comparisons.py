@@ -18,7 +18,8 @@ from cardiolens.score.statistics.hypothesis_tests import (
 )
 from cardiolens.score.statistics.statistic import Row, Statistic, how, interval_of
 from cardiolens.storage.schemas import COMPARISONS
-from cardiolens.storage.tables import Spool, from_rows
+from cardiolens.storage.spool import Spool
+from cardiolens.storage.tables import from_rows
 
 LEVEL = 0.05
 # factors that a run varies: what models do in single settings is explored, and claimed over all

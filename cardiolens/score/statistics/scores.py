@@ -21,7 +21,8 @@ from cardiolens.score.statistics.pooled_questions import collapse_questions, poo
 from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Settings, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, percent_judged
 from cardiolens.storage.schemas import COMPARISONS, SCORES
-from cardiolens.storage.tables import Spool, concat, from_rows
+from cardiolens.storage.spool import Spool
+from cardiolens.storage.tables import concat, from_rows
 
 ANSWERS_CHANGED = "answers_changed"
 _COMPARED = frozenset((metric, tier) for metric in ("primary", *EXTRA_METRICS, *METRICS) for tier in TIERS)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import VERDICTS
-from cardiolens.storage.tables import Extent, Spool, UnlinkedFile
+from cardiolens.storage.spool import Extent, Spool, UnlinkedFile
 
 COMPLETE = 0.99  # share of judged items below which a score is incomplete
 STATUSES = ("arm_id", "subtask", "channel", "status", "parse_status", "n")

@@ -18,7 +18,7 @@ from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge
 from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
-from cardiolens.storage.tables import Spool
+from cardiolens.storage.spool import Spool
 
 
 @pytest.fixture(scope="module")
