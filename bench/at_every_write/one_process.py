@@ -59,9 +59,8 @@ def _stream(
 async def _answered(
     plan: Plan, deployment: Deployment, missing: Missing, report: Report
 ) -> pipeline.Streamed:
-    model = next(model for model in plan.spec.model if model.name == deployment.model)
-    reader = pipeline._loader(plan, model)
-    replica = pipeline._replica_of(plan, model, deployment, missing)()
+    work = pipeline.ModelStream(plan, deployment, missing)
+    reader, replica = work.loader(), work.make_replica()()
     total: Counter[str] = Counter()
     try:
         for row in range(missing.work.num_rows):

@@ -98,7 +98,7 @@ class Supervisor:
                 self._loading = asyncio.create_task(self._load())
             await self._changed.wait()
         if self._over is not None:
-            raise self._over
+            raise self._over.with_traceback(None)  # one error for all, not a chain of their frames
         self._in_flight[crowd] += 1
         try:
             return await self._engine.answer(ask, pictures)

@@ -58,6 +58,99 @@ class Streamed:
     seats: frozenset[str]  # <Ray node>:<GPUs>, as `replica.seat` writes them
 
 
+@dataclass(frozen=True, slots=True)
+class ModelStream:
+    """The missing requests of one model of a plan, and the replicas that answer them."""
+
+    plan: Plan
+    deployment: Deployment
+    missing: Missing
+
+    @property
+    def model(self) -> ModelSpec:
+        return next(model for model in self.plan.spec.model if model.name == self.deployment.model)
+
+    @property
+    def completions(self) -> Path:
+        """The folder of the model's completions in the store."""
+        return self.plan.store.completions(self.plan.identities[self.model.name].model_key)
+
+    @property
+    def width(self) -> int:
+        """The number of requests in flight at one replica.
+
+        vLLM: as many as the engine runs at once plus half as many queued, so that the engine never waits for
+        work. HTTP: the configured maximum; the engine itself holds back requests that the server cannot take.
+        """
+        model = self.model
+        return model.http.max_in_flight if model.http else model.max_num_seqs + model.max_num_seqs // 2
+
+    def loader(self) -> StudyLoader:
+        return StudyLoader(self.plan.store.root, self.plan.volumes, Rendering(self.model.long_side))
+
+    def make_replica(self) -> partial[Replica]:
+        """Return what makes a replica, inside its actor."""
+        plan, model = self.plan, self.model
+        if model.engine == "http":
+            log.info("model %s is asked at %s", model.name, way_to(model.served))
+        make = partial(
+            make_engine,
+            model,
+            plan.identities[model.name],
+            self.deployment,
+            arms={arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name},
+            max_frames=plan.most_frames[model.name],
+            completions=self.completions,
+            questions=plan.store.questions,
+        )
+        return partial(
+            Replica,
+            make,
+            self.completions,
+            self.width,
+            plan.spec.stream,
+            parts=pc.unique(self.missing.work["part"]).to_pylist(),
+            questions=plan.store.questions,
+            asking_back=arms_asking_back(plan.spec),
+            read_back=self.missing.read_back,
+            names_question=model.told_questions,
+            load_volume=self.loader().volume,
+        )
+
+    @contextmanager
+    def answers(self, n_models: int) -> Iterator[Iterable[pa.Table]]:
+        """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
+        replicas = self.deployment.replicas
+        most = most_studies(self.missing.work, replicas, self.width)
+        work = blocks(self.missing.work, replicas, most)
+        in_flight = blocks_in_flight(work, self.width, most)
+        if not stopping.is_connected():
+            yield answers_here(self.make_replica(), self.loader(), work, in_flight)
+            return
+        with reserved(self.deployment, in_flight, self.plan.spec.stream.engine_restarts) as options:
+            with bounded(n_models):
+                dataset = self._dataset(work, options)
+            yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+
+    def _dataset(self, work: Sequence[pa.Table], options: Options) -> "Dataset":
+        """Build the lazy dataset with one PROGRESS row per finished study.
+
+        The blocks of `work` are the units that are read, answered and retried.
+        """
+        import ray
+
+        whole = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
+        make_replica = self.make_replica()
+        read: Dataset = ray.data.from_arrow(list(work)).map_batches(self.loader(), **whole)
+        return read.map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
+            Replica,
+            fn_constructor_args=make_replica.args,
+            fn_constructor_kwargs=make_replica.keywords,
+            **whole,
+            **options,
+        )
+
+
 def stream(
     plan: Plan, deployment: Deployment, missing: Missing, report: Report, n_models: int = 1
 ) -> Streamed:
@@ -66,20 +159,19 @@ def stream(
     Ends early if the process is asked to stop. RunError if an engine cannot be started or dies too often, or
     if no request is completed for too long.
     """
-    model = next(model for model in plan.spec.model if model.name == deployment.model)
-    completions = _completions(plan, model)
-    disk.make_folder(completions)
+    work = ModelStream(plan, deployment, missing)
+    disk.make_folder(work.completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
-    limit = _stall_limit(model, plan.spec.stream)
-    with _answers(plan, model, deployment, missing, n_models) as rows:
-        for batch in _watched(rows, completions, limit, plan.spec.cluster.grace_seconds):
+    limit = _stall_limit(work.model, plan.spec.stream)
+    with work.answers(n_models) as rows:
+        for batch in _watched(rows, work.completions, limit, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
             seats.update(batch["seat"].to_pylist())
             if counters["engine_starts"] and total["engine_starts"] > deployment.replicas:
                 log.warning(
-                    "model %s: an engine died and was restarted; Ray's logs have the cause", model.name
+                    "model %s: an engine died and was restarted; Ray's logs have the cause", deployment.model
                 )
             report(counters)
     return Streamed(total, frozenset(seats))
@@ -89,95 +181,6 @@ def _stall_limit(model: ModelSpec, spec: StreamSpec) -> float:
     """Return the seconds without a completion after which a run ends: more where engines load."""
     loads = not (model.simulated or model.http or model.engine == "person")
     return spec.stall_seconds + (spec.load_seconds if loads else 0.0)
-
-
-@contextmanager
-def _answers(
-    plan: Plan, model: ModelSpec, deployment: Deployment, missing: Missing, n_models: int
-) -> Iterator[Iterable[pa.Table]]:
-    """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
-    width = _width(model)
-    most = most_studies(missing.work, deployment.replicas, width)
-    work = blocks(missing.work, deployment.replicas, most)
-    in_flight = blocks_in_flight(work, width, most)
-    if not stopping.is_connected():
-        replica, loader = _replica_of(plan, model, deployment, missing), _loader(plan, model)
-        yield answers_here(replica, loader, work, in_flight)
-        return
-    with reserved(deployment, in_flight, plan.spec.stream.engine_restarts) as options:
-        with bounded(n_models):
-            dataset = _dataset(
-                _loader(plan, model), _replica_of(plan, model, deployment, missing), work, options
-            )
-        yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
-
-
-def _dataset(
-    loader: StudyLoader, make_replica: partial[Replica], work: Sequence[pa.Table], options: Options
-) -> "Dataset":
-    """Build the lazy dataset with one PROGRESS row per finished study.
-
-    The blocks of `work` are the units that are read, answered and retried; `options` are those of `reserved`.
-    """
-    import ray
-
-    whole = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
-    read: Dataset = ray.data.from_arrow(list(work)).map_batches(loader, **whole)
-    return read.map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
-        Replica,
-        fn_constructor_args=make_replica.args,
-        fn_constructor_kwargs=make_replica.keywords,
-        **whole,
-        **options,
-    )
-
-
-def _loader(plan: Plan, model: ModelSpec) -> StudyLoader:
-    return StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side))
-
-
-def _replica_of(plan: Plan, model: ModelSpec, deployment: Deployment, missing: Missing) -> partial[Replica]:
-    arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
-    if model.engine == "http":
-        log.info("model %s is asked at %s", model.name, way_to(model.served))
-    make = partial(
-        make_engine,
-        model,
-        plan.identities[model.name],
-        deployment,
-        arms=arms,
-        max_frames=plan.most_frames[model.name],
-        completions=_completions(plan, model),
-        questions=plan.store.questions,
-    )
-    return partial(
-        Replica,
-        make,
-        _completions(plan, model),
-        _width(model),
-        plan.spec.stream,
-        parts=pc.unique(missing.work["part"]).to_pylist(),
-        questions=plan.store.questions,
-        asking_back=arms_asking_back(plan.spec),
-        read_back=missing.read_back,
-        names_question=model.told_questions,
-        load_volume=_loader(plan, model).volume,
-    )
-
-
-def _completions(plan: Plan, model: ModelSpec) -> Path:
-    return plan.store.completions(plan.identities[model.name].model_key)
-
-
-def _width(model: ModelSpec) -> int:
-    """Return the number of requests in flight at one replica.
-
-    vLLM: as many as the engine runs at once plus half as many queued, so that the engine never waits for
-    work. HTTP: the configured maximum; the engine itself holds back requests that the server cannot take.
-    """
-    if model.http is not None:
-        return model.http.max_in_flight
-    return model.max_num_seqs + model.max_num_seqs // 2
 
 
 def make_engine(
