@@ -14,7 +14,6 @@ from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream import execution, pipeline
 from cardiolens.inference.stream.loader import counters_of
-from cardiolens.inference.stream.progress import Report
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime import processes
 from cardiolens.study.shards import read_volumes
@@ -51,13 +50,13 @@ def _prepare_features(store: Any, *_: object) -> int:
 
 
 def _stream(
-    plan: Plan, deployment: Deployment, missing: Missing, report: Report, n_models: int = 1
+    plan: Plan, deployment: Deployment, missing: Missing, report: pipeline.Report, n_models: int = 1
 ) -> pipeline.Streamed:
     return asyncio.run(_answered(plan, deployment, missing, report))
 
 
 async def _answered(
-    plan: Plan, deployment: Deployment, missing: Missing, report: Report
+    plan: Plan, deployment: Deployment, missing: Missing, report: pipeline.Report
 ) -> pipeline.Streamed:
     work = pipeline.ModelStream(plan, deployment, missing)
     reader, replica = work.loader(), work.make_replica()()

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.heart_frame import Point
 from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_header
-from cardiolens.study.orientation import StudyOrientation, VolumePlacement
+from cardiolens.study.orientation import Point, StudyOrientation, VolumePlacement
 from cardiolens.study.volume_manifest import VolumeManifest
 
 _PARALLEL_DEG = 15.0  # planes that meet at a smaller angle have one level and no reference line

@@ -31,7 +31,6 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader, counters_of
-from cardiolens.inference.stream.progress import Report
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.replica_resources import (
     Options,
@@ -48,6 +47,9 @@ if TYPE_CHECKING:
     from ray.data import Dataset
 
 log = logging.getLogger(__name__)
+
+Report = Callable[[Counter[str]], None]
+"""Receives the counters of one finished study."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.blood_pool import cycle_of
 from cardiolens.study.group import displayed_volumes
-from cardiolens.study.heart_frame import every_transform
 from cardiolens.study.manifest import Study, read_study
-from cardiolens.study.orientation import StudyOrientation
+from cardiolens.study.orientation import StudyOrientation, every_transform
 
 
 @pytest.fixture(scope="module")

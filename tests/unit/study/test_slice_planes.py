@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from study_folders import SHORT_AXIS_AFFINE, study, volume, voxels, write_nifti
 
-from cardiolens.study.heart_frame import every_transform
 from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.orientation import every_transform
 from cardiolens.study.slice_planes import PlacedVolume, SlicePlane, placed_volumes, reference_line, same_level
 from cardiolens.study.volume import read_volume
 
