@@ -8,15 +8,13 @@ The hours are those of the landscape experiment on a cohort of the paper's size 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from cardiolens.inference.placement.schedule import schedule
-
 from cardiolens.commands.command import begin_job, begin_without_words
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import legal_names
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
 from cardiolens.inference.placement.footprint import Candidate, Node
-from cardiolens.inference.placement.placement import place
+from cardiolens.inference.placement.placement import place, schedule
 from cardiolens.show.terminal.placement_table import COLUMNS, cluster_of, placement_rows
 
 STUDIES = 200  # in our phantom cohort

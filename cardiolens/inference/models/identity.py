@@ -170,9 +170,14 @@ def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | Non
     return facts, folder
 
 
+def ships(source: str) -> bool:
+    """Return whether this package contains or builds the files of a source."""
+    return source == EMBEDDED or source.startswith(PACKAGED)
+
+
 def absence(model: ModelSpec) -> str | None:
     """Return why a model's files are not on this machine; None if they are, or if the model needs none."""
-    if model.engine != "vllm" or model.source == EMBEDDED or model.source.startswith(PACKAGED):
+    if model.engine != "vllm" or ships(model.source):
         return None
     try:
         _local(model) or _snapshot(model)
@@ -216,7 +221,7 @@ def installed_engine() -> tuple[str, str]:
 
 def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     """Return the folder of a model's files, and its revision: a hub commit, or a digest of the files."""
-    if model.source == EMBEDDED or model.source.startswith(PACKAGED):
+    if ships(model.source):
         folder = _embedded(cache) if model.source == EMBEDDED else _packaged(model)
         return folder, digest_of_files(_files(folder))
     local = _local(model)
