@@ -45,6 +45,10 @@ from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.runtime import stopping
 
 _LISTEN_SECONDS = 0.5
+_OF_REPLY = (
+    *("text", "reasoning", "finish_reason", "seconds"),
+    *("prompt_tokens", "cached_tokens", "output_tokens"),
+)
 _PARTS = 4  # of which the chains are kept
 
 LoadVolume = Callable[[str, str], Mapping[int, PictureRow]]
@@ -330,15 +334,8 @@ def _is_restarted() -> bool:
 def _completion(reply: Reply) -> CompletionRow:
     """Return the columns that a reply decides; `seconds` is None if the engine does not know it."""
     numerics = reply.numerics or Numerics()
-    return {
-        "text": reply.text,
-        "reasoning": reply.reasoning,
-        "finish_reason": reply.finish_reason,
+    return {name: getattr(reply, name) for name in _OF_REPLY} | {
         "option_logprobs": list(reply.option_logprobs.items()),
-        "prompt_tokens": reply.prompt_tokens,
-        "cached_tokens": reply.cached_tokens,
-        "output_tokens": reply.output_tokens,
-        "seconds": reply.seconds,
         "status": "refused" if reply.refused else "ok",
         **numerics._asdict(),
     }
