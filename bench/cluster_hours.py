@@ -24,7 +24,6 @@ def main() -> None:
         replace(
             model,
             studies=PATIENTS,
-            requests=ARMS * model.requests,
             prompt_tokens=ARMS * model.prompt_tokens,
             output_tokens=ARMS * model.output_tokens,
         )

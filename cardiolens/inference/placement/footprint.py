@@ -37,7 +37,6 @@ class Candidate:
     replicas: int | None = None
     utilization: float = 0.9  # part of a GPU's memory for the engine
     studies: int = 1  # studies with work left; more replicas than studies would idle
-    requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
     computed_tokens: int | None = None  # prompt tokens that no earlier prompt has computed; None: unknown

@@ -157,6 +157,7 @@ def _shown(requests: pa.Table) -> pa.Table:
 
 
 _GIB = 2**30
+_TOKENS = ("prompt_tokens", "output_tokens", "computed_tokens", "encoder_tokens", "reply_tokens")
 _CONSOLIDATED = "consolidated*.safetensors"  # a second copy of the weights, in Mistral's own format
 
 
@@ -230,12 +231,8 @@ def candidate(
             f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
         )
     share = work.left / work.unique
-
-    def scaled(name: str) -> int | None:
-        """The tokens of what is left; None if they are unknown."""
-        tokens = None if totals is None else getattr(totals, name)
-        return None if tokens is None else int(share * tokens)
-
+    known = {name: getattr(totals, name, None) for name in _TOKENS}
+    tokens = {name: int(share * number) for name, number in known.items() if number is not None}
     return Candidate(
         name=model.name,
         needs=needs,
@@ -246,13 +243,8 @@ def candidate(
         replicas=None if model.replicas == "auto" else model.replicas,
         utilization=model.gpu_memory_utilization,
         studies=max(1, work.work.num_rows),
-        requests=work.left,
-        prompt_tokens=scaled("prompt_tokens") or 0,
-        output_tokens=scaled("output_tokens") or 0,
-        computed_tokens=scaled("computed_tokens"),
-        encoder_tokens=scaled("encoder_tokens") or 0,
-        reply_tokens=scaled("reply_tokens"),
         lacks=lacks,
+        **tokens,
     )
 
 

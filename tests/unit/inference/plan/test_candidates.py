@@ -30,7 +30,7 @@ def test_tokens_of_what_is_left_and_declared_limits_reach_the_placement():
     totals = Totals(100, 0, 0, 0, 0, 100, prompt_tokens=1000, output_tokens=400)
     spec = model(weight_gib=16.0, tensor_parallel=2, replicas=3, attention_heads=32, parameters=8)
     found = candidate(spec, "gpu", None, work(left=25, done=75, studies=5), totals)
-    assert (found.prompt_tokens, found.output_tokens, found.requests, found.studies) == (250, 100, 25, 5)
+    assert (found.prompt_tokens, found.output_tokens, found.studies) == (250, 100, 5)
     assert (found.tensor_parallel, found.replicas, found.heads, found.billions) == (2, 3, 32, 8)
 
 
