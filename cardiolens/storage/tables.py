@@ -29,11 +29,6 @@ UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, Mem
 _ROW_GROUP = 2**16  # rows from which blocks are written as a row group
 
 
-def empty(schema: pa.Schema) -> pa.Table:
-    """A table of the schema without rows."""
-    return schema.empty_table()
-
-
 def from_rows(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
     """A table of the schema from rows; a missing column is null, an unknown one a programming error."""
     assert all(set(row) <= set(schema.names) for row in rows), "row with a column outside its schema"

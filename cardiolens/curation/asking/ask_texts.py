@@ -123,7 +123,7 @@ def plan_texts(
         arms=(),
         identities={model.name: identity},
         study_ids=tuple(text_ids),
-        volumes=tables.empty(schemas.VOLUMES),
+        volumes=schemas.VOLUMES.empty_table(),
         questions_sha256="",
         protocol=protocol,
         catalogue_sha256=catalogue_sha256,
