@@ -31,7 +31,7 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader, counters_of
-from cardiolens.inference.stream.replica import Replica
+from cardiolens.inference.stream.replica import Replica, noticed
 from cardiolens.inference.stream.replica_resources import (
     Options,
     blocks,
@@ -315,7 +315,7 @@ def answers_here(
             while True:
                 for block in islice(waiting, in_flight - len(running)):
                     task = runner.get_loop().create_task(_block(replica, loader, block))
-                    task.add_done_callback(_noticed)
+                    task.add_done_callback(noticed)
                     running.add(task)
                 if not running:
                     return
@@ -324,12 +324,6 @@ def answers_here(
                     yield task.result()
         finally:
             runner.run(replica.close())
-
-
-def _noticed(task: "asyncio.Task[pa.Table]") -> None:
-    """Retrieve the error of a block that ends after another one has ended the run."""
-    if not task.cancelled():
-        task.exception()
 
 
 async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:

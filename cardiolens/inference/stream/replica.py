@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,7 @@ class StudyInFlight:
     when the study is loaded, and all would be too many.
     """
 
-    def __init__(self, study: StudyAsks, n_asks: int, load: LoadVolume) -> None:
+    def __init__(self, study: StudyAsks, n_asks: int, load: LoadVolume | None) -> None:
         self.open = n_asks  # asks without a reply; at 0 the study waits for the disk
         self._study_id = study["study_id"]
         self._load = load
@@ -81,6 +82,7 @@ class StudyInFlight:
         return tuple(self._volumes[frame.volume_id].result()[frame.idx] for frame in frames)
 
     async def _read(self, volume_id: str) -> Mapping[int, str]:
+        assert self._load is not None, "a reader chose frames, but the replica has no load_volume"
         rows = await asyncio.to_thread(self._load, self._study_id, volume_id)
         self._rows |= {row["key"]: row for row in rows.values()}
         return {idx: row["key"] for idx, row in rows.items()}
@@ -131,7 +133,7 @@ class Replica:
         self._answered = final_replies(completions, None if _is_restarted() else read_back)
         self._known = known_steps(parts, completions)  # after a restart, the store has more of them
         self._chains = lru_cache(maxsize=_PARTS)(read_part_chains)
-        self._load_volume = load_volume or _none_to_choose
+        self._load_volume = load_volume
         self._studies: set[StudyInFlight] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
@@ -284,7 +286,7 @@ class Replica:
         row, error_kind = await self._complete(ask, study)
         row |= self._identified(ask)
         pending_write = self._writer.add(row)
-        pending_write.add_done_callback(_noticed)
+        pending_write.add_done_callback(noticed)
         self._unreported[stage_counter(stage)] += 1
         if self._stopped:  # the chain will not reach its end, so nothing else waits for this write
             self._writer.flush_soon()
@@ -341,11 +343,7 @@ def _completion(reply: Reply) -> CompletionRow:
     }
 
 
-def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:
-    raise AssertionError("a reader chose frames, but the replica has no load_volume to read them with")
-
-
-def _noticed(write_future: "asyncio.Future[None]") -> None:
-    """Retrieve the error of a write that nobody awaits; the chain's own, later row raises it again."""
-    if not write_future.cancelled():
-        write_future.exception()
+def noticed(future: "asyncio.Future[Any]") -> None:
+    """Retrieve the error of what nobody awaits: another one, or a later row of its chain, ends the run."""
+    if not future.cancelled():
+        future.exception()
