@@ -111,7 +111,7 @@ def from_parts(
 def count_part(path: Path) -> int:
     """The number of rows of a part, from its footer; zero if it has disappeared."""
     try:
-        with _whole(path) as part:
+        with _whole_part(path) as part:
             return int(part.metadata.num_rows)
     except InputError as error:
         if isinstance(error.__cause__, FileNotFoundError):
@@ -131,7 +131,7 @@ def open_part(path: Path) -> pq.ParquetFile:
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[pq.ParquetFile]:
+def _whole_part(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a part; InputError if it, or what is read of it, is not whole."""
     try:
         with open_part(path) as part:
@@ -143,7 +143,7 @@ def _whole(path: Path) -> Iterator[pq.ParquetFile]:
 def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield a table a row group at a time; InputError as for `read_part`."""
     for path in parts(folder):
-        with _whole(path) as part:
+        with _whole_part(path) as part:
             check_columns(path, part.schema_arrow, schema)
             for group in range(part.num_row_groups):
                 rows = part.read_row_group(group)
@@ -153,7 +153,7 @@ def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
 
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part file; InputError unless it is whole and has the columns of the schema."""
-    with _whole(path) as part:
+    with _whole_part(path) as part:
         check_columns(path, part.schema_arrow, schema)
         table = part.read(columns=None if columns is None else list(columns))
         table.validate(full=True)  # text that is no UTF-8 would fail much later

@@ -170,10 +170,10 @@ class StudyOrientation:
         """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
         if study.anatomy.frame != "heart":
             return None
-        placed = (volume for volume in study.manifest.volumes if volume.volume_id in self.placements)
+        with_place = (volume for volume in study.manifest.volumes if volume.volume_id in self.placements)
         short = [
             volume
-            for volume in placed
+            for volume in with_place
             if volume.slice_axis is not None and not self.placements[volume.volume_id].aligned
         ]
         if not short:
@@ -283,18 +283,18 @@ def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> di
     An entry has `sequence`, `view` and `path`; entries without a known view, and displays that are not
     clear, are left out.
     """
-    known = [
+    volumes = [
         VolumeManifest.model_construct(
             volume_id=entry["path"], view=entry["view"], path=entry["path"], shape=shape
         )
         for entry in entries
         if entry["view"] in heart().views and (shape := _shape(folder / entry["path"])) is not None
     ]
-    if not known:
+    if not volumes:
         return {}
-    study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(known)), "")
+    study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(volumes)), "")
     orientation = StudyOrientation(study)
-    best = {volume.path: orientation.best(volume, turned=False) for volume in known}
+    best = {volume.path: orientation.best(volume, turned=False) for volume in volumes}
     return {path: shown.transform for path, shown in best.items() if shown is not None and shown.clear}
 
 

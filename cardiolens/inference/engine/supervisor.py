@@ -107,8 +107,8 @@ class Supervisor:
 
     def _may_be_asked(self, crowd: int) -> bool:
         """Return whether no smaller crowd is open, no larger one in flight, and there is room in this one."""
-        smaller_is_open = any(self._open[other] for other in range(crowd + 1, len(_MOST)))
-        larger_in_flight = any(self._in_flight[other] for other in range(crowd))
+        smaller_is_open = any(self._open[size] for size in range(crowd + 1, len(_MOST)))
+        larger_in_flight = any(self._in_flight[size] for size in range(crowd))
         return not smaller_is_open and not larger_in_flight and self._in_flight[crowd] < _MOST[crowd]
 
     def _change(self) -> None:

@@ -247,10 +247,10 @@ def _memory_gib(node: str, host: str) -> float:
 
 
 def _smallest(memories: Sequence[float | None], place: str) -> float:
-    known = [memory for memory in memories if memory]
-    if len(known) < max(len(memories), 1):
+    readable = [memory for memory in memories if memory]
+    if len(readable) < max(len(memories), 1):
         raise InputError(
             f"cluster.gpu_memory_gib: {place} has GPUs whose memory cannot be read (nvidia-smi does not say "
             "it there); declare it, e.g. cluster.gpu_memory_gib=80"
         )
-    return min(known)
+    return min(readable)

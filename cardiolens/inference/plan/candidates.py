@@ -231,8 +231,8 @@ def candidate(
             f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
         )
     share = work.left / work.unique
-    known = {name: getattr(totals, name, None) for name in _TOKENS}
-    tokens = {name: int(share * number) for name, number in known.items() if number is not None}
+    counts = {name: getattr(totals, name, None) for name in _TOKENS}
+    tokens = {name: int(share * number) for name, number in counts.items() if number is not None}
     return Candidate(
         name=model.name,
         needs=needs,
@@ -280,6 +280,6 @@ def _files(model: ModelSpec, folder: Path) -> list[Path]:
     if isinstance(weight_map, dict):
         return [path for name in set(weight_map.values()) if (path := folder / str(name)).exists()]
     for pattern in WEIGHTS:
-        if found := set(folder.glob(pattern)):
-            return sorted(found - set(folder.glob(_CONSOLIDATED)) or found)
+        if paths := set(folder.glob(pattern)):
+            return sorted(paths - set(folder.glob(_CONSOLIDATED)) or paths)
     return []

@@ -79,12 +79,12 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     _check_form(spec, every, catalogue)
     check_examples(spec, every, training)
     questions_sha256 = sha256_of(path)
-    shown = {*study_ids, *(study_id for question in every for study_id in question.further_studies)}
+    further = {*study_ids, *(study_id for question in every for study_id in question.further_studies)}
     return Inputs(
         store=store,
         catalogue=catalogue,
         study_ids=study_ids,
-        volumes=prepared.filter(_is_in(prepared["study_id"], frozenset(shown))),
+        volumes=prepared.filter(_is_in(prepared["study_id"], frozenset(further))),
         question_table=table,
         questions_sha256=questions_sha256,
         evidence=evidence_of([row.question for row in rows], path.parent),

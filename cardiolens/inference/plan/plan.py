@@ -158,8 +158,8 @@ def _requests(
 ) -> dict[str, PlanTotals]:
     """Return the counts of each model's requests; write those that its folder does not hold yet."""
     decided_by = {name: digest_of([inputs.fingerprint, each.model_key]) for name, each in identities.items()}
-    kept = {name: _kept(run.requests(name), decided_by[name]) for name in identities}
-    totals_of = {name: totals for name, totals in kept.items() if totals is not None}
+    plans = {name: _kept(run.requests(name), decided_by[name]) for name in identities}
+    totals_of = {name: totals for name, totals in plans.items() if totals is not None}
     new = [name for name in identities if name not in totals_of]
     for name in new:
         disk.remove_tree(run.requests(name))
@@ -171,8 +171,8 @@ def _requests(
     n_requests = sum(len(arms_of[name]) for name in new) * sum(map(len, inputs.questions.values()))
     maker = _Maker(spec, run, arms_of, identities, inputs.catalogue.anatomy)
     try:
-        with closing(spread(maker, _parts(groups, inputs), worth=n_requests >= _WORTH)) as made:
-            for name, of_model in groupby(zip(groups, made, strict=True), key=lambda pair: pair[0][0]):
+        with closing(spread(maker, _parts(groups, inputs), worth=n_requests >= _WORTH)) as results:
+            for name, of_model in groupby(zip(groups, results, strict=True), key=lambda pair: pair[0][0]):
                 parts = [part for _, part in of_model]
                 with _left_out(spec, name, failed):
                     totals_of[name] = _summed(parts)
@@ -264,12 +264,12 @@ class _Maker:
     def _opener(self, volumes: pa.Table) -> Callable[[str], StudyFrames]:
         """Return the function that opens the frames of a study of these volumes."""
         looks = any(selector.looks_at_pixels for selector in self.spec.selector)
-        known = structures(volumes, self.anatomy)
+        structure_of = structures(volumes, self.anatomy)
 
         def opened(study_id: str) -> StudyFrames:
             rows = volumes.filter(pc.equal(volumes["study_id"], study_id))
             features = read_features(self.spec.store, rows, self.anatomy) if looks else None
-            return StudyFrames(known[study_id], read_digests(self.spec.store, rows), features)
+            return StudyFrames(structure_of[study_id], read_digests(self.spec.store, rows), features)
 
         return opened
 

@@ -141,14 +141,14 @@ class ModelStream:
         """
         import ray
 
-        whole = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
+        batching = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
         make_replica = self.make_replica()
-        read: Dataset = ray.data.from_arrow(list(work)).map_batches(self.loader(), **whole)
+        read: Dataset = ray.data.from_arrow(list(work)).map_batches(self.loader(), **batching)
         return read.map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
             Replica,
             fn_constructor_args=make_replica.args,
             fn_constructor_kwargs=make_replica.keywords,
-            **whole,
+            **batching,
             **options,
         )
 
