@@ -102,7 +102,6 @@ def _candidate(model: ModelSpec) -> Candidate:
         heads=model.attention_heads,
         utilization=model.gpu_memory_utilization,
         studies=STUDIES,
-        requests=QUESTIONS,
         prompt_tokens=QUESTIONS * (TEXT + FRAMES * (model.image_tokens or 0)),
         output_tokens=QUESTIONS * model.max_tokens.get("standard", REPLY),
     )
