@@ -10,9 +10,8 @@ Rates are the declared ones. How evenly the replicas of one model end: bench/few
 import sys
 from dataclasses import replace
 
-from cardiolens.inference.placement.footprint import Node, Rates, footprints, load_seconds, work_seconds
-from cardiolens.inference.placement.placement import place
-from cardiolens.inference.placement.schedule import schedule
+from cardiolens.inference.placement.footprint import Node, footprints, load_seconds, work_seconds
+from cardiolens.inference.placement.placement import place, schedule
 from jobs.show_catalogue import candidates, catalogue
 
 MODELS, ARMS, PATIENTS = 24, 32, 670
@@ -25,16 +24,14 @@ def main() -> None:
         replace(
             model,
             studies=PATIENTS,
-            requests=ARMS * model.requests,
             prompt_tokens=ARMS * model.prompt_tokens,
             output_tokens=ARMS * model.output_tokens,
         )
         for model in candidates(catalogue())[:MODELS]
     ]
-    placement, rates = place(nodes, asked), Rates()
+    placement = place(nodes, asked)
     fewest = sum(
-        work_seconds(model, rates) + load_seconds(model, rates) * footprints(model, nodes)[0].gpus
-        for model in asked
+        work_seconds(model) + load_seconds(model) * footprints(model, nodes)[0].gpus for model in asked
     ) / (count * gpus)
     seconds = schedule(placement).seconds
     for one in placement.deployments:

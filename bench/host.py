@@ -34,14 +34,13 @@ def main() -> None:
 def _measure(words: list[str], written: Path) -> None:
     from cardiolens.config.compose import read_spec
     from cardiolens.inference.engine.ask import Ask
-    from cardiolens.inference.engine.readers import Constant
+    from cardiolens.inference.engine.readers import Simulated
     from cardiolens.inference.engine.vllm_engine import VllmEngine
     from cardiolens.inference.models.identity import identify
     from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
-    from cardiolens.inference.stream.loader import StudyLoader
-    from cardiolens.inference.stream.messages import ask_of, pictures_of, studies_of
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of, pictures_of, studies_of
     from cardiolens.inference.stream.replica import Replica
 
     spec = read_spec(words)
@@ -51,7 +50,7 @@ def _measure(words: list[str], written: Path) -> None:
     work = missing(planned.run.requests(model.name), Path("nowhere"), 1).work
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     engine: Any = VllmEngine(model, identity, planned.most_frames[model.name], None)  # type: ignore[arg-type]
-    replica = Replica(lambda: Constant("A"), written, 64, spec.stream)
+    replica = Replica(lambda: Simulated(lambda ask: "ANSWER: A"), written, 64, spec.stream)
     engine._prompt(Ask("", "", "", (), "", (), 1), dict)  # loads the processor
     spent: dict[str, float] = defaultdict(float)
     requests = frames = 0

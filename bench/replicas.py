@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 from cardiolens.config.compose import read_spec
-from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
 from cardiolens.inference.engine.vllm_engine import RgbFrames
 from cardiolens.inference.placement.placement import Deployment
@@ -113,10 +112,8 @@ def _stream(planned: Plan, given: argparse.Namespace, ran: Path) -> tuple[float,
     def make_engine(*_: object, **__: object) -> StandIn:
         return StandIn(ran, given.seconds, given.width, given.rgb_mib)
 
-    def width(_: ModelSpec) -> int:
-        return given.width + given.width // 2
-
-    pipeline.make_engine, pipeline._width = make_engine, width  # type: ignore[assignment]
+    width = property(lambda _: given.width + given.width // 2)
+    pipeline.make_engine, pipeline.ModelStream.width = make_engine, width  # type: ignore[assignment]
     deployment = Deployment("constant", 1, 1, ((),) * given.replicas, 0.9, "", 0.0)
     left = missing_of(planned, "constant")
     began = time.monotonic()

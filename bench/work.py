@@ -114,8 +114,7 @@ def _sequences(planned: Any, left: Any) -> Iterator[tuple[list[object], tuple[st
     """Yield the prompt of each missing request as tokens, a frame's as (its key, n), and its frames' keys."""
     from cardiolens.inference.models.chat import Chat
     from cardiolens.inference.models.token_counts import Rendering
-    from cardiolens.inference.stream.loader import StudyLoader
-    from cardiolens.inference.stream.messages import ask_of, studies_of
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of, studies_of
 
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder

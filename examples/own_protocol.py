@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.study.protocol_folder import protocol_folder
+from cardiolens.study.anatomy import protocol_folder
 
 SUBTASK = {
     "id": "T05",

@@ -14,8 +14,7 @@ from cardiolens.config.conf_names import legal_names
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
 from cardiolens.inference.placement.footprint import Candidate, Node
-from cardiolens.inference.placement.placement import place
-from cardiolens.inference.placement.schedule import schedule
+from cardiolens.inference.placement.placement import place, schedule
 from cardiolens.show.terminal.placement_table import COLUMNS, cluster_of, placement_rows
 
 STUDIES = 200  # in our phantom cohort
@@ -103,7 +102,6 @@ def _candidate(model: ModelSpec) -> Candidate:
         heads=_card(model).attention_heads,
         utilization=model.gpu_memory_utilization,
         studies=STUDIES,
-        requests=QUESTIONS,
         prompt_tokens=QUESTIONS * (TEXT + FRAMES * (model.image_tokens or 0)),
         output_tokens=QUESTIONS * model.max_tokens.get("standard", REPLY),
     )

@@ -13,8 +13,7 @@ from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream import execution, pipeline
-from cardiolens.inference.stream.messages import counters_of
-from cardiolens.inference.stream.progress import Tell
+from cardiolens.inference.stream.loader import counters_of
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime import processes
 from cardiolens.study.shards import read_volumes
@@ -51,21 +50,22 @@ def _prepare_features(store: Any, *_: object) -> int:
 
 
 def _stream(
-    plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_models: int = 1
+    plan: Plan, deployment: Deployment, missing: Missing, report: pipeline.Report, n_models: int = 1
 ) -> pipeline.Streamed:
-    return asyncio.run(_answered(plan, deployment, missing, tell))
+    return asyncio.run(_answered(plan, deployment, missing, report))
 
 
-async def _answered(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell) -> pipeline.Streamed:
-    model = next(model for model in plan.spec.model if model.name == deployment.model)
-    reader = pipeline._loader(plan, model)
-    replica = pipeline._replica_of(plan, model, deployment, [missing.work])()
+async def _answered(
+    plan: Plan, deployment: Deployment, missing: Missing, report: pipeline.Report
+) -> pipeline.Streamed:
+    work = pipeline.ModelStream(plan, deployment, missing)
+    reader, replica = work.loader(), work.make_replica()()
     total: Counter[str] = Counter()
     try:
         for row in range(missing.work.num_rows):
             async for done in replica(pa.concat_tables(reader(missing.work.slice(row, 1)))):
                 total += counters_of(done)
-                tell(counters_of(done))
+                report(counters_of(done))
     except Exception as error:
         raise pipeline.RunError(pipeline.cause_of(error)) from error
     return pipeline.Streamed(total, frozenset())

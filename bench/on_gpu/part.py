@@ -69,8 +69,7 @@ def bare(marks: Marks, words: list[str]) -> None:
     from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
-    from cardiolens.inference.stream.loader import StudyLoader
-    from cardiolens.inference.stream.messages import ask_of, pictures_of, studies_of
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of, pictures_of, studies_of
 
     marks.note("imported")
     spec = read_spec(words)

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.protocol.tasks.lexicon import Tag
 from cardiolens.protocol.tasks.phrases import Phrase, phrases
-from cardiolens.study.protocol_folder import read_yaml
+from cardiolens.study.anatomy import read_yaml
 
 _CUES = (
     *(

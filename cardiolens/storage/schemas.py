@@ -256,10 +256,7 @@ SCORES = _schema(
 
 COMPARISONS = _schema(
     "comparisons",
-    (
-        "factor",
-        pa.string(),
-    ),  # what differs: selector | budget | prompt | control | model | tier | ...
+    ("factor", pa.string()),  # what differs: selector | budget | prompt | control | model | tier | ...
     ("level", pa.string()),  # of the factor, minus `versus`
     ("versus", pa.string()),
     ("model", pa.string()),  # in which they are compared; null: over all models, or between models
@@ -270,10 +267,7 @@ COMPARISONS = _schema(
     ("difference", pa.float64()),  # points, or the metric's unit; NaN where undefined
     ("low", pa.float64()),
     ("high", pa.float64()),
-    (
-        "low_90",
-        pa.float64(),
-    ),  # of the score: lower end of the 90 % interval
+    ("low_90", pa.float64()),  # of the score: lower end of the 90 % interval
     ("high_90", pa.float64()),
     ("p", pa.float64()),  # two-sided
     ("p_adjusted", pa.float64()),

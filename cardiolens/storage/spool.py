@@ -10,7 +10,7 @@ import pyarrow as pa
 from cardiolens.base.errors import RunError
 from cardiolens.storage import tables
 
-Place = tuple[int, int]  # start and length
+Extent = tuple[int, int]  # start and length
 
 
 class UnlinkedFile:
@@ -23,7 +23,7 @@ class UnlinkedFile:
         self._file: IO[bytes] = TemporaryFile(prefix="cardiolens-")  # noqa: SIM115 - closed with this object
         self._end = 0
 
-    def append(self, content: bytes | pa.Buffer) -> Place:
+    def append(self, content: bytes | pa.Buffer) -> Extent:
         """Append bytes and return their place; RunError if they do not fit."""
         place = self._end, len(content)
         try:
@@ -37,7 +37,7 @@ class UnlinkedFile:
         self._end += len(content)
         return place
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: Extent) -> bytes:
         """The bytes at a place."""
         start, length = place
         return os.pread(self._file.fileno(), length, start)
@@ -62,7 +62,7 @@ class Spool:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._file = UnlinkedFile()
-        self._places: list[Place] = []
+        self._places: list[Extent] = []
         self.num_rows = 0
 
     def add(self, part: pa.Table) -> int:

@@ -9,6 +9,7 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,11 +27,6 @@ Result = TypeVar("Result")
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
 
 _ROW_GROUP = 2**16  # rows from which blocks are written as a row group
-
-
-def empty(schema: pa.Schema) -> pa.Table:
-    """A table of the schema without rows."""
-    return schema.empty_table()
 
 
 def from_rows(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
@@ -58,7 +54,7 @@ def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
 
 
 def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> None:
-    """Replace the content of a folder by one part of several blocks, of which few are in memory at a time."""
+    """Replace the content of a folder by one part of several blocks; few of them are in memory at a time."""
     old = parts(folder)
     with (
         disk.atomic(folder / part_name()) as temporary,
@@ -112,20 +108,15 @@ def from_parts(
                 raise
 
 
-def count_rows(folder: Path) -> int:
-    """The number of rows of a table, from part footers; a part that disappears counts zero."""
-    return sum(count_part(path) for path in parts(folder))
-
-
 def count_part(path: Path) -> int:
     """The number of rows of a part, from its footer; zero if it has disappeared."""
     try:
-        with open_part(path) as part:
+        with _whole_part(path) as part:
             return int(part.metadata.num_rows)
-    except FileNotFoundError:
-        return 0
-    except UNREADABLE as error:
-        raise _not_whole(path, error) from error
+    except InputError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return 0
+        raise
 
 
 def open_part(path: Path) -> pq.ParquetFile:
@@ -139,34 +130,34 @@ def open_part(path: Path) -> pq.ParquetFile:
     return pq.ParquetFile(path, page_checksum_verification=True)
 
 
+@contextmanager
+def _whole_part(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a part; InputError if it, or what is read of it, is not whole."""
+    try:
+        with open_part(path) as part:
+            yield part
+    except UNREADABLE as error:
+        raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
+
+
 def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield a table a row group at a time; InputError as for `read_part`."""
     for path in parts(folder):
-        try:
-            with open_part(path) as part:
-                check_columns(path, part.schema_arrow, schema)
-                for group in range(part.num_row_groups):
-                    rows = part.read_row_group(group)
-                    rows.validate(full=True)
-                    yield rows
-        except UNREADABLE as error:
-            raise _not_whole(path, error) from error
-
-
-def _not_whole(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again")
+        with _whole_part(path) as part:
+            check_columns(path, part.schema_arrow, schema)
+            for group in range(part.num_row_groups):
+                rows = part.read_row_group(group)
+                rows.validate(full=True)
+                yield rows
 
 
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part file; InputError unless it is whole and has the columns of the schema."""
-    try:
-        with open_part(path) as part:
-            check_columns(path, part.schema_arrow, schema)
-            table = part.read(columns=None if columns is None else list(columns))
-            table.validate(full=True)  # text that is no UTF-8 would fail much later
-            return table if columns is None else table.select(list(columns))
-    except UNREADABLE as error:
-        raise _not_whole(path, error) from error
+    with _whole_part(path) as part:
+        check_columns(path, part.schema_arrow, schema)
+        table = part.read(columns=None if columns is None else list(columns))
+        table.validate(full=True)  # text that is no UTF-8 would fail much later
+        return table if columns is None else table.select(list(columns))
 
 
 def scan(

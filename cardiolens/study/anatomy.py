@@ -1,22 +1,86 @@
-"""The anatomy of a protocol: what its studies hold, how that is shown, and what stands in for what.
+"""Folders of protocols, and the anatomy of each: what its studies hold, and how that is shown.
 
-It is the file `anatomy.yaml` of a protocol's folder. A folder without one asks about the heart, whose anatomy
-is that of `openprotocol-1`.
+The anatomy is the file `anatomy.yaml` of a folder. A folder without one asks about the heart, with the
+anatomy of `openprotocol-1`.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
+from cardiolens.base.paths import PACKAGE
+from cardiolens.base.untrusted.yaml_file import read_yaml as read_bounded_yaml
 from cardiolens.config.base import Spec, describe
-from cardiolens.config.dataset import WindowPct, Windows
-from cardiolens.study.protocol_folder import DATA, lineage, protocols_of, read_yaml
+from cardiolens.config.dataset import JOIN, WindowPct, Windows
+
+DATA = PACKAGE / "protocol" / "tasks" / "data"
+HEAD = "protocol.yaml"
+MOST_BYTES = 16 << 20  # of a data file
+
+
+def shipped() -> list[str]:
+    """Return the names of the protocols that come with CardioLens, sorted."""
+    return sorted(path.name for path in DATA.iterdir() if path.is_dir())
+
+
+def protocol_folder(protocol: str) -> Path:
+    """Return the folder of a shipped protocol, or the user's own folder; InputError if it is neither."""
+    if protocol in shipped():
+        return DATA / protocol
+    if Path(protocol).is_dir():
+        return Path(protocol)
+    raise InputError(
+        f"protocol {protocol!r} is neither shipped nor a folder; choose {' or '.join(shipped())}, or give a "
+        "folder with a protocol.yaml"
+    )
+
+
+def protocols_of(protocol: str) -> tuple[str, ...]:
+    """Return the protocols that are asked together, as in `openprotocol-1+authors-1`; else the one given."""
+    if JOIN not in protocol or Path(protocol).is_dir():
+        return (protocol,)
+    names = tuple(protocol.split(JOIN))
+    if len(set(names)) < len(names):
+        raise InputError(f"protocol {protocol!r} names one protocol twice; name each once")
+    return names
+
+
+def lineage(protocol: str) -> tuple[Path, ...]:
+    """Return the folder of a protocol and those that it inherits from; of joined ones, one after another."""
+    return tuple(dict.fromkeys(folder for name in protocols_of(protocol) for folder in _lineage(name)))
+
+
+def _lineage(protocol: str) -> Iterator[Path]:
+    folder = protocol_folder(protocol)
+    yield folder
+    parent = read_yaml(folder / HEAD).get("inherits") if (folder / HEAD).exists() else None
+    if parent is None:
+        return
+    if parent not in shipped() or DATA / str(parent) == folder:
+        raise InputError(
+            f"{folder / HEAD}: inherits {parent!r}; expected another protocol of {', '.join(shipped())}"
+        )
+    yield from _lineage(parent)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read the mapping in a data file; InputError names the file and the mistake."""
+    try:
+        tree = read_bounded_yaml(path, MOST_BYTES)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); a protocol folder needs it") from None
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+    if not isinstance(tree, dict):
+        raise InputError(f"{path}: must hold keys and values at its top, found {type(tree).__name__}")
+    return tree
+
 
 SHORT_AXIS = "sax"
 PICTURE = "picture"  # sequence of questions on one picture of a public benchmark, whose volume is CASE_IMAGES

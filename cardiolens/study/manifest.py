@@ -142,7 +142,7 @@ def read_study(folder: Path, roots: Sequence[Path] = (), anatomy: Anatomy | None
     except ValidationError as error:
         wrong = describe(error).removeprefix(": ")  # the prefix of errors about the study as a whole
         raise InputError(f"{MANIFEST_NAME}: {wrong}; correct {MANIFEST_NAME}") from None
-    except ValueError as error:  # duplicate keys, of which pydantic takes the last
+    except ValueError as error:  # duplicate keys: pydantic takes the last
         raise InputError(f"{MANIFEST_NAME}: {error}; correct {MANIFEST_NAME}") from None
     study = Study(folder, manifest, hashlib.sha256(stored).hexdigest())
     for path in study.files():

@@ -4,29 +4,117 @@ In the heart, the largest short-axis stack with a credible affine gives the fram
 the eight transforms gives each view, short or long axis, its standard orientation. If that transform is
 clear, any other is refused, unless a person confirmed it in study.json. Where an anatomy's frame is the
 patient, the directions that its views name decide in the same way.
+
+Directions are DICOM's (left, back, head). A short axis is shown with the right ventricle on the image's left
+and the anterior wall up. A long axis is shown like the phantom's: apex up, and on the image's right the wall
+at 30 degrees (four-chamber: lateral), 90 (two-chamber: anterior) or 330 (three-chamber: inferolateral), which
+the anatomy has as `right_deg`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.anatomy import heart
-from cardiolens.study.heart_frame import (
-    TYPICAL_BASE,
-    Display,
-    HeartFrame,
-    Point,
-    best_transform,
-    frame_along,
-    right_and_up,
-)
+from cardiolens.study.anatomy import View, heart
 from cardiolens.study.manifest import Study, StudyManifest
 from cardiolens.study.nifti import read_header
 from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
+
+Point = NDArray[Any]  # three coordinates or components
+
+TYPICAL_BASE = np.array([-0.6, 0.61, 0.5])  # from apex to base: right, back and up
+# Degrees, in the heart's frame, of the wall on the image's right of a long axis.
+PROTOTYPE_RIGHT = {
+    name: view.display.right_deg
+    for name, view in heart().views.items()
+    if view.slices is None and view.display is not None and view.display.right_deg is not None
+}
+PROTOTYPES = {name: degrees % 180 for name, degrees in PROTOTYPE_RIGHT.items()}
+_UPWARD = np.array([0.0, -0.6, 0.8])  # forward and up
+_CLEAR = 0.25  # margin of the best transform over the next: image turned by less than 38 degrees
+
+
+@dataclass(frozen=True, slots=True)
+class HeartFrame:
+    """Directions of a heart in the patient, and a point on its long axis if known."""
+
+    base: Point
+    right: Point
+    up: Point
+    axis: Point | None
+    known: bool  # True: from a short-axis stack of this study; False: typical directions
+
+    def angle(self, direction: Point) -> float:
+        """Return the angle of a direction seen from the apex, in degrees: 0 lateral, 90 anterior."""
+        return float(np.degrees(np.arctan2(direction @ self.up, direction @ self.right)))
+
+    def toward(self, degrees: float) -> Point:
+        """Return the direction at an angle in degrees."""
+        radians = np.radians(degrees)
+        turned: Point = np.cos(radians) * self.right + np.sin(radians) * self.up
+        return turned
+
+
+def frame_along(direction: Point | None, axis: Point | None) -> HeartFrame:
+    """Return the frame of a heart from the short-axis normal (either sign); None gives a typical heart."""
+    base = TYPICAL_BASE if direction is None else direction * (1 if direction @ TYPICAL_BASE > 0 else -1)
+    base = base / np.linalg.norm(base)
+    up = _UPWARD - (_UPWARD @ base) * base
+    up /= np.linalg.norm(up)
+    return HeartFrame(base, np.cross(up, -base), up, axis, direction is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """A display transform, and whether it is clearly the best of the eight."""
+
+    transform: DisplayTransform
+    clear: bool
+
+
+def every_transform() -> tuple[DisplayTransform, ...]:
+    """Return the eight display transforms."""
+    return tuple(
+        DisplayTransform(transpose=transpose, flip_rows=flip_rows, flip_cols=flip_cols)
+        for transpose, flip_rows, flip_cols in product((False, True), repeat=3)
+    )
+
+
+def directions(i_axis: Point, j_axis: Point, transform: DisplayTransform) -> tuple[Point, Point]:
+    """Return image right and image up of a displayed frame, from the directions of the stored axes."""
+    down, across = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)
+    return (-across if transform.flip_cols else across), (down if transform.flip_rows else -down)
+
+
+def best_display(i_axis: Point, j_axis: Point, view: View, frame: HeartFrame) -> Display:
+    """Return the transform that best gives a view its standard orientation; axes are unit vectors."""
+    return best_transform(i_axis, j_axis, *right_and_up(view, frame))
+
+
+def best_transform(i_axis: Point, j_axis: Point, right: Point, up: Point) -> Display:
+    """Return the transform that best shows the directions `right` and `up` where they belong."""
+    scores: list[tuple[float, DisplayTransform]] = []
+    for transform in every_transform():
+        image_right, image_up = directions(i_axis, j_axis, transform)
+        scores.append((float(image_right @ right + image_up @ up), transform))
+    scores.sort(key=lambda score: score[0], reverse=True)
+    return Display(scores[0][1], scores[0][0] - scores[1][0] > 2 * _CLEAR)
+
+
+def right_and_up(view: View, frame: HeartFrame) -> tuple[Point, Point]:
+    """Return the standard image right and image up of a view, as directions in the patient."""
+    if view.slices is not None:
+        return frame.right, frame.up
+    assert view.display is not None
+    assert view.display.right_deg is not None, "checked when the anatomy was read"
+    return frame.toward(view.display.right_deg), -frame.base
+
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
 _SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis of a human heart
@@ -64,96 +152,129 @@ class VolumePlacement:
         return bool(np.abs(self.axes[:2]).max(axis=1).min() > 1 - _ALIGNED)
 
 
-Placements = Mapping[str, VolumePlacement]  # by volume_id
+class StudyOrientation:
+    """Where the volumes of a study lie in the patient, and the frame of its heart."""
 
+    def __init__(self, study: Study) -> None:
+        self.placements: dict[str, VolumePlacement] = {}  # of volumes with an affine, by volume_id
+        for volume in study.manifest.volumes:
+            try:
+                affine = read_header(study.folder / volume.path).affine
+            except InputError:  # reading the whole file later reports the error
+                continue
+            if affine is not None and np.linalg.norm(affine[:3, :3], axis=0).all():
+                self.placements[volume.volume_id] = VolumePlacement(_TO_LPS @ affine)
+        self.frame = self._heart_frame(study)
 
-def volume_placements(study: Study) -> dict[str, VolumePlacement]:
-    """Return the placements of all volumes with an affine, by volume_id."""
-    placements: dict[str, VolumePlacement] = {}
-    for volume in study.manifest.volumes:
-        try:
-            affine = read_header(study.folder / volume.path).affine
-        except InputError:  # reading the whole file later reports the error
-            continue
-        if affine is not None and np.linalg.norm(affine[:3, :3], axis=0).all():
-            placements[volume.volume_id] = VolumePlacement(_TO_LPS @ affine)
-    return placements
+    def _heart_frame(self, study: Study) -> HeartFrame | None:
+        """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
+        if study.anatomy.frame != "heart":
+            return None
+        with_place = (volume for volume in study.manifest.volumes if volume.volume_id in self.placements)
+        short = [
+            volume
+            for volume in with_place
+            if volume.slice_axis is not None and not self.placements[volume.volume_id].aligned
+        ]
+        if not short:
+            return None
+        largest = max(short, key=lambda volume: np.prod(volume.shape[2:]))
+        normal = self.placements[largest.volume_id].normal
+        return frame_along(normal, None) if _tilt(normal, TYPICAL_BASE) < _SHORT_AXIS_DEG else None
 
-
-def heart_frame(study: Study, places: Placements) -> HeartFrame | None:
-    """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
-    if study.anatomy.frame != "heart":
-        return None
-    short = [
-        volume
-        for volume in study.manifest.volumes
-        if volume.slice_axis is not None
-        and volume.volume_id in places
-        and not places[volume.volume_id].aligned
-    ]
-    if not short:
-        return None
-    normal = places[max(short, key=lambda volume: np.prod(volume.shape[2:])).volume_id].normal
-    return frame_along(normal, None) if _tilt(normal, TYPICAL_BASE) < _SHORT_AXIS_DEG else None
-
-
-def orientation_doubts(
-    study: Study, manifest: VolumeManifest, places: Placements, frame: HeartFrame | None
-) -> Iterator[str]:
-    """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
-    place, name = places.get(manifest.volume_id), manifest.volume_id
-    look = "look at it (jobs/show_study.py)"
-    unchecked = _why_unchecked(manifest, place, frame)
-    if place is None or unchecked:
-        yield f"{name}: {unchecked}, so display_transform was not checked; {look}"
-        return
-    if turned := _how_turned(manifest, place, frame):
-        yield f"{name}: by its affine its slices {turned}; look at it and check view"
-        return
-    best, shown = _best(manifest, place, frame), manifest.display_transform
-    if best is None:
-        yield (
-            f"{name}: view {manifest.view} declares no display, so display_transform was not checked; {look}"
-        )
-    elif best.transform != shown:
-        message = f"{name}: display_transform is {_words(shown)}; by the affines of the study it should be "
-        message += _words(best.transform)
-        if best.clear and "display" not in manifest.confirmed:
-            raise InputError(
-                f"{message}; expected {_aim_words(manifest)}; {look} and correct it, or add "
-                '"confirmed": ["display"] where the affine is wrong'
+    def doubts(self, manifest: VolumeManifest) -> Iterator[str]:
+        """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
+        place, name = self.placements.get(manifest.volume_id), manifest.volume_id
+        look = "look at it (jobs/show_study.py)"
+        unchecked = self._why_unchecked(manifest, place)
+        if place is None or unchecked:
+            yield f"{name}: {unchecked}, so display_transform was not checked; {look}"
+            return
+        if turned := self._how_turned(manifest, place):
+            yield f"{name}: by its affine its slices {turned}; look at it and check view"
+            return
+        best, shown = self.best(manifest), manifest.display_transform
+        if best is None:
+            yield (
+                f"{name}: view {manifest.view} declares no display, so display_transform was not checked; "
+                f"{look}"
             )
-        yield f"{message}, but {'a person confirmed it' if best.clear else 'that is not clear'}; look at it"
-    yield from _order_doubts(manifest, place, frame)
+        elif best.transform != shown:
+            message = f"{name}: display_transform is {_words(shown)}; by the affines of the study it should "
+            message += f"be {_words(best.transform)}"
+            if best.clear and "display" not in manifest.confirmed:
+                raise InputError(
+                    f"{message}; expected {_aim_words(manifest)}; {look} and correct it, or add "
+                    '"confirmed": ["display"] where the affine is wrong'
+                )
+            why = "a person confirmed it" if best.clear else "that is not clear"
+            yield f"{message}, but {why}; look at it"
+        yield from self._order_doubts(manifest, place)
 
+    def contradicts(self, manifest: VolumeManifest) -> bool:
+        """Return whether the affines contradict the display of a volume; False without usable affines."""
+        best = self.best(manifest)
+        return best is not None and best.transform != manifest.display_transform
 
-def _why_unchecked(manifest: VolumeManifest, place: VolumePlacement | None, frame: HeartFrame | None) -> str:
-    """Return why nothing can be said about a volume; empty if the frame of its anatomy is known."""
-    if place is None:
-        return "its header gives no orientation"
-    if manifest.anatomy.is_heart and place.aligned:
-        return "its header gives the scanner's own axes, like an identity"
-    if manifest.anatomy.is_heart and frame is None:
-        return "no short axis of the study has an affine near that of a human heart"
-    return ""
+    def best(self, manifest: VolumeManifest, *, turned: bool = True) -> Display | None:
+        """Return the transform that shows a volume as its view declares; None if nothing decides it.
 
+        Without `turned` also None if the slices lie as the view says they do not.
+        """
+        place, aim = self.placements.get(manifest.volume_id), self._aim(manifest)
+        if place is None or aim is None or (manifest.anatomy.is_heart and place.aligned):
+            return None
+        if not turned and self._how_turned(manifest, place):
+            return None
+        return best_transform(place.axes[0], place.axes[1], *aim)
 
-def _how_turned(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> str:
-    """Return how the slices lie where that contradicts the view; empty if they lie as they should.
-
-    A frame is the heart's; without one, the view may name directions of the patient.
-    """
-    if frame is None:
-        directions = _aim(manifest, frame)
-        tilt = 0.0 if directions is None else _tilt(place.normal, np.cross(*directions))
-        return f"are turned by {tilt:.0f} degrees from view {manifest.view}" if tilt > _ALONG_DEG else ""
-    tilt, across = _tilt(place.normal, frame.base), manifest.slice_axis is not None
-    if (tilt if across else 90 - tilt) <= _ALONG_DEG:
+    def _why_unchecked(self, manifest: VolumeManifest, place: VolumePlacement | None) -> str:
+        """Return why nothing can be said about a volume; empty if the frame of its anatomy is known."""
+        if place is None:
+            return "its header gives no orientation"
+        if manifest.anatomy.is_heart and place.aligned:
+            return "its header gives the scanner's own axes, like an identity"
+        if manifest.anatomy.is_heart and self.frame is None:
+            return "no short axis of the study has an affine near that of a human heart"
         return ""
-    return (
-        f"lie at {90 - tilt:.0f} degrees to the long axis of the heart; expected "
-        f"{'about 90' if across else 'about 0'} for view {manifest.view}"
-    )
+
+    def _how_turned(self, manifest: VolumeManifest, place: VolumePlacement) -> str:
+        """Return how the slices lie where that contradicts the view; empty if they lie as they should.
+
+        The view speaks of the heart's frame or, without one, may name directions of the patient.
+        """
+        if self.frame is None:
+            directions = self._aim(manifest)
+            tilt = 0.0 if directions is None else _tilt(place.normal, np.cross(*directions))
+            return f"are turned by {tilt:.0f} degrees from view {manifest.view}" if tilt > _ALONG_DEG else ""
+        tilt, across = _tilt(place.normal, self.frame.base), manifest.slice_axis is not None
+        if (tilt if across else 90 - tilt) <= _ALONG_DEG:
+            return ""
+        return (
+            f"lie at {90 - tilt:.0f} degrees to the long axis of the heart; expected "
+            f"{'about 90' if across else 'about 0'} for view {manifest.view}"
+        )
+
+    def _aim(self, manifest: VolumeManifest) -> tuple[Point, Point] | None:
+        """Return image right and up of a view as directions in the patient; None if nothing decides them."""
+        view = manifest.anatomy.views[manifest.view]
+        if view.display is not None and view.display.right is not None and view.display.up is not None:
+            return _DIRECTIONS[view.display.right], _DIRECTIONS[view.display.up]
+        return None if view.display is None or self.frame is None else right_and_up(view, self.frame)
+
+    def _order_doubts(self, manifest: VolumeManifest, place: VolumePlacement) -> Iterator[str]:
+        axis = manifest.slice_axis
+        if axis is None or manifest.spatial_order == "unknown":
+            return
+        last = _DIRECTIONS[axis.last] if self.frame is None else -self.frame.base
+        toward_last = float(place.axes[2] @ last)
+        order = axis.forward if toward_last > 0 else axis.backward
+        is_along = abs(toward_last) >= _ALONG_SLICES and manifest.shape[2:] != (1,)
+        if is_along and order != manifest.spatial_order:
+            yield (
+                f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices "
+                f"run {order}; look at it and check spatial_order"
+            )
 
 
 def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> dict[str, DisplayTransform]:
@@ -162,23 +283,18 @@ def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> di
     An entry has `sequence`, `view` and `path`; entries without a known view, and displays that are not
     clear, are left out.
     """
-    known = [
+    volumes = [
         VolumeManifest.model_construct(
             volume_id=entry["path"], view=entry["view"], path=entry["path"], shape=shape
         )
         for entry in entries
         if entry["view"] in heart().views and (shape := _shape(folder / entry["path"])) is not None
     ]
-    if not known:
+    if not volumes:
         return {}
-    study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(known)), "")
-    places = volume_placements(study)
-    frame = heart_frame(study, places)
-    best = {
-        volume.path: _best(volume, place, frame)
-        for volume in known
-        if (place := places.get(volume.volume_id)) is not None and not _how_turned(volume, place, frame)
-    }
+    study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(volumes)), "")
+    orientation = StudyOrientation(study)
+    best = {volume.path: orientation.best(volume, turned=False) for volume in volumes}
     return {path: shown.transform for path, shown in best.items() if shown is not None and shown.clear}
 
 
@@ -189,51 +305,6 @@ def _shape(path: Path) -> tuple[int, ...] | None:
     except InputError:
         return None
     return None if header.lengths.contradicted or header.lengths.turned else header.shape
-
-
-def display_contradicted(study: Study, manifest: VolumeManifest) -> bool:
-    """Return whether the affines of a study contradict the display; False without usable affines."""
-    places = volume_placements(study)
-    return contradicts_display(manifest, places, heart_frame(study, places))
-
-
-def contradicts_display(manifest: VolumeManifest, places: Placements, frame: HeartFrame | None) -> bool:
-    """Return whether the placements of a study contradict the display of one volume."""
-    place = places.get(manifest.volume_id)
-    best = None if place is None else _best(manifest, place, frame)
-    return best is not None and best.transform != manifest.display_transform
-
-
-def _aim(manifest: VolumeManifest, frame: HeartFrame | None) -> tuple[Point, Point] | None:
-    """Return image right and up of a view as directions in the patient; None if nothing decides them."""
-    view = manifest.anatomy.views[manifest.view]
-    if view.display is not None and view.display.right is not None and view.display.up is not None:
-        return _DIRECTIONS[view.display.right], _DIRECTIONS[view.display.up]
-    return None if view.display is None or frame is None else right_and_up(view, frame)
-
-
-def _best(manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None) -> Display | None:
-    """Return the transform that shows a volume as its view declares; None if nothing decides it."""
-    directions = _aim(manifest, frame)
-    if directions is None or (manifest.anatomy.is_heart and place.aligned):
-        return None
-    return best_transform(place.axes[0], place.axes[1], *directions)
-
-
-def _order_doubts(
-    manifest: VolumeManifest, place: VolumePlacement, frame: HeartFrame | None
-) -> Iterator[str]:
-    axis = manifest.slice_axis
-    if axis is None or manifest.spatial_order == "unknown":
-        return
-    last = _DIRECTIONS[axis.last] if frame is None else -frame.base
-    toward_last = float(place.axes[2] @ last)
-    order = axis.forward if toward_last > 0 else axis.backward
-    if abs(toward_last) >= _ALONG_SLICES and manifest.shape[2:] != (1,) and order != manifest.spatial_order:
-        yield (
-            f"{manifest.volume_id}: spatial_order is {manifest.spatial_order}; by its affine its slices run "
-            f"{order}; look at it and check spatial_order"
-        )
 
 
 def _tilt(normal: Point, axis: Point) -> float:

@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.dataset import Windows
 from cardiolens.study.anatomy import Anatomy
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.layout import even
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.volume import Volume, read_volume

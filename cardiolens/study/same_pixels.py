@@ -69,7 +69,7 @@ def hashes_of(study: Study) -> Iterator[tuple[str, str, str]]:
 
 
 def same_studies(first: HashedFrames, second: HashedFrames) -> dict[tuple[str, str], int]:
-    """Return the pairs of studies of which one shows a volume of the other, with the number of frames."""
+    """Return the pairs of studies where one shows a volume of the other, with the number of frames."""
     frames: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for start in range(0, len(first.bits), _CHUNK):
         part = first.bits[start : start + _CHUNK]

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.heart_frame import Point
 from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_header
-from cardiolens.study.orientation import VolumePlacement, contradicts_display, heart_frame, volume_placements
+from cardiolens.study.orientation import Point, StudyOrientation, VolumePlacement
 from cardiolens.study.volume_manifest import VolumeManifest
 
 _PARALLEL_DEG = 15.0  # planes that meet at a smaller angle have one level and no reference line
@@ -66,8 +65,7 @@ def placed_volumes(
 
     `rows` are the study's rows of `volumes`.
     """
-    placements = volume_placements(study)
-    frame = heart_frame(study, placements)
+    orientation = StudyOrientation(study)
     manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
     located: dict[str, PlacedVolume] = {}
     reasons: dict[str, str] = {}
@@ -76,9 +74,9 @@ def placed_volumes(
         try:
             if name not in manifests:
                 raise InputError("study.json no longer names it")
-            if contradicts_display(manifests[name], placements, frame):
+            if orientation.contradicts(manifests[name]):
                 raise InputError("its header contradicts the way it is displayed")
-            located[name] = _locate(study, manifests[name], placements.get(name), row)
+            located[name] = _locate(study, manifests[name], orientation.placements.get(name), row)
         except InputError as error:
             reasons[name] = str(error)
     return located, reasons

@@ -7,6 +7,11 @@ import pyarrow as pa
 
 from cardiolens.study.anatomy import Anatomy, SliceAxis, heart
 
+_COLUMNS = (
+    *("volume_id", "sequence", "view", "n_slices", "n_phases"),
+    *("ed_phase", "es_phase", "t_on", "t_peak"),
+)  # of `volumes`, taken as they are
+
 
 @dataclass(frozen=True, slots=True)
 class VolumeStructure:
@@ -74,17 +79,9 @@ def structures(volumes: pa.Table, anatomy: Anatomy | None = None) -> dict[str, S
     by_study: dict[str, dict[str, VolumeStructure]] = {}
     for row in volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")]).to_pylist():
         volume = VolumeStructure(
-            volume_id=row["volume_id"],
-            sequence=row["sequence"],
-            view=row["view"],
-            n_slices=row["n_slices"],
-            n_phases=row["n_phases"],
-            ed_phase=row["ed_phase"],
-            es_phase=row["es_phase"],
+            **{name: row[name] for name in _COLUMNS},
             key_layers=tuple(row["key_layers"]),
             levels_known=row["spatial_order"] != "unknown",
-            t_on=row["t_on"],
-            t_peak=row["t_peak"],
             anatomy=organ,
         )
         by_study.setdefault(row["study_id"], {})[volume.volume_id] = volume

@@ -1,7 +1,7 @@
 """Find the first-pass times of a perfusion series from image intensities (protocol 5.8).
 
 A first pass comes and goes: it rises within some heartbeats and washes out again. A curve that only rises
-has no first pass, however high it ends. Right ventricle, left ventricle and muscle are told apart by when
+has no first pass, however high it ends. Right ventricle, left ventricle and muscle are distinguished by when
 contrast reaches them.
 """
 
@@ -67,7 +67,7 @@ def heart_curve(frames: Sequence[Sequence[NDArray[Any]]]) -> list[float] | None:
     """Return the intensity by time in the left ventricle, found by contrast that comes and goes.
 
     `frames` holds a time series of small frames for each slice, all of one size. Pixels in which at least
-    half as much contrast comes and goes as in the strongest, and of which most goes again, are the blood:
+    half as much contrast comes and goes as in the strongest, and keep little of it, are the blood:
     muscle, liver and fat keep it. If contrast reaches these pixels in two groups, the first is the right
     ventricle, the second the left one. Of its pixels the brighter quarter counts, as breathing moves the wall
     into the others. None if contrast comes and goes nowhere, or not together.
@@ -128,9 +128,9 @@ def first_pass(curve: Sequence[float]) -> FirstPass:
     """Return the first-pass times of a curve of mean intensities, one per time.
 
     A 3-point moving average smooths the curve, with two points at either end. The peak is where most comes
-    within 25 beats and goes again within 15. Without a bolus t_on is 0, t_peak a third of the length: a rise
-    below three noise levels, two fifths of the curve's range or a seventh of the baseline; one of which less
-    than a quarter goes again; or one that comes and goes more than twice.
+    within 25 beats and goes again within 15. A rise is no bolus if it is below three noise levels, two fifths
+    of the curve's range or a seventh of the baseline, if less than a quarter of it goes again, or if it comes
+    and goes more than twice: then t_on is 0, t_peak a third of the length.
     """
     smooth = [statistics.fmean(curve[max(t - 1, 0) : t + 2]) for t in range(len(curve))]
     values = np.array(smooth)

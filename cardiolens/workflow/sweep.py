@@ -8,10 +8,9 @@ import pyarrow.compute as pc
 from cardiolens.base.console import say
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.placement.footprint import Node, nodes_of_ray, nodes_to_plan_with
-from cardiolens.inference.plan.candidates import at_hand, place_sweep
+from cardiolens.inference.plan.candidates import at_hand, place_sweep, totals_of
 from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.plan.totals import totals_of
 from cardiolens.inference.stream.pipeline import need_no_cluster
 from cardiolens.protocol.tasks.questions import is_withheld
 from cardiolens.runtime import stopping

@@ -11,7 +11,7 @@ from cardiolens.inference.engine.http.transport import check_access
 from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.identity import unseparated
-from cardiolens.inference.plan.control import check_plugins
+from cardiolens.inference.plan.frame_views import check_plugins
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.tracker.wandb_runs import check_tracker
 

@@ -52,7 +52,7 @@ def main() -> None:
 
 
 async def _replies(engine: VllmEngine) -> list[Reply]:
-    supervisor = Supervisor(engine, width=4, max_restarts=1)
+    supervisor = Supervisor(engine, max_restarts=1)
     replies = [await supervisor.answer(ASK, black)]
     for process in psutil.Process().children(recursive=True):
         if "EngineCore" in process.name() or "EngineCore" in " ".join(process.cmdline()):

@@ -79,7 +79,7 @@ class Place:
     def completions(self) -> pa.Table:
         folder = self.completion_folder
         return (
-            tables.empty(schemas.COMPLETIONS) if folder is None else tables.read(folder, schemas.COMPLETIONS)
+            schemas.COMPLETIONS.empty_table() if folder is None else tables.read(folder, schemas.COMPLETIONS)
         )
 
     def scores(self) -> pa.Table:

@@ -19,8 +19,7 @@ from cardiolens.inference.engine.readers import open_reader
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import counters_of
+from cardiolens.inference.stream.loader import StudyLoader, counters_of
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
@@ -129,20 +128,20 @@ def sweep_spec(root: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec
     return parse(tree | changes)
 
 
-def swept(spec: SweepSpec, engine: Engine | None = None) -> tuple[Plan, RunResults]:
-    """Plan, answer and judge; `engine` answers in the place of the readers."""
+def swept(spec: SweepSpec, engine: Engine | None = None, width: int = 4096) -> tuple[Plan, RunResults]:
+    """Plan, answer and judge; `engine` answers in the place of the readers, `width` requests at once."""
     planned = plan(spec)
-    answer(planned, engine)
+    answer(planned, engine, width)
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     return planned, judge_and_write(planned.run, planned.store, keys, spec)
 
 
-def answer(planned: Plan, engine: Engine | None = None) -> dict[str, Counter[str]]:
+def answer(planned: Plan, engine: Engine | None = None, width: int = 4096) -> dict[str, Counter[str]]:
     """Answer what is missing of a plan; the counters of each model."""
-    return {model.name: asyncio.run(_answer(planned, model, engine)) for model in planned.spec.model}
+    return {model.name: asyncio.run(_answer(planned, model, engine, width)) for model in planned.spec.model}
 
 
-async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Counter[str]:
+async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None, width: int) -> Counter[str]:
     completions = planned.store.completions(planned.identities[model.name].model_key)
     left = missing_of(planned, model.name)
     rendering = Rendering(model.long_side)
@@ -151,11 +150,12 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None) -> Cou
     replica = Replica(
         lambda: engine or open_reader(model, planned.store.questions, arms),
         completions,
-        4096,
+        width,
         planned.spec.stream,
         parts=left.work["part"].to_pylist(),
         questions=planned.store.questions,
         asking_back=arms_asking_back(planned.spec),
+        read_back=left.read_back,
         names_question=model.told_questions,
         load_volume=read.volume,
     )

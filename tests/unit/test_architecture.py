@@ -34,7 +34,7 @@ def test_imports_point_one_way():
 @pytest.mark.parametrize(
     ("module", "statement"),
     [
-        ("inference/plan/request.py", "from cardiolens.inference.stream import messages"),
+        ("inference/plan/request.py", "from cardiolens.inference.stream import loader"),
         ("score/run_results/merging.py", "from cardiolens.inference.plan import missing"),
         ("workflow/steps/judge_run.py", "from cardiolens.commands import judge"),
         ("study/volume.py", "from cardiolens.protocol import tasks"),

@@ -26,8 +26,7 @@ from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import anatomy_of
 from cardiolens.study.cohort import read_cohort, write_cohort
-from cardiolens.study.displayed import displayed_volumes
-from cardiolens.study.group import current_cohort, prepare_group
+from cardiolens.study.group import current_cohort, displayed_volumes, prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures

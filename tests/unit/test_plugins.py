@@ -19,7 +19,7 @@ from cardiolens.config.plugin_words import plugins_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.curation.ingest.layouts.convention import convention
 from cardiolens.inference.engine.readers import check_readers, open_engine
-from cardiolens.inference.plan.control import check_plugins, open_control
+from cardiolens.inference.plan.frame_views import check_plugins, open_control
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.select.pool_selectors import open_selector
 from cardiolens.score.verdicts.text_metrics import open_text_metrics

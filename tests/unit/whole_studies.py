@@ -10,7 +10,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.phantom_cohort import write_study
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import part_writer
 

@@ -24,11 +24,9 @@ from cardiolens.inference.models.token_counts import fault_of
 from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
-from cardiolens.inference.plan.parts import PART_ROWS
-from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.plan import PART_ROWS, Plan
 from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
-from cardiolens.inference.stream.execution import execute
-from cardiolens.inference.stream.progress import begin_watches
+from cardiolens.inference.stream.execution import begin_watches, execute
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.runtime import stopping
@@ -125,7 +123,7 @@ def plan_texts(
         arms=(),
         identities={model.name: identity},
         study_ids=tuple(text_ids),
-        volumes=tables.empty(schemas.VOLUMES),
+        volumes=schemas.VOLUMES.empty_table(),
         questions_sha256="",
         protocol=protocol,
         catalogue_sha256=catalogue_sha256,

@@ -17,7 +17,7 @@ from cardiolens.curation.ingest.reasons import HOLDS, Flag, Reason
 from cardiolens.curation.ingest.sequence import CLASSES, best, component_of, disagree, weigh
 from cardiolens.study.anatomy import SHORT_AXIS, sequences
 from cardiolens.study.blood_pool import BloodAreas
-from cardiolens.study.heart_frame import PROTOTYPES, HeartFrame
+from cardiolens.study.orientation import PROTOTYPES, HeartFrame
 from cardiolens.study.volume_manifest import DisplayTransform
 
 VIEWS = (SHORT_AXIS, *PROTOTYPES, "other")

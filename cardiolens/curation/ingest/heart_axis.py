@@ -13,7 +13,7 @@ import numpy as np
 
 from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Point, Stack
 from cardiolens.study.anatomy import SHORT_AXIS
-from cardiolens.study.heart_frame import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
+from cardiolens.study.orientation import PROTOTYPES, TYPICAL_BASE, HeartFrame, frame_along
 
 FEWEST_SLICES = 3  # of a stack that defines the axis
 WHOLE_STACK = 6  # slices that, with whole cycles, only a short-axis cine has

@@ -19,8 +19,8 @@ from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
 from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.study import nifti
+from cardiolens.study.nifti import UNITS_MM, Lengths, VoxelLengths
 from cardiolens.study.volume_manifest import MOST_FRAMES, MOST_VOXELS
-from cardiolens.study.voxel_lengths import UNITS_MM, Lengths, VoxelLengths
 
 _PAIR_SUFFIXES = (".hdr", ".img", ".hdr.gz", ".img.gz")
 SUFFIXES = (".nii", ".nii.gz", *_PAIR_SUFFIXES)

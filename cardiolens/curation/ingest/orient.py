@@ -24,7 +24,7 @@ from cardiolens.curation.masks.mask_stack import Stack as MaskStack
 from cardiolens.curation.masks.mask_stack import impossible_in
 from cardiolens.study.anatomy import SHORT_AXIS, heart
 from cardiolens.study.blood_pool import BloodAreas, Cine, has_heart_size, moving_pixel, slice_areas
-from cardiolens.study.heart_frame import PROTOTYPE_RIGHT, Display, HeartFrame, best_display
+from cardiolens.study.orientation import PROTOTYPE_RIGHT, Display, HeartFrame, best_display
 from cardiolens.study.times import first_pass
 from cardiolens.study.volume_manifest import DisplayTransform
 

@@ -16,7 +16,7 @@ from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.series_stacks import LeftOut, stacks_of
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.blood_pool import BloodAreas
-from cardiolens.study.heart_frame import Display, HeartFrame
+from cardiolens.study.orientation import Display, HeartFrame
 
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
 

@@ -28,7 +28,7 @@ from cardiolens.curation.ingest.pixels import Pixels, stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.study import Imported
 from cardiolens.study.anatomy import SHORT_AXIS
-from cardiolens.study.displayed import refused_volumes
+from cardiolens.study.group import refused_volumes
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest, read_study
 from cardiolens.study.overlay import study_sheet
 

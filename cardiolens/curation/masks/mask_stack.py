@@ -14,7 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues, label_maps
 from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import parse_header, read_file
-from cardiolens.study.orientation import display_contradicted
+from cardiolens.study.orientation import StudyOrientation
 from cardiolens.study.volume import read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
 
@@ -80,7 +80,7 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
         ed=Stack(tissues[:, ed], *sizes),
         es=None if es is None else Stack(tissues[:, es], *sizes),
         ordered=manifest.spatial_order != "unknown",
-        display_contradicted=display_contradicted(study, manifest),
+        display_contradicted=StudyOrientation(study).contradicts(manifest),
         moments=(ed, es),
     )
 

@@ -12,7 +12,7 @@ from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence
-from cardiolens.study.protocol_folder import read_yaml
+from cardiolens.study.anatomy import read_yaml
 
 _LABEL = re.compile(r"\W*(?P<label>[^:\n.]{1,40}?)[ =~_|*#]*(?P<end>:|\)|\n|$|\s[-–]\s|\s{3,})")
 _LEAST_SENTENCES = 3  # of a report that may end with the name of a diagnosis alone

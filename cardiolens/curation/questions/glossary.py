@@ -12,7 +12,7 @@ from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.phrases import Phrase
 from cardiolens.report_text.grammar import grammar
-from cardiolens.study.protocol_folder import read_yaml
+from cardiolens.study.anatomy import read_yaml
 
 
 class Glossary(Spec):

@@ -10,7 +10,7 @@ from typing import Any
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.report_text.sections import Sentence
-from cardiolens.study.protocol_folder import read_yaml
+from cardiolens.study.anatomy import read_yaml
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
 _ENDS_SHARE = r"(?![\d\w]|[.,]\d|\s*(?:%|[-–/±<>]|to\b|z\b|points?\b|per ?cent|m[lm]\b|cm\b))"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cardiolens.study.protocol_folder import read_yaml
+from cardiolens.study.anatomy import read_yaml
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Literal
 
 from cardiolens.base.untrusted.bounded_files import read_text
-from cardiolens.study.protocol_folder import DATA
+from cardiolens.study.anatomy import DATA
 
 Kind = Literal["name", "date", "age", "number", "address"]
 _Holds = Callable[[re.Match[str]], bool]

@@ -15,7 +15,7 @@ from cardiolens.config.dataset import Windows
 from cardiolens.curation.review.review_items import Item
 from cardiolens.protocol.select.route import Route, resolve
 from cardiolens.show.page.case_viewer.pictures import encoded, over, tiled
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study
 from cardiolens.study.overlay import Overlay, read_overlay
 from cardiolens.study.structure import VolumeStructure, structures

@@ -1,15 +1,12 @@
-"""Memory of a vLLM engine: what is free on its GPUs, and the cache of encoded frames."""
+"""Memory of a vLLM engine, the cache of encoded frames, and what its workers report of their numerics."""
 
-import logging
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
-
-log = logging.getLogger(__name__)
 
 _PATIENCE = 60.0  # seconds; an engine of an earlier model that is still running after this will not end
 _LARGE = 76.0  # GiB: a GPU that is sold with 80 GB reports between 76 and 80
@@ -76,3 +73,19 @@ def _embedding_bytes(config: "VllmConfig") -> int:
     layers = 1 + len(getattr(vision, "deepstack_visual_indexes", None) or ())  # Qwen3-VL has several
     width: int = model.get_inputs_embeds_size()
     return layers * width * (4 if str(model.dtype) == "torch.float32" else 2)
+
+
+class WorkerNumerics:
+    """Method that vLLM adds to its workers (`worker_extension_cls`)."""
+
+    vllm_config: Any  # of the worker
+
+    def report_numerics(self) -> tuple[str, list[str]]:
+        """Return the type of this worker's GPU, or cpu, and the attention backends of its layers."""
+        from vllm.platforms import current_platform
+
+        layers = self.vllm_config.compilation_config.static_forward_context.values()
+        backends = {
+            layer.get_attn_backend().get_name() for layer in layers if hasattr(layer, "get_attn_backend")
+        }
+        return current_platform.get_device_name(), sorted(backends)

@@ -80,7 +80,7 @@ _REMEDIES = {
     "exit code: -9)": _NODE_IS_FULL,
     "died unexpectedly, without an error": _NODE_IS_FULL,
     "exit code: -7)": "a bus error, as where /dev/shm is full: give a container 16 GiB (--shm-size=16g)",
-    "NCCL": "GPUs that divide a model lost each other: NCCL_DEBUG=INFO tells where; keep tensor_parallel "
+    "NCCL": "GPUs that divide a model lost each other: NCCL_DEBUG=INFO shows where; keep tensor_parallel "
     "within a node, and see that /dev/shm is large enough",
     "less than desired GPU memory utilization": "another process holds memory there, which nvidia-smi "
     "shows: end it, or lower gpu_memory_utilization",

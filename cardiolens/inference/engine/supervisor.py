@@ -2,12 +2,10 @@
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from itertools import count
+from collections import Counter
+from collections.abc import Collection
 
 from cardiolens.base.errors import RunError
 from cardiolens.inference.engine.ask import (
@@ -21,166 +19,48 @@ from cardiolens.inference.engine.ask import (
     RequestError,
 )
 
-
-class Slots:
-    """A first-come, first-served semaphore, except that later stages of chains precede all other requests.
-
-    The engine's caches still hold the frames of a chain; they would be evicted while other requests run.
-    """
-
-    def __init__(self, n: int) -> None:
-        self._free = n
-        self._numbers = count()
-        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []  # a heap
-
-    @asynccontextmanager
-    async def taken(self, goes_on: bool) -> AsyncIterator[None]:
-        """Hold a slot within the block; `goes_on` marks a later stage of a chain."""
-        await self._take(goes_on)
-        try:
-            yield
-        finally:
-            self._give_back()
-
-    async def _take(self, goes_on: bool) -> None:
-        if self._free:
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        heappush(self._waiting, (not goes_on, next(self._numbers), turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # cancelled just after receiving the slot
-                self._give_back()
-            raise
-
-    def _give_back(self) -> None:
-        """Pass the slot to the next waiter that was not cancelled."""
-        while self._waiting:
-            turn = heappop(self._waiting)[-1]
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._free += 1
-
-
 log = logging.getLogger(__name__)
 
-_GROUP = 16  # suspects asked concurrently; if a group kills the engine, its members are asked one by one
-
-
-@dataclass(eq=False, slots=True)
-class _Suspect:
-    """A request that was in flight when the engine died, or that killed an engine in an earlier run."""
-
-    ask: Ask
-    pictures: Pictures
-    reply: "asyncio.Future[Reply]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-
-
 RESTARTS = 6  # of the engine of one replica in a run
+_CROWD, _FEW, _ALONE = range(3)  # among how many a request is asked
+_MOST = (math.inf, 16, 1)  # requests in flight
 
 
 class Supervisor:
-    """One engine, shared by concurrent requests, at most `width` of them in flight.
+    """One engine, shared by concurrent requests.
 
-    When the engine dies, every request in flight becomes a suspect, and new requests wait. The engine is
-    rebuilt and the suspects are asked again, in groups of 16 if there are more than 16, else one by one. If a
-    group kills the engine again, its members are asked one by one. A request that kills the engine when
-    asked alone ends in RequestError; all others get their reply. Requests in `killed_before`, which killed an
-    engine in an earlier run, are asked alone at once.
+    When the engine dies, it is started again, and each request that was in flight is asked once more: alone,
+    or among 16 if there were more; if the engine dies of these, each of them is asked alone. Other requests
+    wait meanwhile. A request that kills the engine alone ends in RequestError. Requests in `killed_before`,
+    which killed an engine in an earlier run, are asked alone at once.
     """
 
-    def __init__(
-        self, engine: Engine, width: int, max_restarts: int, killed_before: Collection[str] = ()
-    ) -> None:
+    def __init__(self, engine: Engine, max_restarts: int, killed_before: Collection[str] = ()) -> None:
         self._engine = engine
         self._killed_before = killed_before
-        self._slots = Slots(width)
         self._restarts_left = max_restarts
+        self._killers = 0  # requests that killed the engine alone
+        self._is_up = False
         self._loading: asyncio.Task[None] | None = None
-        self._started = False
         self._starts = 0
         self._load_seconds = 0.0
-        self._in_flight = 0
-        self._died: EngineDeadError | None = None  # why the requests in flight became suspects
-        self._killers = 0  # requests that killed the engine alone
-        self._idle = asyncio.Event()  # set while only suspects are in flight
-        self._idle.set()
-        self._calm = asyncio.Event()  # set while there are no suspects
-        self._calm.set()
-        self._suspects: list[_Suspect] = []
-        self._inquest: asyncio.Task[None] | None = None
-        self._given_up: Exception | None = None
-        self._stopped = asyncio.Event()
+        self._open: Counter[int] = Counter()  # requests without a reply, by the crowd that each is asked in
+        self._in_flight: Counter[int] = Counter()  # those of them that the engine has
+        self._smaller = (
+            _ALONE  # the crowd in which those that were in flight at the last death are asked again
+        )
+        self._over: Exception | None = None  # why nothing more is asked
+        self._changed = asyncio.Event()  # replaced at each change
 
     @property
     def is_up(self) -> bool:
         """Whether the engine was started and did not die since."""
-        return self._started
+        return self._is_up
 
     def stop(self) -> None:
         """Send no more requests to the engine; requests in flight may finish, and none waits for a start."""
-        self._stopped.set()
-
-    async def answer(self, ask: Ask, pictures: Pictures, *, goes_on: bool = False) -> Reply:
-        """Ask the engine and return its reply; with `goes_on` (later stage of a chain), skip the queue.
-
-        RequestError if the engine cannot answer this request, RunError if it died too often, NotAskedError
-        after `stop`.
-        """
-        async with self._slots.taken(goes_on):
-            killed_before = ask.request_key in self._killed_before
-            if not killed_before:
-                await self._calm.wait()
-            self._raise_if_over()
-            if killed_before:
-                return await self._suspect(ask, pictures)
-            self._in_flight += 1
-            self._idle.clear()
-            try:
-                await self._start()
-                return await self._engine.answer(ask, pictures)
-            except EngineDeadError as error:
-                self._died = error
-            finally:
-                self._in_flight -= 1
-                if not self._in_flight:
-                    self._idle.set()
-            return await self._suspect(ask, pictures)
-
-    def _raise_if_over(self) -> None:
-        if self._stopped.is_set():
-            raise NotAskedError
-        if self._given_up is not None:
-            raise self._given_up
-
-    async def _start(self) -> None:
-        """Start the engine unless it is up; NotAskedError if the run stops before it is."""
-        if self._started:
-            return
-        self._raise_if_over()
-        if self._loading is None or self._loading.done():
-            self._loading = asyncio.create_task(self._load())
-            self._loading.add_done_callback(_retrieved)  # after a stop nobody waits for it
-        stopped = asyncio.create_task(self._stopped.wait())
-        await asyncio.wait((self._loading, stopped), return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
-        if not self._loading.done():
-            raise NotAskedError
-        self._loading.result()
-
-    async def _load(self) -> None:
-        began = time.monotonic()
-        try:
-            await self._engine.start()
-        except Exception as error:
-            self._given_up = RunError(f"the engine could not be started: {_first_line(error)}")
-            raise self._given_up from error
-        self._started = True
-        self._starts += 1
-        self._load_seconds += time.monotonic() - began
+        self._over = self._over or NotAskedError()
+        self._change()
 
     def take_starts(self) -> tuple[int, float]:
         """Return the number of engine starts since the last call, and their seconds."""
@@ -188,81 +68,94 @@ class Supervisor:
         self._starts, self._load_seconds = 0, 0.0
         return starts
 
-    async def _suspect(self, ask: Ask, pictures: Pictures) -> Reply:
-        suspect = _Suspect(ask, pictures)
-        self._suspects.append(suspect)
-        self._calm.clear()
-        if self._inquest is None:
-            self._inquest = asyncio.create_task(self._hold_inquest())
-        return await suspect.reply
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        """Ask the engine and return its reply.
 
-    async def _hold_inquest(self) -> None:
-        await self._idle.wait()  # until every request in flight has a reply or is a suspect
+        RequestError if the engine cannot answer this request, RunError if it died too often, NotAskedError
+        after `stop`.
+        """
+        crowd = _ALONE if ask.request_key in self._killed_before else _CROWD
+        self._open[crowd] += 1
         try:
-            if self._died is not None:
-                self._bury(self._died)
-            together = _GROUP if len(self._suspects) > _GROUP else 1
-            while pending := self._pending():
-                likely = [one for one in pending if one.ask.request_key in self._killed_before]
-                await self._try(likely[:1] or pending[:together])
-        except Exception as error:  # noqa: BLE001 - every caller that waits for a reply must get the error
-            self._given_up = error
-            for suspect in self._pending():
-                suspect.reply.set_exception(error)
+            while True:
+                try:
+                    return await self._asked(ask, pictures, crowd)
+                except EngineDeadError as error:
+                    if crowd == _ALONE:
+                        raise self._convicted(ask, error) from error
+                    self._bury(error)
+                self._open[crowd] -= 1
+                crowd = self._smaller
+                self._open[crowd] += 1
+                self._change()
         finally:
-            self._suspects = []
-            self._inquest = self._died = None
-            self._calm.set()
+            self._open[crowd] -= 1
+            self._change()
 
-    def _pending(self) -> list[_Suspect]:
-        return [suspect for suspect in self._suspects if not suspect.reply.done()]
-
-    async def _try(self, group: Sequence[_Suspect]) -> None:
-        deaths = await asyncio.gather(*(self._attempt(suspect) for suspect in group))
-        died = next((death for death in deaths if death is not None), None)
-        if died is None:
-            return
-        if len(group) == 1:
-            message = f"{ErrorKind.KILLED} when asked alone ({died})"
-            log.error("request %s %s", group[0].ask.request_key, message)
-            group[0].reply.set_exception(RequestError(ErrorKind.KILLED, message))
-            self._killers += 1
-        self._bury(died)
-        for suspect in group:
-            if not suspect.reply.done():
-                await self._try([suspect])
-
-    async def _attempt(self, suspect: _Suspect) -> EngineDeadError | None:
-        await self._start()
+    async def _asked(self, ask: Ask, pictures: Pictures, crowd: int) -> Reply:
+        """Ask the engine once, when it is up and its crowd may be asked."""
+        while self._over is None and not (self._is_up and self._may_be_asked(crowd)):
+            if not self._is_up and self._loading is None and self._may_be_asked(crowd):
+                self._loading = asyncio.create_task(self._load())
+            await self._changed.wait()
+        if self._over is not None:
+            raise self._over.with_traceback(None)  # one error for all, not a chain of their frames
+        self._in_flight[crowd] += 1
         try:
-            suspect.reply.set_result(await self._engine.answer(suspect.ask, suspect.pictures))
-        except EngineDeadError as error:
-            return error
-        except RequestError as error:
-            suspect.reply.set_exception(error)
-        return None
+            return await self._engine.answer(ask, pictures)
+        finally:
+            self._in_flight[crowd] -= 1
+
+    def _may_be_asked(self, crowd: int) -> bool:
+        """Return whether no smaller crowd is open, no larger one in flight, and there is room in this one."""
+        smaller_is_open = any(self._open[size] for size in range(crowd + 1, len(_MOST)))
+        larger_in_flight = any(self._in_flight[size] for size in range(crowd))
+        return not smaller_is_open and not larger_in_flight and self._in_flight[crowd] < _MOST[crowd]
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _load(self) -> None:
+        began = time.monotonic()
+        try:
+            await self._engine.start()
+        except Exception as error:  # noqa: BLE001 - engines may raise anything
+            lines = (line for line in str(error).splitlines() if line.strip())
+            reason = next(lines, type(error).__name__)
+            self._over = RunError(f"the engine could not be started: {reason}")
+            self._over.__cause__ = error
+        else:
+            self._is_up = True
+            self._starts += 1
+            self._load_seconds += time.monotonic() - began
+        self._loading = None
+        self._change()
+
+    def _convicted(self, ask: Ask, died: EngineDeadError) -> RequestError:
+        """Return the error of a request that killed the engine alone."""
+        message = f"{ErrorKind.KILLED} when asked alone ({died})"
+        log.error("request %s %s", ask.request_key, message)
+        self._killers += 1
+        self._bury(died)
+        return RequestError(ErrorKind.KILLED, message)
 
     def _bury(self, died: EngineDeadError) -> None:
-        """Mark the engine for a restart at its next use; RunError if no restart is left."""
-        if not self._restarts_left:
-            remedy = "lower max_num_seqs"
-            if self._killers:
-                remedy = (
-                    f"requests that kill it alone are recorded as failed ({self._killers} so far), "
-                    "so run the same command again"
-                )
-            raise RunError(
-                f"the engine died again and no restart is left ({died}); see the logs of the engine; {remedy}"
+        """Mark a dead engine for a restart at its next use; end the run if no restart is left."""
+        if not self._is_up:  # another request that was in flight has done it
+            return
+        self._is_up = False
+        self._smaller = _FEW if self._in_flight.total() >= _MOST[_FEW] else _ALONE
+        if self._restarts_left:
+            self._restarts_left -= 1
+            log.warning("the engine died (%s) and is restarted; %d restarts left", died, self._restarts_left)
+            return
+        remedy = "lower max_num_seqs"
+        if self._killers:
+            remedy = (
+                f"requests that kill it alone are recorded as failed ({self._killers} so far), "
+                "so run the same command again"
             )
-        self._restarts_left -= 1
-        self._started = False
-        log.warning("the engine died (%s) and is restarted; %d restarts left", died, self._restarts_left)
-
-
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
-def _retrieved(loading: "asyncio.Task[None]") -> None:
-    if not loading.cancelled():
-        loading.exception()
+        self._over = RunError(
+            f"the engine died again and no restart is left ({died}); see the logs of the engine; {remedy}"
+        )

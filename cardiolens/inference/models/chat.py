@@ -19,6 +19,7 @@ from cardiolens.inference.models.chat_template import (
     adds_special_tokens,
     architectures,
 )
+from cardiolens.inference.models.token_counts import EstimatedTokens
 from cardiolens.protocol.prompts.frames import by_place, split_at_places
 from cardiolens.storage.schemas import FRAME
 
@@ -171,7 +172,7 @@ class Chat:
         return n_text + self.count_asked(question, tail)
 
     def count_shown(
-        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
+        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = False
     ) -> tuple[int, str]:
         """Return the tokens up to the last frame, and the text that the template adds after the question.
 
@@ -291,6 +292,10 @@ class Chat:
         text = "".join(f"{mark}{_HERE}" for mark in self._template.marks(frames))
         images = [Image.new("RGB", size[::-1])] * frames
         return len(np.ravel(self._processor(text=text, images=images)["input_ids"]))
+
+
+TokenCounter = Chat | EstimatedTokens
+"""Counts the tokens of prompts; sizes are the (height, width) of rendered frames."""
 
 
 def _mapping(model: ModelSpec, option: str) -> Mapping[str, JsonValue]:

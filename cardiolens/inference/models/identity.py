@@ -114,36 +114,38 @@ def identify(model: ModelSpec, cache: Path) -> Identity:
     not change the request keys. InputError if files are missing, damaged or closed to this user.
     """
     try:
-        return _identity(model, cache)
+        facts, folder = _facts(model, cache)
+        adapter = None
+        if model.engine == "vllm" and model.adapter is not None and folder is not None:
+            adapter = find_adapter(model.adapter, folder)
     except OSError as error:
         place = error.filename or model.source
         raise InputError(
             f"model {model.name}: {place}: {error.strerror or error}; change its permissions, or name a copy "
             "of your own"
         ) from error
+    return Identity(f"{model.name}-{digest_of(facts)[:16]}", folder, facts, adapter)
 
 
-def _identity(model: ModelSpec, cache: Path) -> Identity:
+def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | None]:
+    """Return the facts that decide the answers of a model, and the folder of its files."""
     if model.engine == "http":
-        return _served(model, cache)
+        return _facts_of_server(model, cache)
     if model.engine == "person":
         readings_of(model)  # an unusable file must fail before anything is planned
-        person: dict[str, object] = {"reader": "person", "readings": digest_of_files([Path(model.source)])}
-        return Identity(_key(model.name, person), None, person)
+        return {"reader": "person", "readings": digest_of_files([Path(model.source)])}, None
     if model.plugged:
         code = entry_points.code_of(*engine_plugin(model.engine))
-        plugin: dict[str, object] = {"plugin": model.engine, "code": code, "options": dict(model.options)}
-        return Identity(_key(model.name, plugin), None, plugin)
+        return {"plugin": model.engine, "code": code, "options": dict(model.options)}, None
     if model.simulated:
-        facts: dict[str, object] = {"reader": model.engine, "options": dict(model.options)}
-        return Identity(_key(model.name, facts), None, facts)
+        return {"reader": model.engine, "options": dict(model.options)}, None
     folder, revision = _resolve(model, cache)
     check_files(folder)
     check_architectures(folder)
     if not ({"hf_overrides", "config_format"} & model.engine_options.keys()):  # which describe the model anew
         check_length(folder, model.max_model_len)
     flavour, engine_version = installed_engine()
-    facts = {
+    facts: dict[str, object] = {
         "revision": revision,
         "dtype": model.dtype,
         "quantization": model.engine_options.get("quantization"),
@@ -162,10 +164,10 @@ def _identity(model: ModelSpec, cache: Path) -> Identity:
         facts["reasoning_parser"] = model.reasoning_parser
     if changing := _further(model):
         facts["engine_options"] = changing
-    adapter = None if model.adapter is None else find_adapter(model.adapter, folder)
-    if adapter is not None:
-        facts["adapter"] = digest_of_files(sorted(path for path in adapter.iterdir() if path.is_file()))
-    return Identity(_key(model.name, facts), folder, facts, adapter)
+    if model.adapter is not None:
+        files = find_adapter(model.adapter, folder).iterdir()
+        facts["adapter"] = digest_of_files(sorted(path for path in files if path.is_file()))
+    return facts, folder
 
 
 def _further(model: ModelSpec) -> dict[str, JsonValue]:
@@ -191,12 +193,15 @@ def absence(model: ModelSpec) -> str | None:
     return None
 
 
-def _served(model: ModelSpec, cache: Path) -> Identity:
-    """Return the identity of a model behind HTTP: its name and the user's declarations, all unverifiable.
+def _facts_of_server(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | None]:
+    """Return the facts of a model behind HTTP: its name and the user's declarations, all unverifiable.
 
     The host is not a fact, so a model keeps its completions when its server moves.
     """
     http = model.served
+    folder = _resolve(model, cache)[0] if model.source else None
+    if folder is not None:
+        check_files(folder)
     facts: dict[str, object] = {
         "served_as": http.api_model,
         "declared_revision": model.revision,
@@ -205,10 +210,7 @@ def _served(model: ModelSpec, cache: Path) -> Identity:
         "sends_sampling": http.sends_sampling,
         "pinned": False,
     }
-    folder = _resolve(model, cache)[0] if model.source else None
-    if folder is not None:
-        check_files(folder)
-    return Identity(_key(model.name, facts), folder, facts)
+    return facts, folder
 
 
 def installed_engine() -> tuple[str, str]:
@@ -226,11 +228,8 @@ def installed_engine() -> tuple[str, str]:
 
 def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     """Return the folder of a model's files, and its revision: a hub commit, or a digest of the files."""
-    if model.source == EMBEDDED:
-        folder = _embedded(cache)
-        return folder, digest_of_files(_files(folder))
-    if model.source.startswith(PACKAGED):
-        folder = _packaged(model)
+    if ships(model.source):
+        folder = _embedded(cache) if model.source == EMBEDDED else _packaged(model)
         return folder, digest_of_files(_files(folder))
     local = _local(model)
     if local is not None:
@@ -320,23 +319,13 @@ def _chat_template_hash(folder: Path) -> str:
     return digest_of_files([path for path in paths if path.exists()])
 
 
-def _key(name: str, facts: dict[str, object]) -> str:
-    return f"{name}-{digest_of(facts)[:16]}"
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(BaseModel):
     """One answered question; no option keys if the person chose "cannot tell"."""
 
-    answer: tuple[str, ...]  # original option keys
-    seconds: float
-
-
-class _Line(BaseModel):
     model_config = ConfigDict(strict=True)
 
     qa_id: str
-    answer: list[str]
+    answer: list[str]  # original option keys
     seconds: Annotated[float, Field(ge=0, lt=1e6)]
 
 
@@ -353,10 +342,10 @@ def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
     try:
         for number, line in enumerate(read_text(path).splitlines(), start=1):
             where = f"{path} line {number}"
-            read = _Line.model_validate(parse_json(line))
+            read = Reading.model_validate(parse_json(line))
             if read.qa_id in readings:
                 raise InputError(f"question {read.qa_id} stands twice")
-            readings[read.qa_id] = Reading(tuple(read.answer), read.seconds)
+            readings[read.qa_id] = read
     except (OSError, ValueError) as error:
         reason = describe(error) if isinstance(error, ValidationError) else error
         raise InputError(f"model {model.name}: {where}: {reason}; export the readings again") from error

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Protocol
 
 import numpy as np
 from PIL import Image
@@ -41,46 +40,25 @@ def fault_of(model: str) -> Iterator[None]:
 _CHARACTERS = 3  # per token; on English, tokenizers reach more, so the estimate errs upwards
 
 
-class TokenCounter(Protocol):
-    """Counts the tokens of prompts; sizes are the (height, width) of rendered frames."""
-
-    def image_tokens(self, size: tuple[int, int], /) -> int:
-        """Count the tokens of one frame."""
-        ...
-
-    def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
-        """Count the tokens of a whole prompt."""
-        ...
-
-    def count_shown(
-        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
-    ) -> tuple[int, str]:
-        """Return the tokens up to the last frame, and the text that the template adds after the question."""
-        ...
-
-    def count_asked(self, question: str, tail: str, /) -> int:
-        """Count the tokens of the text after the last frame and of the template's text after it, `tail`."""
-        ...
-
-
 class EstimatedTokens:
-    """Estimate from a declared number of tokens per frame, and one token per three characters of text."""
+    """Estimate from a declared number of tokens per frame, and one token per three characters of text.
+
+    Counts what `Chat` counts.
+    """
 
     def __init__(self, image_tokens: int) -> None:
         self._image_tokens = image_tokens
 
-    def image_tokens(self, size: tuple[int, int], /) -> int:
+    def image_tokens(self, size: tuple[int, int]) -> int:
         return self._image_tokens
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
         return _of_text(system) + _of_text(text) + len(sizes) * self._image_tokens
 
-    def count_shown(
-        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
-    ) -> tuple[int, str]:
+    def count_shown(self, system: str, frames: str, sizes: tuple[tuple[int, int], ...]) -> tuple[int, str]:
         return self.count(system, frames, sizes), ""
 
-    def count_asked(self, question: str, tail: str, /) -> int:
+    def count_asked(self, question: str, tail: str) -> int:
         return _of_text(f"{question}{tail}")
 
 
@@ -124,29 +102,3 @@ def frame_key(pixel_digest: str, rendering_digest: str) -> str:
     """Return the digest of native pixels and rendering; identifies a picture, also to the engine."""
     both = f"{pixel_digest} {rendering_digest}".encode()
     return blake2b(both, digest_size=DIGEST_BYTES).hexdigest()
-
-
-class BlamingCounter:
-    """A token counter that raises ModelError if counting fails."""
-
-    def __init__(self, model: str, counter: TokenCounter) -> None:
-        self._model = model
-        self._counter = counter
-
-    def image_tokens(self, size: tuple[int, int], /) -> int:
-        with fault_of(self._model):
-            return self._counter.image_tokens(size)
-
-    def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
-        with fault_of(self._model):
-            return self._counter.count(system, text, sizes)
-
-    def count_shown(
-        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool
-    ) -> tuple[int, str]:
-        with fault_of(self._model):
-            return self._counter.count_shown(system, frames, sizes, exact=exact)
-
-    def count_asked(self, question: str, tail: str, /) -> int:
-        with fault_of(self._model):
-            return self._counter.count_asked(question, tail)

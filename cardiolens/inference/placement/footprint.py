@@ -37,7 +37,6 @@ class Candidate:
     replicas: int | None = None
     utilization: float = 0.9  # part of a GPU's memory for the engine
     studies: int = 1  # studies with work left; more replicas than studies would idle
-    requests: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
     computed_tokens: int | None = None  # prompt tokens that no earlier prompt has computed; None: unknown
@@ -167,46 +166,39 @@ CHOICE_TOKENS = 4
 """Expected length of a reply that is an option: a letter and the end, or a few letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Rates of one GPU: assumptions for a data-centre GPU of the 80 GiB class, not measurements.
-
-    To calibrate, take `tokens.computed`, `tokens.output` and `seconds.generate` from the manifest of a
-    finished run: a run with short replies gives `prefill`, a run with long replies gives `decode`. A run
-    tells after its first minutes by what factor both are off.
-    """
-
-    prefill: float = 80_000.0  # prompt tokens per second x billions of active parameters
-    decode: float = 16_000.0  # output tokens per second x billions of active parameters, batched
-    load_seconds: float = 60.0  # per engine start, without reading the weights
-    load_gib_per_second: float = 1.0
-    encoder_billions: float = 0.675  # parameters of Qwen2.5-VL's vision encoder, by vLLM's recipes
-    patches: float = (
-        4.0  # that the encoder reads per token of a frame: Qwen, Gemma 3 and InternVL merge 2 x 2
-    )
+# Rates of one GPU: assumptions for a data-centre GPU of the 80 GiB class, not measurements. A run says after
+# its first minutes by what factor they are off.
+PREFILL = 80_000.0  # prompt tokens per second x billions of active parameters
+DECODE = 16_000.0  # output tokens per second x billions of active parameters, batched
+LOAD_SECONDS = 60.0  # per engine start, without reading the weights
+LOAD_GIB_PER_SECOND = 1.0
+ENCODER_BILLIONS = 0.675  # parameters of Qwen2.5-VL's vision encoder, by vLLM's recipes
+PATCHES = 4.0  # that the encoder reads per token of a frame: Qwen, Gemma 3 and InternVL merge 2 x 2
 
 
-def work_seconds(candidate: Candidate, rates: Rates) -> float:
+def work_seconds(candidate: Candidate) -> float:
     """Return one GPU's expected seconds for the remaining work: beginnings and frames computed once."""
     if candidate.computed_tokens is None:
-        return most_seconds(candidate, rates)
+        return most_seconds(candidate)
     replies = candidate.output_tokens if candidate.reply_tokens is None else candidate.reply_tokens
-    tokens = candidate.computed_tokens / rates.prefill + replies / rates.decode
-    encoding = candidate.encoder_tokens * rates.patches * rates.encoder_billions / rates.prefill
-    return tokens * candidate.billions + encoding
+    encoding = candidate.encoder_tokens * PATCHES * ENCODER_BILLIONS / PREFILL
+    return _seconds(candidate, candidate.computed_tokens, replies) + encoding
 
 
-def most_seconds(candidate: Candidate, rates: Rates) -> float:
+def most_seconds(candidate: Candidate) -> float:
     """Return one GPU's seconds for the remaining work at most: no cached prefixes, full replies."""
-    tokens = candidate.prompt_tokens / rates.prefill + candidate.output_tokens / rates.decode
-    return tokens * candidate.billions
+    return _seconds(candidate, candidate.prompt_tokens, candidate.output_tokens)
 
 
-def load_seconds(candidate: Candidate, rates: Rates) -> float:
+def _seconds(candidate: Candidate, prompt_tokens: int, output_tokens: int) -> float:
+    return candidate.billions * (prompt_tokens / PREFILL + output_tokens / DECODE)
+
+
+def load_seconds(candidate: Candidate) -> float:
     """Return the seconds of one engine start; 0 without GPUs."""
     if candidate.needs != "gpu":
         return 0.0
-    return rates.load_seconds + candidate.weight_gib / rates.load_gib_per_second
+    return LOAD_SECONDS + candidate.weight_gib / LOAD_GIB_PER_SECOND
 
 
 _USUAL_GIB = 80.0  # assumed if only the number of GPUs is declared
@@ -239,7 +231,7 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
 
 
 def gpu_memories_gib() -> tuple[float | None, ...]:
-    """Return the GiB of each GPU that this process may use, None for one that does not tell."""
+    """Return the GiB of each GPU that this process may use, None for one that does not report it."""
     return tuple(gib(total) for (total,) in gpu_rows(("memory.total",)))
 
 
@@ -255,10 +247,10 @@ def _memory_gib(node: str, host: str) -> float:
 
 
 def _smallest(memories: Sequence[float | None], place: str) -> float:
-    known = [memory for memory in memories if memory]
-    if len(known) < max(len(memories), 1):
+    readable = [memory for memory in memories if memory]
+    if len(readable) < max(len(memories), 1):
         raise InputError(
-            f"cluster.gpu_memory_gib: {place} has GPUs whose memory cannot be read (nvidia-smi does not tell "
+            f"cluster.gpu_memory_gib: {place} has GPUs whose memory cannot be read (nvidia-smi does not say "
             "it there); declare it, e.g. cluster.gpu_memory_gib=80"
         )
-    return min(known)
+    return min(readable)

@@ -1,15 +1,19 @@
-"""Placement of models on GPUs, and their order; decided before any GPU is used."""
+"""Placement of models on GPUs, and their order; decided before any GPU is used.
+
+Models start as GPUs become free; a schedule estimates when each begins.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import chain
 
 from cardiolens.inference.placement.footprint import (
     Candidate,
     Footprint,
     Needs,
     Node,
-    Rates,
     footprints,
     load_seconds,
     most_seconds,
@@ -101,7 +105,7 @@ class Refusal:
 class Placement:
     """Waves in the order in which their models get GPUs, and the models that cannot run.
 
-    A wave is not a barrier: a model begins as soon as its GPUs are free, see `schedule`.
+    A wave is not a barrier: a model begins as soon as its GPUs are free.
     """
 
     nodes: tuple[Node, ...]
@@ -118,7 +122,7 @@ class Placement:
         return sum(deployment.gpu_hours for deployment in self.deployments)
 
 
-def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates | None = None) -> Placement:
+def place(nodes: Sequence[Node], candidates: Iterable[Candidate]) -> Placement:
     """Place every model or refuse it with a reason; the longest work first, ties by name.
 
     Each wave is the draft that keeps the GPUs busiest by the estimate. The choice is greedy, not optimal.
@@ -126,11 +130,8 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates |
     If any model runs on GPUs, models without GPUs join the first wave. Otherwise, each model that computes on
     the processor gets a wave of its own, because two would compete for the processor.
     """
-    rates = rates or Rates()
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
-    everyone = sorted(
-        candidates, key=lambda one: (-load_seconds(one, rates) - work_seconds(one, rates), one.name)
-    )
+    everyone = sorted(candidates, key=lambda one: (-load_seconds(one) - work_seconds(one), one.name))
     refusals = [Refusal(candidate.name, candidate.lacks) for candidate in everyone if candidate.lacks]
     others = [one for one in everyone if not one.lacks and one.needs != "gpu"]
     ways, waiting = dict[str, tuple[Footprint, ...]](), list[Candidate]()
@@ -144,9 +145,9 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate], rates: Rates |
             refusals.append(Refusal(candidate.name, refusal(candidate, nodes)))
     waves: list[Wave] = []
     while waiting:
-        drafts = [_draft(nodes, waiting, ways, rates, first) for first in range(1, len(waiting) + 1)]
-        best = max(drafts, key=lambda draft: _merit(draft, nodes, rates))
-        waves.append(tuple(_deployment(member, rates) for member in best.values()))
+        drafts = [_draft(nodes, waiting, ways, first) for first in range(1, len(waiting) + 1)]
+        best = max(drafts, key=lambda draft: _merit(draft, nodes))
+        waves.append(tuple(_deployment(member) for member in best.values()))
         waiting = [candidate for candidate in waiting if candidate.name not in best]
     return Placement(nodes, _with_others(waves, others), tuple(refusals))
 
@@ -178,7 +179,6 @@ def _draft(
     nodes: Sequence[Node],
     waiting: Sequence[Candidate],
     ways: Mapping[str, tuple[Footprint, ...]],
-    rates: Rates,
     first: int,
 ) -> _Draft:
     """Seat one replica of each of the `first` models, add replicas while there is room, then other models.
@@ -193,15 +193,15 @@ def _draft(
                 if hosts := free.seat(way):
                     draft[candidate.name] = _Member(candidate, way, [hosts])
                     break
-        _replicate(draft, free, rates)
+        _replicate(draft, free)
     return draft
 
 
-def _replicate(draft: _Draft, free: FreeGpus, rates: Rates) -> None:
+def _replicate(draft: _Draft, free: FreeGpus) -> None:
     """Add replicas while there is room, each to the model with the most work per GPU."""
 
     def key(member: _Member) -> tuple[float, str]:
-        return -work_seconds(member.candidate, rates) / member.gpus, member.candidate.name
+        return -work_seconds(member.candidate) / member.gpus, member.candidate.name
 
     added = True
     while added:
@@ -213,16 +213,16 @@ def _replicate(draft: _Draft, free: FreeGpus, rates: Rates) -> None:
                 break
 
 
-def _merit(draft: _Draft, nodes: Sequence[Node], rates: Rates) -> tuple[float, int]:
+def _merit(draft: _Draft, nodes: Sequence[Node]) -> tuple[float, int]:
     """Rank a draft by the part of GPU time spent computing, then by more models."""
-    works = [(work_seconds(member.candidate, rates), member) for member in draft.values()]
-    duration = max(load_seconds(member.candidate, rates) + work / member.gpus for work, member in works)
+    works = [(work_seconds(member.candidate), member) for member in draft.values()]
+    duration = max(load_seconds(member.candidate) + work / member.gpus for work, member in works)
     computing = sum(work for work, _ in works)
     return round(computing / duration / sum(node.gpus for node in nodes), 2), len(draft)
 
 
-def _deployment(member: _Member, rates: Rates) -> Deployment:
-    candidate, way, loading = member.candidate, member.way, load_seconds(member.candidate, rates)
+def _deployment(member: _Member) -> Deployment:
+    candidate, way, loading = member.candidate, member.way, load_seconds(member.candidate)
     replicas, declared = len(member.hosts), candidate.replicas
     parts = [way.reason]
     if declared is not None:
@@ -238,8 +238,8 @@ def _deployment(member: _Member, rates: Rates) -> Deployment:
         hosts=tuple(member.hosts),
         utilization=candidate.utilization,
         reason="; ".join(parts),
-        seconds=loading + work_seconds(candidate, rates) / member.gpus,
-        most_seconds=loading + most_seconds(candidate, rates) / member.gpus,
+        seconds=loading + work_seconds(candidate) / member.gpus,
+        most_seconds=loading + most_seconds(candidate) / member.gpus,
     )
 
 
@@ -264,3 +264,76 @@ def _without_gpus(candidate: Candidate) -> Deployment:
     hosts = ((),) * (candidate.replicas or 1)
     size, reason = candidate.tensor_parallel or 1, _REASONS[candidate.needs]
     return Deployment(candidate.name, size, 1, hosts, candidate.utilization, reason, 0.0, candidate.needs)
+
+
+class Seating:
+    """Free GPUs of a cluster while models begin and end.
+
+    On a cluster without GPUs, one model at a time computes on the processor. With GPUs, models on the
+    processor may begin at any time. Models behind a network may always begin.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._free = FreeGpus(nodes)
+        self._has_gpus = bool(nodes)
+        self._taken: dict[str, Deployment] = {}
+        self._computing: str | None = None
+
+    def may_always_begin(self, deployment: Deployment) -> bool:
+        """Return whether the model needs no resource that other models may occupy."""
+        return deployment.needs == "network" or (deployment.needs == "processor" and self._has_gpus)
+
+    def take(self, deployment: Deployment) -> bool:
+        """Reserve the GPUs of all replicas of a model; return False, without reserving, if some are taken."""
+        if self.may_always_begin(deployment):
+            return True
+        if deployment.needs == "processor":
+            self._computing = self._computing or deployment.model
+            return self._computing == deployment.model
+        if not self._free.take(_hosts(deployment), deployment.gpus):
+            return False
+        self._taken[deployment.model] = deployment
+        return True
+
+    def give_back(self, model: str) -> None:
+        """Release the GPUs of a model."""
+        if self._computing == model:
+            self._computing = None
+        if deployment := self._taken.pop(model, None):
+            self._free.give_back(_hosts(deployment), deployment.gpus)
+
+
+def _hosts(deployment: Deployment) -> list[str]:
+    return list(chain.from_iterable(deployment.hosts))
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Estimated times of the models of a placement."""
+
+    begins: Mapping[str, float]  # per model: seconds from the start
+    seconds: float  # until the last model has ended
+    at_once: int  # the largest number of models that run at the same time
+
+
+def schedule(placement: Placement) -> Schedule:
+    """Simulate a placement: a model begins once its GPUs are free; models placed earlier go first."""
+    seating = Seating(placement.nodes)
+    waiting = list(placement.deployments)
+    unbound = sum(map(seating.may_always_begin, waiting))
+    running: list[tuple[float, str]] = []
+    begins: dict[str, float] = {}
+    now, most = 0.0, 0
+    while waiting or running:
+        for deployment in tuple(waiting):
+            if seating.take(deployment):
+                waiting.remove(deployment)
+                begins[deployment.model] = now
+                if not seating.may_always_begin(deployment):
+                    heappush(running, (now + deployment.seconds, deployment.model))
+        most = max(most, len(running))
+        assert running or not waiting, "a placed model fits when no other model runs"
+        if running:
+            now, departure = heappop(running)
+            seating.give_back(departure)
+    return Schedule(begins, now, most + unbound)

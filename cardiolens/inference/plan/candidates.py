@@ -1,21 +1,163 @@
-"""Candidates for placement: the remaining work of each model of a plan, its weight and its needs."""
+"""Candidates for placement: the work of each model of a plan by its requests, its weight and its needs."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import absence, installed_engine
-from cardiolens.inference.placement.footprint import Candidate, Needs, Node
+from cardiolens.inference.placement.footprint import CHOICE_TOKENS, REPLY_SHARE, Candidate, Needs, Node
 from cardiolens.inference.placement.placement import Placement, place
-from cardiolens.inference.plan.missing import Missing
+from cardiolens.inference.plan.few_shot import has_examples, read_example_frames
+from cardiolens.inference.plan.missing import (
+    SHOWN,
+    Missing,
+    beginnings,
+    frames_of,
+    prefix_order,
+    shared_frames,
+)
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.plan.totals import Totals, totals_of
+from cardiolens.protocol.dialogue.chain import FrameRef
+from cardiolens.protocol.prompts.frames import has_videos
+from cardiolens.storage import schemas, tables
 from cardiolens.storage.model_files import INDEX, WEIGHTS, language_part, missing_weights, read_object
+from cardiolens.storage.schemas import OVERFLOW, PLANNED
+
+_COLUMNS = (*SHOWN, "answer_format", "max_tokens", "stage", "status", "predicted_tokens", "request_key")
+_ExampleFrames = Sequence[tuple[str, FrameRef]]  # frames of examples with their studies
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Counts over the requests of one model; every stage of a chain counts the tokens of its last stage."""
+
+    asked: int = 0
+    overflow: int = 0
+    skipped: int = 0
+    frames_referenced: int = 0  # by distinct planned requests
+    frames_distinct: int = 0
+    sent: int = 0  # distinct planned requests, counting every stage of a chain: an upper bound
+    prompt_tokens: int | None = None  # of the sent requests; None if the reader has no tokens
+    output_tokens: int = 0  # upper bound for the replies to the sent requests
+    computed_tokens: int | None = None  # estimated prompt tokens that no earlier prompt begins with
+    reply_tokens: int = 0  # estimate, by the kind of the replies
+    encoder_tokens: int = 0  # estimated tokens of `encoder_frames`, each once
+    encoder_frames: int = 0  # distinct frames, those of examples, too, and each frame again in each video
+
+    @property
+    def frame_tokens(self) -> int:
+        """Return the tokens of a frame with its caption; 0 without frames or tokens."""
+        return self.encoder_tokens // self.encoder_frames if self.encoder_frames else 0
+
+
+def totals_of(requests: Path) -> Totals:
+    """Count the plan of one model part by part; counts add up because each study lies in a single part."""
+    sums: dict[str, float] = defaultdict(float)
+    has_tokens = False
+    lent: set[tuple[str, str, int]] = set()  # frames of examples, which requests of all parts show
+    for part in tables.parts(requests):
+        table = tables.read_part(part, schemas.REQUESTS, _COLUMNS)
+        planned = table.filter(pc.equal(table["status"], PLANNED))
+        unique = _first_of_each_key(planned)
+        has_tokens |= unique["predicted_tokens"].null_count < unique.num_rows
+        stages, tokens = 1 + _numbers(unique, "stage"), _numbers(unique, "predicted_tokens")
+        most, is_choice = _numbers(unique, "max_tokens"), pc.equal(unique["answer_format"], "choice")
+        replies = np.where(np.asarray(is_choice), np.minimum(most, CHOICE_TOKENS), REPLY_SHARE * most)
+        examples = _examples(part, unique)
+        shown_first = {(study_id, *frame) for frames in examples for study_id, frame in frames}
+        shown = _shown(unique)
+        n_encoded = shown.group_by(shown.column_names).aggregate([]).num_rows + len(shown_first - lent)
+        n_overflow = pc.sum(pc.equal(table["status"], OVERFLOW)).as_py() or 0
+        counts = {
+            "asked": table.num_rows,
+            "overflow": n_overflow,
+            "skipped": table.num_rows - planned.num_rows - n_overflow,
+            "frames_referenced": shown.num_rows,
+            "frames_distinct": shown.group_by(["study", "volume", "idx"]).aggregate([]).num_rows,
+            "sent": stages.sum(),
+            "prompt_tokens": stages @ tokens,
+            "output_tokens": stages @ most,
+            "computed_tokens": _computed(unique, stages, tokens),
+            "reply_tokens": stages @ replies,
+            "encoder_tokens": n_encoded * _frame_tokens(unique, tokens, examples),
+            "encoder_frames": n_encoded,
+        }
+        for name, count in counts.items():
+            sums[name] += float(count)
+        lent |= shown_first
+    totals = Totals(**{name: round(total) for name, total in sums.items()})
+    return totals if has_tokens else replace(totals, prompt_tokens=None, computed_tokens=None)
+
+
+def _numbers(table: pa.Table, column: str) -> np.ndarray:
+    return np.asarray(pc.fill_null(table[column], 0), dtype=np.int64)
+
+
+def _computed(requests: pa.Table, stages: np.ndarray, tokens: np.ndarray) -> float:
+    """Estimate the prompt tokens that are computed if every beginning is computed once.
+
+    A prompt counts as equal parts: each frame with its caption is one, and all text behind the last frame
+    is one. Later stages of a chain compute that last part again.
+    """
+    rows = beginnings(requests)
+    order = prefix_order(rows)
+    n_frames = frames_of(rows)[order]
+    new = n_frames - shared_frames(rows[order])
+    return float((tokens[order] * (new + stages[order]) / (n_frames + 1)).sum())
+
+
+def _frame_tokens(requests: pa.Table, tokens: np.ndarray, examples: Sequence[_ExampleFrames]) -> float:
+    """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`.
+
+    The frames of `examples`, one entry a request, are parts of its prompt, too.
+    """
+    n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
+    n_frames += [len(frames) for frames in examples]
+    parts = (n_frames + 1)[n_frames > 0].sum()
+    return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
+
+
+def _first_of_each_key(table: pa.Table) -> pa.Table:
+    keyed = table.select(["request_key"]).append_column("row", pa.array(range(table.num_rows)))
+    return table.take(keyed.group_by("request_key").aggregate([("row", "min")])["row_min"])
+
+
+def _examples(part: Path, requests: pa.Table) -> list[_ExampleFrames]:
+    """Return the frames of examples of each request, in the order of the rows."""
+    flags = requests["flags"].to_pylist()
+    by_request = read_example_frames(part) if any(map(has_examples, flags)) else {}
+    return [by_request.get(key, ()) for key in requests["request_key"].to_pylist()]
+
+
+def _shown(requests: pa.Table) -> pa.Table:
+    """Return one row per frame of each request; an encoder sees a frame anew in each video."""
+    lists = requests["frames"].combine_chunks()
+    parents = pc.list_parent_indices(lists)
+    filmed = [
+        repr(lists[row].as_py()) if has_videos(flags) else ""
+        for row, flags in enumerate(requests["flags"].to_pylist())
+    ]
+    return pa.table(
+        {
+            "study": requests["frames_study_id"].take(parents),
+            "volume": lists.flatten().field("volume_id"),
+            "idx": lists.flatten().field("idx"),
+            "filmed": pa.array(filmed, pa.string()).take(parents),
+        }
+    )
+
 
 _GIB = 2**30
+_TOKENS = ("prompt_tokens", "output_tokens", "computed_tokens", "encoder_tokens", "reply_tokens")
 _CONSOLIDATED = "consolidated*.safetensors"  # a second copy of the weights, in Mistral's own format
 
 
@@ -89,12 +231,8 @@ def candidate(
             f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
         )
     share = work.left / work.unique
-
-    def scaled(name: str) -> int | None:
-        """The tokens of what is left; None if they are unknown."""
-        tokens = None if totals is None else getattr(totals, name)
-        return None if tokens is None else int(share * tokens)
-
+    counts = {name: getattr(totals, name, None) for name in _TOKENS}
+    tokens = {name: int(share * number) for name, number in counts.items() if number is not None}
     return Candidate(
         name=model.name,
         needs=needs,
@@ -105,13 +243,8 @@ def candidate(
         replicas=None if model.replicas == "auto" else model.replicas,
         utilization=model.gpu_memory_utilization,
         studies=max(1, work.work.num_rows),
-        requests=work.left,
-        prompt_tokens=scaled("prompt_tokens") or 0,
-        output_tokens=scaled("output_tokens") or 0,
-        computed_tokens=scaled("computed_tokens"),
-        encoder_tokens=scaled("encoder_tokens") or 0,
-        reply_tokens=scaled("reply_tokens"),
         lacks=lacks,
+        **tokens,
     )
 
 
@@ -160,6 +293,6 @@ def _files(model: ModelSpec, folder: Path) -> list[Path]:
     if isinstance(weight_map, dict):
         return [path for name in set(weight_map.values()) if (path := folder / str(name)).exists()]
     for pattern in WEIGHTS:
-        if found := set(folder.glob(pattern)):
-            return sorted(found - set(folder.glob(_CONSOLIDATED)) or found)
+        if paths := set(folder.glob(pattern)):
+            return sorted(paths - set(folder.glob(_CONSOLIDATED)) or paths)
     return []

@@ -17,10 +17,15 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.plan.control import SHOWN, with_options
-from cardiolens.inference.plan.frame_views import FrameSelector, Picture, View, arm_frames
-from cardiolens.inference.plan.request import PlannedQuestion, ShownExample, SolvedExample
-from cardiolens.inference.plan.turns import ReplyForm
+from cardiolens.inference.plan.frame_views import (
+    SHOWN,
+    FrameSelector,
+    Picture,
+    View,
+    arm_frames,
+    with_options,
+)
+from cardiolens.inference.plan.request import PlannedQuestion, ReplyForm, ShownExample, SolvedExample
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import CaptionLevel
 from cardiolens.protocol.prompts.question import after_examples, example_block, solution

@@ -16,8 +16,8 @@ from cardiolens.base.phrasing import nearest_first
 from cardiolens.config.plugin_words import plugins_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
-from cardiolens.inference.plan.control import Subject, donors
 from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, lending, training_patients
+from cardiolens.inference.plan.frame_views import Subject, donors
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
@@ -30,9 +30,8 @@ from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, e
 from cardiolens.protocol.tasks.questions import count_withheld, given_questions, questions_table
 from cardiolens.protocol.tasks.twins import LESION, TWIN, is_twin, original_of
 from cardiolens.storage.places import Store, deciding
-from cardiolens.study.anatomy import check_heart
+from cardiolens.study.anatomy import check_heart, lineage, protocols_of, shipped
 from cardiolens.study.cohort import COHORT_NAME, read_cohort
-from cardiolens.study.protocol_folder import lineage, protocols_of, shipped
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
@@ -80,11 +79,12 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     _check_form(spec, every, catalogue)
     check_examples(spec, every, training)
     questions_sha256 = sha256_of(path)
+    further = {*study_ids, *(study_id for question in every for study_id in question.further_studies)}
     return Inputs(
         store=store,
         catalogue=catalogue,
         study_ids=study_ids,
-        volumes=_with_lenders(prepared, volumes, every),
+        volumes=prepared.filter(_is_in(prepared["study_id"], frozenset(further))),
         question_table=table,
         questions_sha256=questions_sha256,
         evidence=evidence_of([row.question for row in rows], path.parent),
@@ -230,16 +230,6 @@ def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
     return digest_of([catalogue.anatomy.digest, dict(catalogue.paper_points), templates])
 
 
-def _with_lenders(prepared: pa.Table, volumes: pa.Table, questions: Sequence[PlannedQuestion]) -> pa.Table:
-    """Add the volumes of the studies whose questions may be shown as examples."""
-    lenders = {example.question.study_id for question in questions for example in question.examples}
-    if not lenders:
-        return volumes
-    return prepared.filter(
-        _is_in(prepared["study_id"], frozenset(lenders | set(volumes["study_id"].to_pylist())))
-    )
-
-
 def _chosen(
     spec: SweepSpec,
     table: pa.Table,
@@ -311,12 +301,9 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
 def _suggestions(row: Row, controls: Sequence[str]) -> dict[str, str]:
     """Return the options that leading controls suggest for a question, by control."""
     keys = [option["key"] for option in row["options"]]
-    suggestions = {
-        control: suggested(control, row["qa_id"], keys, row["answer"])
-        for control in controls
-        if control in LEADING
-    }
-    return {control: key for control, key in suggestions.items() if key}
+    leading = (control for control in controls if control in LEADING)
+    suggestions = ((control, suggested(control, row["qa_id"], keys, row["answer"])) for control in leading)
+    return {control: key for control, key in suggestions if key}
 
 
 def _question(row: Row, catalogue: Catalogue, **further: object) -> PlannedQuestion:

@@ -1,6 +1,10 @@
 """Find the requests still to execute: the anti-join of a plan with the existing completions.
 
 A request that asks back is done when its reply is read, or when its second turn has a final completion, too.
+
+The requests of a study that begin with the same frames are asked together: an engine keeps what it computed
+for the beginning of a prompt, and the encoder's outputs of frames, as long as there is room. In this order,
+whatever two requests share was needed just before, so little room suffices.
 """
 
 from collections import Counter
@@ -17,22 +21,23 @@ import pyarrow.compute as pc
 from cardiolens.config.arms import arms_asking_back
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import ErrorKind
+from cardiolens.inference.plan.few_shot import has_examples
+from cardiolens.inference.plan.frame_views import BLANK
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.plan.prefix_order import SHOWN, beginnings, prefix_order
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, option_texts
+from cardiolens.protocol.prompts.frames import has_videos
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.storage import tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
-REPLY = pa.struct([("text", pa.string()), ("finish_reason", pa.string())])
+_REPLY = ("request_key", "status", "text", "finish_reason", "written_at")
 WORK = pa.schema(
     [
         ("study_id", pa.string()),  # the study whose frames are shown
         ("part", pa.string()),  # path of the part of `requests` that contains the rows
         ("rows", pa.list_(pa.int32())),  # row numbers in that part, in the order to ask
         ("attempts", pa.list_(pa.int32())),  # per row: number of the next try, from 1
-        ("replies", pa.list_(REPLY)),  # per row: the stored reply to ask back, or null
     ]
 )
 
@@ -44,14 +49,6 @@ class StudyWork(TypedDict):
     part: str
     rows: list[int]
     attempts: list[int]
-    replies: list["StoredReply | None"] | None
-
-
-class StoredReply(TypedDict):
-    """A first reply that is in the store and is to be asked back."""
-
-    text: str
-    finish_reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +60,29 @@ class Missing:
     done: int  # distinct requests with a final completion, and with that of a second turn if needed
     exhausted: int  # distinct requests that are not asked: they failed max_attempts times
     second_turns: int = 0  # of what is left: at most so many replies are asked back
+    read_back: frozenset[str] = frozenset()  # keys of the stored replies among these
 
     @property
     def left(self) -> int:
         return self.unique - self.done - self.exhausted
 
 
-def final_replies(completions: Path) -> dict[str, Mapping[str, str]]:
-    """Read the completions in a folder that need no further try, by request key."""
-    columns = ("request_key", "status", "text", "finish_reason")
-    rows = tables.read(completions, COMPLETIONS, columns)
-    rows = rows.filter(pc.is_in(rows["status"], pa.array(FINAL)))
-    return {row["request_key"]: row for row in rows.to_pylist()}
+def final_replies(completions: Path, keys: Collection[str] | None = None) -> dict[str, Mapping[str, str]]:
+    """Read the earliest final completion of each request key in a folder, or of some keys."""
+    if keys is not None and not keys:
+        return {}
+
+    def of(parts: Iterator[pa.Table]) -> list[pa.Table]:
+        finals = (part.filter(pc.is_in(part["status"], pa.array(FINAL))) for part in parts)
+        if keys is None:
+            return list(finals)
+        return [
+            rows.filter(pc.is_in(rows["request_key"], pa.array(list(keys), pa.string()))) for rows in finals
+        ]
+
+    selected = pa.schema([COMPLETIONS.field(name) for name in _REPLY])
+    rows = tables.concat(tables.from_parts(completions, COMPLETIONS, _REPLY, of), selected)
+    return {row["request_key"]: row for row in rows.sort_by([("written_at", "descending")]).to_pylist()}
 
 
 def killer_keys(completions: Path) -> frozenset[str]:
@@ -102,21 +110,16 @@ def missing(
     Memory: the keys of one model's requests and completions, and the replies to ask back after.
     """
     parts = tables.parts(requests)
-    columns = ("request_key", "status", "written_at")
+    columns = ("request_key", "status")
     final, failed = tables.from_parts(completions, COMPLETIONS, columns, _ends)
     rows = _first_rows(parts, frozenset(asking_back))
-    undone: dict[str, tuple[_Row, StoredReply | None]] = {
-        key: (row, None) for key, row in rows.items() if key not in final
-    }
+    undone = {key: row for key, row in rows.items() if key not in final}
     back = {key: row for key, row in rows.items() if row.asks_back and key in final}
+    turns: dict[str, str] = {}
     if back and questions is not None:
         turns = _second_turns(parts, completions, back, final, questions)
-        undone |= {turn: (rows[key], reply) for key, (turn, reply) in turns.items() if turn not in final}
-    going = [
-        _Going(row, failed[key] + 1, reply)
-        for key, (row, reply) in undone.items()
-        if failed[key] < max_attempts
-    ]
+        undone |= {turn: rows[key] for turn, key in turns.items()}
+    going = [_Going(row, failed[key] + 1) for key, row in undone.items() if failed[key] < max_attempts]
     going.sort(key=lambda each: each.row[:2])
     work = [
         study
@@ -129,6 +132,7 @@ def missing(
         done=len(rows) - len(undone),
         exhausted=len(undone) - len(going),
         second_turns=sum(each.row.asks_back for each in going),
+        read_back=frozenset(turns.values()),
     )
 
 
@@ -141,29 +145,20 @@ class _Row(NamedTuple):
 
 
 class _Going(NamedTuple):
-    """A request to ask: its number of the next try, and the stored reply to ask back, if there is one."""
+    """A request to ask, and the number of its next try."""
 
     row: _Row
     attempt: int
-    reply: StoredReply | None
 
 
-def _ends(parts: Iterator[pa.Table]) -> tuple[dict[str, int], Counter[str]]:
-    """When each key had its earliest final completion, and how often others failed."""
-    final: dict[str, int] = {}
-    failed = Counter[str]()
+def _ends(parts: Iterator[pa.Table]) -> tuple[set[str], Counter[str]]:
+    """Return the keys with a final completion, and how often each key had another one."""
+    final, failed = set[str](), Counter[str]()
     for part in parts:
         is_final = pc.is_in(part["status"], pa.array(FINAL))
-        final_rows = part.filter(is_final)
-        for key, at in zip(final_rows["request_key"].to_pylist(), _instants(final_rows), strict=True):
-            final[key] = min(at, final.get(key, at))
+        final.update(part.filter(is_final)["request_key"].to_pylist())
         failed.update(part.filter(pc.invert(is_final))["request_key"].to_pylist())
     return final, failed
-
-
-def _instants(completions: pa.Table) -> list[int]:
-    instants: list[int] = pc.fill_null(completions["written_at"].cast(pa.int64()), 0).to_pylist()
-    return instants
 
 
 def _first_rows(parts: Sequence[Path], asking_back: frozenset[str]) -> dict[str, _Row]:
@@ -184,10 +179,10 @@ def _second_turns(
     parts: Sequence[Path],
     completions: Path,
     back: Mapping[str, _Row],
-    final: Mapping[str, int],
+    final: Collection[str],
     questions: Path,
-) -> dict[str, tuple[str, StoredReply]]:
-    """The keys of the second turns that stored replies need, with these replies, by the key of the first."""
+) -> dict[str, str]:
+    """Return the keys of the second turns that stored replies need and lack, each with that of its reply."""
     choices: dict[str, DisplayedChoice] = {}
     texts = option_texts(questions)
     columns = ("request_key", "qa_id", "answer_type", "option_keys", "exclusive")
@@ -197,20 +192,13 @@ def _second_turns(
             form = request["answer_type"], request["option_keys"], request["exclusive"]
             choices[request["request_key"]] = DisplayedChoice.of(*form, texts[request["qa_id"]])
 
-    def of(stored: Iterator[pa.Table]) -> dict[str, tuple[str, StoredReply]]:
-        turns: dict[str, tuple[str, StoredReply]] = {}
-        for part in stored:
-            rows = part.filter(pc.equal(part["status"], "ok"))
-            for row, at in zip(rows.to_pylist(), _instants(rows), strict=True):
-                key, text, reason = row["request_key"], row["text"] or "", row["finish_reason"] or ""
-                if key not in choices or final[key] != at or key in turns:
-                    continue
-                if turn := choices[key].second_turn(key, text, reason):
-                    turns[key] = turn.request_key, {"text": text, "finish_reason": reason}
-        return turns
-
-    columns = ("request_key", "status", "text", "finish_reason", "written_at")
-    return tables.from_parts(completions, COMPLETIONS, columns, of)
+    turns: dict[str, str] = {}
+    for key, reply in final_replies(completions, choices).items():
+        if reply["status"] == "ok":
+            turn = choices[key].second_turn(key, reply["text"] or "", reply["finish_reason"] or "")
+            if turn and turn.request_key not in final:
+                turns[turn.request_key] = key
+    return turns
 
 
 def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
@@ -228,7 +216,6 @@ def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
             "part": str(part),
             "rows": [each.row.row for each in of_study],
             "attempts": [each.attempt for each in of_study],
-            "replies": [each.reply for each in of_study] if any(each.reply for each in going) else None,
         }
 
 
@@ -247,3 +234,60 @@ def missing_in(run: Run, store: Store, spec: SweepSpec, model: str, model_key: s
         asking_back=arms_asking_back(spec),
         questions=store.questions,
     )
+
+
+# Columns of REQUESTS that decide a prompt's beginning.
+SHOWN = ("frames_study_id", "system", "flags", "frames", "subtask")
+_END = -1  # behind the last frame of a request: a shorter prompt comes before those that continue it
+
+
+def beginnings(requests: pa.Table) -> np.ndarray:
+    """Return one row of numbers per request: what stands before its frames, then its frames in order.
+
+    Two prompts share as much of their beginning as these rows do.
+    """
+    lists = requests["frames"].combine_chunks()
+    n_frames = np.asarray(pc.fill_null(pc.list_value_length(lists), 0), dtype=np.int64)
+    flat = lists.flatten()
+    volumes = _numbers(flat.field("volume_id"))
+    rows = np.full((len(n_frames), 1 + n_frames.max(initial=0)), _END, dtype=np.int64)
+    columns = (requests[name].to_pylist() for name in ("frames_study_id", "system", "flags", "subtask"))
+    before = [  # examples stand before the frames, and are those of the subtask
+        (study, system, BLANK in (flags or ()), subtask if has_examples(flags or ()) else "")
+        for study, system, flags, subtask in zip(*columns, strict=True)
+    ]
+    filmed = [  # a video is shared as a whole or not at all, so only by prompts with all the same frames
+        lists[row].as_py() if has_videos(flags or ()) else None
+        for row, flags in enumerate(requests["flags"].to_pylist())
+    ]
+    rows[:, 0] = _numbers(pa.array(map(repr, zip(before, filmed, strict=True)), pa.string()))
+    starts = np.cumsum(n_frames) - n_frames
+    parents = np.repeat(np.arange(len(n_frames)), n_frames)
+    positions = np.arange(len(parents)) - starts[parents]
+    rows[parents, 1 + positions] = volumes << 32 | np.asarray(flat.field("idx"), dtype=np.int64)
+    return rows
+
+
+def prefix_order(rows: np.ndarray) -> np.ndarray:
+    """Return the order that brings equal beginnings together; requests that begin alike keep their order."""
+    order: np.ndarray = np.lexsort(rows.T[::-1])
+    return order
+
+
+def shared_frames(rows: np.ndarray) -> np.ndarray:
+    """Return how many frames each request begins with as the one before it does; 0 for the first."""
+    same = (rows[1:] == rows[:-1]) & (rows[1:] != _END)
+    frames = np.maximum(np.cumprod(same, axis=1).sum(axis=1) - 1, 0)
+    shared: np.ndarray = np.concatenate([[0], frames]).astype(np.int64)
+    return shared
+
+
+def frames_of(rows: np.ndarray) -> np.ndarray:
+    """Return the number of frames of each request."""
+    counts: np.ndarray = (rows[:, 1:] != _END).sum(axis=1)
+    return counts
+
+
+def _numbers(values: pa.Array) -> np.ndarray:
+    """Number distinct values in the order of their first appearance."""
+    return np.asarray(pc.dictionary_encode(values).indices, dtype=np.int64)

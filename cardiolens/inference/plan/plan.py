@@ -1,37 +1,71 @@
 """The plan of a sweep: its requests on disk and their counts, before any engine is touched.
 
 Three steps: read the inputs of the sweep (`inputs`), find the models whose requests must be made because
-something that decides them changed, and write these part by part (`parts`).
+something that decides them changed, and write these part by part, by one process per core. The number of
+questions per study alone decides which studies share a part. So every part can be made anywhere and in any
+order, and the plan is the same byte for byte.
 """
 
 import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.arms import Arm, arms
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.models.chat import Chat, TokenCounter
 from cardiolens.inference.models.identity import Identity, identify
-from cardiolens.inference.models.token_counts import ModelError, fault_of
+from cardiolens.inference.models.token_counts import EstimatedTokens, ModelError, fault_of
+from cardiolens.inference.plan.few_shot import write_examples
+from cardiolens.inference.plan.frame_views import StudyFrames
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
-from cardiolens.inference.plan.parts import PlanTotals, write_parts
+from cardiolens.inference.plan.planner import ModelPlanner
+from cardiolens.inference.plan.request import PlannedQuestion, RequestColumns
+from cardiolens.protocol.dialogue.chain_tables import write_chains
+from cardiolens.protocol.select.feature_store import read_features
+from cardiolens.runtime.processes import spread
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
+from cardiolens.study.anatomy import Anatomy
+from cardiolens.study.shards import read_digests
+from cardiolens.study.structure import structures
 
 log = logging.getLogger(__name__)
 
+PART_ROWS = 4_096
+_WORTH = 60_000  # requests; starting a process takes about as long as planning 20,000
 _NOTE = "plan.json"  # of a finished plan; without it a plan is unfinished
+
+
+class PlanTotals(NamedTuple):
+    """Counts of the requests written for one model."""
+
+    status_counts: Counter[str]
+    most_frames: int  # the largest number of frames in one request
+
+
+class _Part(NamedTuple):
+    """A part to make, with the data of its own studies, so that no process holds the data of all studies."""
+
+    model: str  # name
+    number: int  # from 0
+    questions: Mapping[str, Sequence[PlannedQuestion]]  # by study
+    volumes: pa.Table  # of these studies, of their donors (control other_patient), of their examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +117,15 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     if inputs.evidence.num_rows or inputs.store.evidence.exists():
         _replace_changed(inputs.store.evidence, inputs.evidence, schemas.EVIDENCE)
     sweep_arms = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
+    arms_of: dict[str, list[Arm]] = {}
+    for arm in sweep_arms:
+        arms_of.setdefault(arm.model.name, []).append(arm)
     identities: dict[str, Identity] = {}
     failed: dict[str, str] = {}
-    for name, model in {arm.model.name: arm.model for arm in sweep_arms}.items():
+    for name, of_model in arms_of.items():
         with _left_out(spec, name, failed), fault_of(name):
-            identities[name] = identify(model, inputs.store.models)
-    totals_of = _requests(spec, inputs, run, sweep_arms, identities, failed=failed)
+            identities[name] = identify(of_model[0].model, inputs.store.models)
+    totals_of = _requests(spec, inputs, run, arms_of, identities, failed=failed)
     if not totals_of:
         raise InputError(f"no model of this sweep can be planned: {next(iter(failed.values()))}")
     return Plan(
@@ -114,35 +151,141 @@ def _requests(
     spec: SweepSpec,
     inputs: Inputs,
     run: Run,
-    sweep_arms: Sequence[Arm],
+    arms_of: Mapping[str, Sequence[Arm]],
     identities: Mapping[str, Identity],
     *,
     failed: dict[str, str],
 ) -> dict[str, PlanTotals]:
-    """Return the counts of each model's requests; make the requests that its folder does not hold yet."""
-    totals_of: dict[str, PlanTotals] = {}
-    new: dict[str, Identity] = {}
-    decided_by = {
-        name: digest_of([inputs.fingerprint, identity.model_key]) for name, identity in identities.items()
-    }
-    for name, identity in identities.items():
-        if known := _kept(run.requests(name), decided_by[name]):
-            totals_of[name] = known
-        else:
-            new[name] = identity
-            disk.remove_tree(run.requests(name))
+    """Return the counts of each model's requests; write those that its folder does not hold yet."""
+    decided_by = {name: digest_of([inputs.fingerprint, each.model_key]) for name, each in identities.items()}
+    plans = {name: _kept(run.requests(name), decided_by[name]) for name in identities}
+    totals_of = {name: totals for name, totals in plans.items() if totals is not None}
+    new = [name for name in identities if name not in totals_of]
+    for name in new:
+        disk.remove_tree(run.requests(name))
+    groups = [
+        (name, number, study_ids)
+        for name in new
+        for number, study_ids in enumerate(_divided(len(arms_of[name]), inputs.questions))
+    ]
+    n_requests = sum(len(arms_of[name]) for name in new) * sum(map(len, inputs.questions.values()))
+    maker = _Maker(spec, run, arms_of, identities, inputs.catalogue.anatomy)
     try:
-        with closing(write_parts(spec, inputs, run, sweep_arms, new)) as models:
-            for name, totals in models:
+        with closing(spread(maker, _parts(groups, inputs), worth=n_requests >= _WORTH)) as results:
+            for name, of_model in groupby(zip(groups, results, strict=True), key=lambda pair: pair[0][0]):
+                parts = [part for _, part in of_model]
                 with _left_out(spec, name, failed):
-                    if isinstance(totals, ModelError):
-                        raise totals
-                    totals_of[name] = totals
-                    _keep(run.requests(name), decided_by[name], totals)
+                    totals_of[name] = _summed(parts)
+                    _keep(run.requests(name), decided_by[name], totals_of[name])
     finally:
-        for name in new.keys() - totals_of.keys():  # half a plan would be taken for a whole one
+        for name in set(new) - totals_of.keys():  # half a plan would be taken for a whole one
             disk.remove_tree(run.requests(name))
     return totals_of
+
+
+def _summed(parts: Sequence[PlanTotals | ModelError]) -> PlanTotals:
+    """Add the counts of the parts of one model; raise the error of one that could not be made."""
+    counts = list[PlanTotals]()
+    for part in parts:
+        if isinstance(part, ModelError):
+            raise part
+        counts.append(part)
+    status_counts = sum((part.status_counts for part in counts), Counter[str]())
+    return PlanTotals(status_counts, max((part.most_frames for part in counts), default=0))
+
+
+def _divided(n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) -> Iterator[list[str]]:
+    """Divide the studies, in order, into parts of at least PART_ROWS requests; the last may be smaller."""
+    rows, study_ids = 0, list[str]()
+    for study_id, study_questions in questions.items():
+        if not study_questions:
+            continue
+        study_ids.append(study_id)
+        rows += len(study_questions) * n_arms
+        if rows >= PART_ROWS:
+            yield study_ids
+            rows, study_ids = 0, []
+    if study_ids:
+        yield study_ids
+
+
+def _parts(groups: Iterable[tuple[str, int, Sequence[str]]], inputs: Inputs) -> Iterator[_Part]:
+    """Yield a part for each group of studies, with their questions and volumes."""
+    rows: dict[str, list[int]] = {}
+    for row, study_id in enumerate(inputs.volumes["study_id"].to_pylist()):
+        rows.setdefault(study_id, []).append(row)
+    for model, number, study_ids in groups:
+        questions = {study_id: inputs.questions[study_id] for study_id in study_ids}
+        further = {
+            study_id
+            for group in questions.values()
+            for question in group
+            for study_id in question.further_studies
+        }
+        own_rows = [row for study_id in sorted({*study_ids, *further}) for row in rows[study_id]]
+        yield _Part(model, number, questions, inputs.volumes.take(own_rows))
+
+
+@dataclass
+class _Maker:
+    """Makes one part after another in a process, and keeps the token counter of the last model."""
+
+    spec: SweepSpec
+    run: Run
+    arms_of: Mapping[str, Sequence[Arm]]  # by model name
+    identities: Mapping[str, Identity]
+    anatomy: Anatomy
+    counter: TokenCounter | ModelError | None = None  # of the model of the last part
+    counted: str = ""  # name of that model
+
+    def __call__(self, part: _Part) -> PlanTotals | ModelError:
+        """Write one part and return its counts."""
+        arms, identity = self.arms_of[part.model], self.identities[part.model]
+        if self.counted != part.model:
+            self.counted, self.counter = part.model, _counter(arms[0].model, identity.folder)
+        if isinstance(self.counter, ModelError):
+            return self.counter
+        planner = ModelPlanner(
+            self.spec, arms[0].model, identity, arms, self.counter, frames_of=self._opener(part.volumes)
+        )
+        columns = RequestColumns()
+        try:
+            for study_id, questions in part.questions.items():
+                planner.add_study(columns, study_id, questions)
+        except ModelError as error:
+            self.counter = error
+            return error
+        folder, name = self.run.requests(part.model), f"part-{part.number:05d}.parquet"
+        write_chains(folder / name, columns.chains)
+        write_examples(folder / name, columns.examples)
+        tables.write_part(folder, columns.table(), schemas.REQUESTS, name)
+        return PlanTotals(columns.status_counts(), columns.most_frames)
+
+    def _opener(self, volumes: pa.Table) -> Callable[[str], StudyFrames]:
+        """Return the function that opens the frames of a study of these volumes."""
+        looks = any(selector.looks_at_pixels for selector in self.spec.selector)
+        structure_of = structures(volumes, self.anatomy)
+
+        def opened(study_id: str) -> StudyFrames:
+            rows = volumes.filter(pc.equal(volumes["study_id"], study_id))
+            features = read_features(self.spec.store, rows, self.anatomy) if looks else None
+            return StudyFrames(structure_of[study_id], read_digests(self.spec.store, rows), features)
+
+        return opened
+
+
+def _counter(model: ModelSpec, folder: Path | None) -> TokenCounter | ModelError | None:
+    """Return the token counter of a model's prompts, or why it fails; None if nothing can count them."""
+    if folder is not None:
+        try:
+            with fault_of(model.name):
+                return Chat.of(model, folder)
+        except ModelError as error:
+            return error
+    if model.estimates_tokens:
+        assert model.image_tokens is not None
+        return EstimatedTokens(model.image_tokens)
+    return None
 
 
 @contextmanager

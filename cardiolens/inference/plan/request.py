@@ -1,4 +1,4 @@
-"""From a question to a request: the question as planned, the key of a request, and tables of requests."""
+"""From a question to a request: the question as planned, the key and the reply of a request, and tables."""
 
 import hashlib
 from collections import Counter
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from cardiolens.base.digest import DIGEST_BYTES, digest_of
-from cardiolens.config.model import Sampling
+from cardiolens.config.model import ModelSpec, Sampling
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import PromptSpec
 from cardiolens.protocol.dialogue.chain import Chain, Choice
 from cardiolens.protocol.prompts.case_prompts import CaseText
 from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.template import Closing
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import REQUESTS
@@ -63,10 +66,54 @@ class ShownExample(NamedTuple):
     frames: tuple[Frame, ...]
 
 
+_REPORT_TOKENS = 2048  # limit of a reply that is a report
+_STEP_TOKENS = {"self": 512, "discussion": 1536}  # limit of the reply to a step
+
+
+class ReplyForm:
+    """The form of the replies of one model in a sweep."""
+
+    def __init__(self, spec: SweepSpec, model: ModelSpec) -> None:
+        self._asked_for = spec.answer_format
+        self._limits = model.max_tokens
+        self.closing: Closing = "json" if spec.answer_format == "json" else "letters"
+
+    def format_of(self, question: AskedQuestion, prompt: PromptSpec) -> str:
+        """Return the form of the reply: only legal letters if direct, a line of them if reasoned."""
+        if question.answer_type == "report":
+            return "json"
+        if question.answer_type in ("number", "ranking"):
+            return self.closing
+        if self._asked_for != "choice" or prompt.style == "standard":
+            return self._asked_for
+        return "first_line" if question.letters_first else "last_line"
+
+    def max_tokens(self, question: AskedQuestion, prompt: PromptSpec) -> int:
+        """Return the token limit of the reply: the model's for this prompt, else at least its style's.
+
+        A model that thinks declares what a style needs (`standard: 4096`), or any other prompt
+        of the style would cut its replies. Videos have the limit of the frames that they are compared with.
+        """
+        if question.answer_type == "report":
+            return self._limits.get("report", _REPORT_TOKENS)
+        if prompt.name in self._limits:
+            return self._limits[prompt.name]
+        by_style = self._by_style(prompt)
+        return by_style if by_style and prompt.cine == "video" else max(by_style, prompt.max_tokens)
+
+    def step_max_tokens(self, prompt: PromptSpec) -> int:
+        """Return the token limit of the reply to a step, the model's for steps, else at least its style's."""
+        return self._limits.get("step", max(self._by_style(prompt), _STEP_TOKENS[prompt.steps]))
+
+    def _by_style(self, prompt: PromptSpec) -> int:
+        """Token limit that the model declares for prompts of this style; 0 if it declares none."""
+        return self._limits.get("standard" if prompt.style == "standard" else "reasoning", 0)
+
+
 def hash_model(model_key: str, sampling: Sampling) -> "Hash":
     """Start a hash with the model and its sampling; copies continue with frames and question."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    _add(state, model_key, digest_of(sampling.model_dump(mode="json")))
+    _add(state, model_key, digest_of(sampling.fields))
     return state
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cardiolens.inference.engine.ask import FRAMES, Ask, ErrorKind, NotAskedError
-from cardiolens.inference.stream.messages import CompletionRow
+from cardiolens.inference.stream.loader import CompletionRow
 from cardiolens.protocol.dialogue.chain import (
     SAMPLED,
     Chain,
@@ -100,7 +100,7 @@ class Walk:
         return await self._asked[ask.request_key]
 
 
-def _summed(completions: Sequence[Completed]) -> dict[str, Any]:
+def _summed(completions: Sequence[Completed]) -> CompletionRow:
     """Return the tokens and seconds of all completions, and the numerics of the last."""
     sums = {name: sum(completion.get(name) or 0 for completion in completions) for name in _SUMMED}
     return sums | {name: completions[-1].get(name) for name in _NUMERICS}
@@ -108,7 +108,7 @@ def _summed(completions: Sequence[Completed]) -> dict[str, Any]:
 
 def _gathered(completions: Sequence[Completed]) -> CompletionRow:
     """Combine all samples of a question: refused if all were refused, failed if one failed."""
-    row: Any = _summed(completions)
+    row = _summed(completions)
     for number, completion in enumerate(completions, start=1):
         if completion["status"] == "engine_error":
             row |= {
@@ -123,18 +123,16 @@ def _gathered(completions: Sequence[Completed]) -> CompletionRow:
             for completion in completions
         )
         row |= {"text": text, "finish_reason": SAMPLED, "status": "refused" if refused else "ok"}
-    gathered: CompletionRow = row
-    return gathered
+    return row
 
 
 def _ended(completions: Sequence[Completed], n_stages: int) -> CompletionRow:
     """Combine the completions of a chain's stages into the completion of the chain."""
     last = completions[-1]
-    row: Any = _summed(completions)
+    row = _summed(completions)
     row |= {
         name: last[name] for name in ("text", "finish_reason", "option_logprobs", "status") if name in last
     }
     if last["status"] != "ok":
         row["error"] = f"stage {len(completions)} of {n_stages}: {last.get('error') or 'refused'}"
-    final_row: CompletionRow = row
-    return final_row
+    return row

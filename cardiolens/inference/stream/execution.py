@@ -1,23 +1,95 @@
-"""Execute a placement: every model starts as soon as its GPUs are free."""
+"""Execute a placement: every model starts as soon as its GPUs are free, and its progress is reported."""
 
 import logging
 import queue
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import pairwise
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.inference.placement.placement import Deployment, Placement
-from cardiolens.inference.placement.schedule import Seating, schedule
+from cardiolens.inference.placement.placement import Deployment, Placement, Seating, schedule
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.pipeline import Streamed, stream
-from cardiolens.inference.stream.progress import Begin, Tell
+from cardiolens.inference.stream.pipeline import Report, Streamed, stream
 from cardiolens.runtime import stopping
 from cardiolens.runtime.stopping import StoppedError
+
+Watch = Callable[[str, Missing], Callable[["Standing"], None]]
+"""Called when a model begins; returns a function that receives a Standing after each finished study."""
+
+Begin = Callable[[str, Missing], Report]
+"""Called when a model begins; returns a function that receives the counters of each finished study."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Progress of one model so far."""
+
+    unique: int  # distinct requests planned
+    reused: int  # planned requests answered before this run
+    left: int  # planned requests to execute when the model began
+    counters: Mapping[str, int]  # sums over the finished studies of all replicas
+    seconds: float  # since the slowest engine was up; 0 until an engine start was reported
+
+    @property
+    def executed(self) -> int:
+        return sum(self.counters.get(name, 0) for name in ("ok", "refused", "illegal_selection", "error"))
+
+    @property
+    def done(self) -> int:
+        return self.reused + self.executed
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return self.executed / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Computed tokens per second, without cached tokens."""
+        counts = Counter(self.counters)
+        computed = counts["prompt_tokens"] - counts["cached_tokens"] + counts["output_tokens"]
+        return computed / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def note(self) -> str:
+        """Text beside the progress bar: reused requests, rates, failures, time left."""
+        parts = [f"{self.reused:,} reused"]
+        if self.rate:
+            parts.append(f"{self.rate:.1f}/s")
+        if self.tokens_per_second:
+            parts.append(f"{self.tokens_per_second:,.0f} tokens/s")
+        for counter, name in (("refused", "refused"), ("error", "failed")):
+            if number := self.counters.get(counter, 0):
+                parts.append(f"{number:,} {name}")
+        if self.rate and self.executed < self.left:
+            parts.append(f"{timedelta(seconds=round((self.left - self.executed) / self.rate))} left")
+        return ", ".join(parts)
+
+
+def begin_watches(watches: Sequence[Watch], model: str, missing: Missing) -> Report:
+    """Begin every watch over a model; return a function that passes the model's progress to all watches."""
+    began = time.monotonic()
+    total: Counter[str] = Counter()
+    load_seconds = 0.0
+    receivers = [watch(model, missing) for watch in watches]
+
+    def report(counters: Counter[str]) -> None:
+        nonlocal load_seconds
+        total.update(counters)
+        load_seconds = max(load_seconds, counters["load_ms"] / 1000)
+        up = total["engine_starts"] > 0  # a start is reported with one of the first studies
+        seconds = time.monotonic() - began - load_seconds if up else 0.0
+        standing = Standing(missing.unique, missing.done, missing.left, Counter(total), seconds)
+        for receive in receivers:
+            receive(standing)
+
+    return report
+
 
 log = logging.getLogger(__name__)
 
@@ -63,10 +135,12 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
     ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
     at_once = schedule(placement).at_once
 
-    def run(deployment: Deployment, tell: Tell) -> None:
+    def run(deployment: Deployment, report: Report) -> None:
         """Drive the pipeline of one model; Ray divides the cluster."""
         try:
-            ended.put((deployment.model, stream(plan, deployment, missing[deployment.model], tell, at_once)))
+            ended.put(
+                (deployment.model, stream(plan, deployment, missing[deployment.model], report, at_once))
+            )
         except BaseException as error:  # noqa: BLE001 - passed to the thread that waits
             ended.put((deployment.model, error))
 
@@ -77,8 +151,8 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
             if seating.take(deployment):
                 waiting.remove(deployment)
                 running[deployment.model] = deployment, time.monotonic() - started
-                tell = begin(deployment.model, missing[deployment.model])
-                threading.Thread(target=run, args=(deployment, tell), daemon=True).start()
+                report = begin(deployment.model, missing[deployment.model])
+                threading.Thread(target=run, args=(deployment, report), daemon=True).start()
         assert running or not waiting, "a placed model fits when no other model runs"
         if running:
             name, outcome = ended.get()

@@ -31,12 +31,10 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import counters_of
-from cardiolens.inference.stream.progress import Tell
-from cardiolens.inference.stream.replica import Replica
+from cardiolens.inference.stream.loader import StudyLoader, counters_of
+from cardiolens.inference.stream.replica import Replica, noticed
 from cardiolens.inference.stream.replica_resources import (
-    Places,
+    Options,
     blocks,
     blocks_in_flight,
     bounded,
@@ -51,6 +49,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Report = Callable[[Counter[str]], None]
+"""Receives the counters of one finished study."""
+
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
@@ -60,28 +61,122 @@ class Streamed:
     seats: frozenset[str]  # <Ray node>:<GPUs>, as `replica.seat` writes them
 
 
-def stream(plan: Plan, deployment: Deployment, missing: Missing, tell: Tell, n_models: int = 1) -> Streamed:
+@dataclass(frozen=True, slots=True)
+class ModelStream:
+    """The missing requests of one model of a plan, and the replicas that answer them."""
+
+    plan: Plan
+    deployment: Deployment
+    missing: Missing
+
+    @property
+    def model(self) -> ModelSpec:
+        return next(model for model in self.plan.spec.model if model.name == self.deployment.model)
+
+    @property
+    def completions(self) -> Path:
+        """The folder of the model's completions in the store."""
+        return self.plan.store.completions(self.plan.identities[self.model.name].model_key)
+
+    @property
+    def width(self) -> int:
+        """The number of requests in flight at one replica.
+
+        vLLM: as many as the engine runs at once plus half as many queued, so that the engine never waits for
+        work. HTTP: the configured maximum; the engine itself holds back requests that the server cannot take.
+        """
+        model = self.model
+        return model.at_once if model.http else model.at_once + model.at_once // 2
+
+    def loader(self) -> StudyLoader:
+        return StudyLoader(self.plan.store.root, self.plan.volumes, Rendering(self.model.long_side))
+
+    def make_replica(self) -> partial[Replica]:
+        """Return what makes a replica, inside its actor."""
+        plan, model = self.plan, self.model
+        if model.engine == "http":
+            log.info("model %s is asked at %s", model.name, way_to(model.served))
+        make = partial(
+            make_engine,
+            model,
+            plan.identities[model.name],
+            self.deployment,
+            arms={arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name},
+            max_frames=plan.most_frames[model.name],
+            completions=self.completions,
+            questions=plan.store.questions,
+        )
+        return partial(
+            Replica,
+            make,
+            self.completions,
+            self.width,
+            plan.spec.stream,
+            parts=pc.unique(self.missing.work["part"]).to_pylist(),
+            questions=plan.store.questions,
+            asking_back=arms_asking_back(plan.spec),
+            read_back=self.missing.read_back,
+            names_question=model.told_questions,
+            load_volume=self.loader().volume,
+        )
+
+    @contextmanager
+    def answers(self, n_models: int) -> Iterator[Iterable[pa.Table]]:
+        """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
+        replicas = self.deployment.replicas
+        most = most_studies(self.missing.work, replicas, self.width)
+        work = blocks(self.missing.work, replicas, most)
+        in_flight = blocks_in_flight(work, self.width, most)
+        if not stopping.is_connected():
+            yield answers_here(self.make_replica(), self.loader(), work, in_flight)
+            return
+        with reserved(self.deployment, in_flight, RESTARTS) as options:
+            with bounded(n_models):
+                dataset = self._dataset(work, options)
+            yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
+
+    def _dataset(self, work: Sequence[pa.Table], options: Options) -> "Dataset":
+        """Build the lazy dataset with one PROGRESS row per finished study.
+
+        The blocks of `work` are the units that are read, answered and retried.
+        """
+        import ray
+
+        batching = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
+        make_replica = self.make_replica()
+        read: Dataset = ray.data.from_arrow(list(work)).map_batches(self.loader(), **batching)
+        return read.map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
+            Replica,
+            fn_constructor_args=make_replica.args,
+            fn_constructor_kwargs=make_replica.keywords,
+            **batching,
+            **options,
+        )
+
+
+def stream(
+    plan: Plan, deployment: Deployment, missing: Missing, report: Report, n_models: int = 1
+) -> Streamed:
     """Execute the missing requests of one model on its replicas; `n_models` models share the cluster.
 
     Ends early if the process is asked to stop. RunError if an engine cannot be started or dies too often, or
     if no request is completed for too long.
     """
-    model = next(model for model in plan.spec.model if model.name == deployment.model)
-    completions = _completions(plan, model)
-    disk.make_folder(completions)
+    work = ModelStream(plan, deployment, missing)
+    disk.make_folder(work.completions)
     total: Counter[str] = Counter()
     seats: set[str] = set()
-    limit = _stall_limit(model, plan.spec.stream)
-    with _answers(plan, model, deployment, missing.work, n_models) as rows:
-        for batch in _watched(rows, completions, limit, plan.spec.cluster.grace_seconds):
+    limit = _stall_limit(work.model, plan.spec.stream)
+    with work.answers(n_models) as rows:
+        for batch in _watched(rows, work.completions, limit, plan.spec.cluster.grace_seconds):
             counters = counters_of(batch)
             total += counters
             seats.update(batch["seat"].to_pylist())
             if counters["engine_starts"] and total["engine_starts"] > deployment.replicas:
                 log.warning(
-                    "model %s: an engine died and was restarted; Ray's logs have the cause", model.name
+                    "model %s: an engine died and was restarted; Ray's logs have the cause", deployment.model
                 )
-            tell(counters)
+            report(counters)
     return Streamed(total, frozenset(seats))
 
 
@@ -92,100 +187,6 @@ def _stall_limit(model: ModelSpec, spec: StreamSpec) -> float:
     """Return the seconds without a completion after which a run ends: more where engines load."""
     loads = not (model.simulated or model.http or model.engine == "person")
     return spec.stall_seconds * (_LOADING if loads else 1)
-
-
-@contextmanager
-def _answers(
-    plan: Plan, model: ModelSpec, deployment: Deployment, left: pa.Table, n_models: int
-) -> Iterator[Iterable[pa.Table]]:
-    """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
-    width = _width(model)
-    most = most_studies(left, deployment.replicas, width)
-    work = blocks(left, deployment.replicas, most)
-    in_flight = blocks_in_flight(work, width, most)
-    if not stopping.is_connected():
-        replica, loader = _replica_of(plan, model, deployment, work), _loader(plan, model)
-        yield answers_here(replica, loader, work, in_flight)
-        return
-    with reserved(deployment, in_flight, RESTARTS) as places:
-        with bounded(n_models):
-            dataset = pipeline(plan, model, deployment, work, places)
-        yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
-
-
-def pipeline(
-    plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table], places: Places
-) -> "Dataset":
-    """Build the lazy dataset with one PROGRESS row per finished study.
-
-    `work` is divided into blocks, the units that are read, answered and retried; `places` comes from
-    `reserved`.
-    """
-    import ray
-
-    make_replica = _replica_of(plan, model, deployment, work)
-    return (
-        ray.data.from_arrow(list(work))
-        .map_batches(_loader(plan, model), batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
-        .map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
-            Replica,
-            fn_constructor_args=make_replica.args,
-            fn_constructor_kwargs=make_replica.keywords,
-            batch_size=None,
-            batch_format="pyarrow",
-            zero_copy_batch=True,
-            **places,
-        )
-    )
-
-
-def _loader(plan: Plan, model: ModelSpec) -> StudyLoader:
-    return StudyLoader(plan.store.root, plan.volumes, Rendering(model.long_side))
-
-
-def _replica_of(
-    plan: Plan, model: ModelSpec, deployment: Deployment, work: Sequence[pa.Table]
-) -> partial[Replica]:
-    arms = {arm.arm_id: arm for arm in plan.arms if arm.model.name == model.name}
-    if model.engine == "http":
-        log.info("model %s is asked at %s", model.name, way_to(model.served))
-    make = partial(
-        make_engine,
-        model,
-        plan.identities[model.name],
-        deployment,
-        arms=arms,
-        max_frames=plan.most_frames[model.name],
-        completions=_completions(plan, model),
-        questions=plan.store.questions,
-    )
-    return partial(
-        Replica,
-        make,
-        _completions(plan, model),
-        _width(model),
-        plan.spec.stream,
-        parts=pc.unique(pa.concat_tables(work)["part"]).to_pylist(),
-        questions=plan.store.questions,
-        asking_back=arms_asking_back(plan.spec),
-        names_question=model.told_questions,
-        load_volume=_loader(plan, model).volume,
-    )
-
-
-def _completions(plan: Plan, model: ModelSpec) -> Path:
-    return plan.store.completions(plan.identities[model.name].model_key)
-
-
-def _width(model: ModelSpec) -> int:
-    """Return the number of requests in flight at one replica.
-
-    vLLM: as many as the engine runs at once plus half as many queued, so that the engine never waits for
-    work. HTTP: the configured maximum; the engine itself holds back requests that the server cannot take.
-    """
-    if model.http is not None:
-        return model.at_once
-    return model.at_once + model.at_once // 2
 
 
 def make_engine(
@@ -317,7 +318,7 @@ def answers_here(
             while True:
                 for block in islice(waiting, in_flight - len(running)):
                     task = runner.get_loop().create_task(_block(replica, loader, block))
-                    task.add_done_callback(_noticed)
+                    task.add_done_callback(noticed)
                     running.add(task)
                 if not running:
                     return
@@ -326,12 +327,6 @@ def answers_here(
                     yield task.result()
         finally:
             runner.run(replica.close())
-
-
-def _noticed(task: "asyncio.Task[pa.Table]") -> None:
-    """Retrieve the error of a block that ends after another one has ended the run."""
-    if not task.cancelled():
-        task.exception()
 
 
 async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:

@@ -4,10 +4,11 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +27,14 @@ from cardiolens.inference.engine.ask import (
 from cardiolens.inference.engine.supervisor import RESTARTS, Supervisor
 from cardiolens.inference.plan.missing import final_replies, killer_keys
 from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
-from cardiolens.inference.stream.messages import (
+from cardiolens.inference.stream.loader import (
     PROGRESS,
     AskRow,
     CompletionRow,
     PictureRow,
     StudyAsks,
     ask_of,
-    pictures_of,
+    pixels_of,
     stage_counter,
     studies_of,
 )
@@ -45,27 +46,32 @@ from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.runtime import stopping
 
 _LISTEN_SECONDS = 0.5
+_OF_REPLY = (
+    *("text", "reasoning", "finish_reason", "seconds"),
+    *("prompt_tokens", "cached_tokens", "output_tokens"),
+)
 _PARTS = 4  # of which the chains are kept
 
 LoadVolume = Callable[[str, str], Mapping[int, PictureRow]]
 """Read and render all frames of a volume, given study_id and volume_id; rows by idx."""
 
 
-class StudyPictures:
-    """Frames by key while a study is in flight; a volume is read when a reader asks for one of its frames.
+class StudyInFlight:
+    """A study in flight at the replica, with its frames by key.
 
-    The frames that a reader will choose are unknown when the study is loaded, and all would be too many.
+    A volume is read when a reader asks for one of its frames: those that a reader will choose are unknown
+    when the study is loaded, and all would be too many.
     """
 
-    def __init__(self, study_id: str, rows: Sequence[PictureRow], load: LoadVolume) -> None:
-        self._study_id = study_id
+    def __init__(self, study: StudyAsks, n_asks: int, load: LoadVolume | None) -> None:
+        self.open = n_asks  # asks without a reply; at 0 the study waits for the disk
+        self._study_id = study["study_id"]
         self._load = load
-        self._parts = [pictures_of(rows)]
-        self._holding = dict.fromkeys((row["key"] for row in rows), 0)  # index in `_parts` by key
+        self._rows = {row["key"]: row for row in study["pictures"]}
         self._volumes: dict[str, asyncio.Future[Mapping[int, str]]] = {}  # by volume_id: key by idx
 
     def __call__(self, key: str) -> np.ndarray:
-        return self._parts[self._holding[key]](key)
+        return pixels_of(self._rows[key])
 
     async def keys_of(self, frames: Sequence[FrameRef]) -> tuple[str, ...]:
         """Load the volumes of frames if necessary, and return the frames' keys."""
@@ -76,19 +82,10 @@ class StudyPictures:
         return tuple(self._volumes[frame.volume_id].result()[frame.idx] for frame in frames)
 
     async def _read(self, volume_id: str) -> Mapping[int, str]:
+        assert self._load is not None, "a reader chose frames, but the replica has no load_volume"
         rows = await asyncio.to_thread(self._load, self._study_id, volume_id)
-        self._parts.append(pictures_of(list(rows.values())))
-        for row in rows.values():
-            self._holding.setdefault(row["key"], len(self._parts) - 1)
+        self._rows |= {row["key"]: row for row in rows.values()}
         return {idx: row["key"] for idx, row in rows.items()}
-
-
-@dataclass(eq=False, slots=True)
-class _StudyInFlight:
-    """A study in flight at the replica."""
-
-    pictures: StudyPictures
-    open: int  # asks without a reply; at 0 the study waits for the disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +116,25 @@ class Replica:
         parts: Sequence[str] = (),  # of `requests`: stages of their chains may be in the store
         questions: Path | None = None,  # of the store, whose options are read for arms that ask back
         asking_back: Collection[str] = (),  # these arms
+        read_back: Collection[str] = (),  # keys of stored replies that they ask back
         names_question: bool = False,  # whether the engine is given arm and question: truth, readings
         load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
         self._engine = make_engine()
         killers = killer_keys(completions) if self._engine.mortal else frozenset()
-        self._supervisor = Supervisor(self._engine, width, RESTARTS, killers)
+        self._supervisor = Supervisor(self._engine, RESTARTS, killers)
+        # Of asks: a chain keeps its slot, as the engine's caches hold its frames only for a while.
+        self._slots = asyncio.Semaphore(width)
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
         self._node = os.uname().nodename
         self._names_question, self._asking_back = names_question, asking_back
         self._texts = option_texts(questions) if questions is not None and asking_back else {}
-        self._answered = _answered_before_restart(completions)
+        # After a restart, Ray sends this actor its unfinished studies once more.
+        self._answered = final_replies(completions, None if _is_restarted() else read_back)
         self._known = known_steps(parts, completions)  # after a restart, the store has more of them
         self._chains = lru_cache(maxsize=_PARTS)(read_part_chains)
-        self._load_volume = load_volume or _none_to_choose
-        self._studies: set[_StudyInFlight] = set()
+        self._load_volume = load_volume
+        self._studies: set[StudyInFlight] = set()
         self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
         self._unreported: Counter[str] = Counter()
@@ -169,8 +170,7 @@ class Replica:
         chains = await asyncio.to_thread(self._chains, Path(study["part"])) if chained else {}
         every = [self._planned(row, chains) for row in study["asks"]]
         asks = [planned for planned in every if planned.stored is None or planned.choice is not None]
-        pictures = StudyPictures(study["study_id"], study["pictures"], self._load_volume)
-        settled = await self._settle_all(asks, _StudyInFlight(pictures, len(asks)))
+        settled = await self._settle_all(asks, StudyInFlight(study, len(asks), self._load_volume))
         counters, self._unreported = self._unreported, Counter()
         counters.update("error" if row["status"] == "engine_error" else row["status"] for row, _ in settled)
         counters.update(error_kind for _, error_kind in settled if error_kind is not None)
@@ -191,16 +191,15 @@ class Replica:
         if row["arm_id"] in self._asking_back and row["answer_type"] not in OPEN:
             form = row["answer_type"], ask.option_keys, tuple(row["exclusive"])
             choice = DisplayedChoice.of(*form, self._texts[row["qa_id"]])
-        reply = row["reply"]
-        stored = {**reply, "status": "ok"} if reply is not None else self._answered.get(ask.request_key)
+        stored = self._answered.get(ask.request_key)
         return _PlannedAsk(ask, chains.get(ask.request_key), choice, stored)
 
-    async def _settle_all(self, asks: Sequence[_PlannedAsk], study: _StudyInFlight) -> list[Settled]:
+    async def _settle_all(self, asks: Sequence[_PlannedAsk], study: StudyInFlight) -> list[Settled]:
         """Settle all asks of a study; leave out asks that were not sent because the run stopped.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
-        walk = Walk(self._known, partial(self._step, study), study.pictures.keys_of)
+        walk = Walk(self._known, partial(self._step, study), study.keys_of)
         tasks = [asyncio.create_task(self._settle(planned, study, walk)) for planned in asks]
         self._studies.add(study)
         self._settling.update(tasks)
@@ -221,10 +220,11 @@ class Replica:
         """Return whether most studies only wait for the disk, and so block studies with open asks."""
         return 2 * sum(not study.open for study in self._studies) > len(self._studies)
 
-    async def _settle(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
+    async def _settle(self, planned: _PlannedAsk, study: StudyInFlight, walk: Walk) -> Settled | None:
         """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
         try:
-            settled = await self._answer(planned, study, walk)
+            async with self._slots:
+                settled = await self._answer(planned, study, walk)
         except NotAskedError:
             return None
         except RunError:
@@ -244,7 +244,7 @@ class Replica:
         await pending_write
         return row, error_kind
 
-    async def _answer(self, planned: _PlannedAsk, study: _StudyInFlight, walk: Walk) -> Settled | None:
+    async def _answer(self, planned: _PlannedAsk, study: StudyInFlight, walk: Walk) -> Settled | None:
         """Ask a request or a chain, and ask back after a reply that cannot be read; None if nothing is left.
 
         The first completion is queued for the disk before the second turn is asked.
@@ -273,7 +273,7 @@ class Replica:
         pending = [] if stored or not settled else [self._writer.add(self._identified(ask) | settled[0])]
         self._unreported["asked_back"] += 1
         try:
-            row, error_kind = await self._complete(second, study, goes_on=True)
+            row, error_kind = await self._complete(second, study)
         except Exception:  # the first reply is not lost with the second turn
             self._writer.flush_soon()
             if pending:
@@ -281,13 +281,12 @@ class Replica:
             raise
         return self._identified(second) | row, error_kind
 
-    async def _step(self, study: _StudyInFlight, ask: Ask, stage: int) -> Settled:
+    async def _step(self, study: StudyInFlight, ask: Ask, stage: int) -> Settled:
         """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
-        later = stage > 0 and ask.seed is None  # samples are no later stages: they are asked together
-        row, error_kind = await self._complete(ask, study, goes_on=later)
+        row, error_kind = await self._complete(ask, study)
         row |= self._identified(ask)
         pending_write = self._writer.add(row)
-        pending_write.add_done_callback(_noticed)
+        pending_write.add_done_callback(noticed)
         self._unreported[stage_counter(stage)] += 1
         if self._stopped:  # the chain will not reach its end, so nothing else waits for this write
             self._writer.flush_soon()
@@ -297,10 +296,15 @@ class Replica:
     def _identified(self, ask: Ask) -> CompletionRow:
         return {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
 
-    async def _complete(self, ask: Ask, study: _StudyInFlight, *, goes_on: bool = False) -> Settled:
+    async def _complete(self, ask: Ask, study: StudyInFlight) -> Settled:
         """Ask one request and count its tokens and frames; a chain counts through its requests."""
-        answering = self._supervisor.answer(ask, study.pictures, goes_on=goes_on)
-        row, error_kind = await _complete(answering)
+        started, error_kind = time.monotonic(), None
+        try:
+            row = _completion(await self._supervisor.answer(ask, study))
+        except RequestError as error:
+            row, error_kind = {"status": "engine_error", "error": str(error)}, error.kind
+        if row.get("seconds") is None:
+            row["seconds"] = time.monotonic() - started
         self._unreported.update(
             frames_referenced=len(ask.frame_keys),
             prompt_tokens=row.get("prompt_tokens", 0),
@@ -320,53 +324,26 @@ def seat() -> str:
     return f"{node}:{os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
 
 
-def _answered_before_restart(completions: Path) -> Mapping[str, Completed]:
-    """Return the requests completed before Ray restarted this actor; empty at the first start.
-
-    After a restart, Ray sends the actor its unfinished studies once more.
-    """
+def _is_restarted() -> bool:
+    """Return whether Ray restarted this actor."""
     if not stopping.is_connected():
-        return {}
+        return False
     import ray
 
-    return final_replies(completions) if ray.get_runtime_context().was_current_actor_reconstructed else {}
+    return bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
 
-async def _complete(answering: Awaitable[Reply]) -> Settled:
-    started = time.monotonic()
-    try:
-        reply = await answering
-    except RequestError as error:
-        failed: CompletionRow = {
-            "status": "engine_error",
-            "error": str(error),
-            "seconds": time.monotonic() - started,
-        }
-        return failed, error.kind
+def _completion(reply: Reply) -> CompletionRow:
+    """Return the columns that a reply decides; `seconds` is None if the engine does not know it."""
     numerics = reply.numerics or Numerics()
-    row: CompletionRow = {
-        "text": reply.text,
-        "reasoning": reply.reasoning,
-        "finish_reason": reply.finish_reason,
+    return {name: getattr(reply, name) for name in _OF_REPLY} | {
         "option_logprobs": list(reply.option_logprobs.items()),
-        "prompt_tokens": reply.prompt_tokens,
-        "cached_tokens": reply.cached_tokens,
-        "output_tokens": reply.output_tokens,
-        "seconds": time.monotonic() - started if reply.seconds is None else reply.seconds,
         "status": "refused" if reply.refused else "ok",
-        "engine": numerics.engine,
-        "device": numerics.device,
-        "attention_backend": numerics.attention_backend,
-        "tensor_parallel": numerics.tensor_parallel,
+        **numerics._asdict(),
     }
-    return row, None
 
 
-def _none_to_choose(study_id: str, volume_id: str) -> Mapping[int, PictureRow]:
-    raise AssertionError("a reader chose frames, but the replica has no load_volume to read them with")
-
-
-def _noticed(write_future: "asyncio.Future[None]") -> None:
-    """Retrieve the error of a write that nobody awaits; the chain's own, later row raises it again."""
-    if not write_future.cancelled():
-        write_future.exception()
+def noticed(future: "asyncio.Future[Any]") -> None:
+    """Retrieve the error of what nobody awaits: another one, or a later row of its chain, ends the run."""
+    if not future.cancelled():
+        future.exception()

@@ -6,21 +6,13 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, TypedDict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.inference.placement.placement import Deployment
-
-if TYPE_CHECKING:
-    from ray.data import ActorPoolStrategy
-    from ray.util.scheduling_strategies import (
-        NodeAffinitySchedulingStrategy,
-        PlacementGroupSchedulingStrategy,
-    )
-
 
 STUDIES_IN_FLIGHT = 256  # at most, of one replica; fewer where fewer keep it busy
 _REQUESTS = 64  # of a block of several studies, at most
@@ -71,29 +63,15 @@ def blocks_in_flight(work: Sequence[pa.Table], width: int, most_studies: int) ->
     return min(most, 1 + math.ceil(2 * width / (requests / len(work))))
 
 
-class Seat(TypedDict, total=False):
-    """Ray options of one actor."""
-
-    scheduling_strategy: "NodeAffinitySchedulingStrategy | PlacementGroupSchedulingStrategy"
-    max_restarts: int
-    max_task_retries: int
-
-
-class Places(TypedDict):
-    """Arguments of `map_batches`: number of actors, resources of each, and options of each."""
-
-    compute: "ActorPoolStrategy"
-    num_cpus: float
-    num_gpus: int
-    ray_remote_args_fn: Callable[[], Seat]
-
+Options = dict[str, Any]
+"""Options of `map_batches`, or of one actor, by Ray's names."""
 
 _CONTEXT = threading.Lock()  # Ray Data has one current context per process, and each model has a thread
 
 
 @contextmanager
-def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[Places]:
-    """Yield arguments of `map_batches` with one actor per replica; release placement groups at the end.
+def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[Options]:
+    """Yield options of `map_batches` with one actor per replica; release placement groups at the end.
 
     Each actor has `in_flight` blocks in flight and may be restarted `restarts` times.
 
@@ -102,12 +80,12 @@ def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[
     """
     import ray
 
-    spans: list[Seat] = []
+    spans: list[Options] = []
     try:
         if deployment.spans_nodes:
             for hosts in deployment.hosts:
                 spans.append(_span(deployment, hosts))  # a failure frees the groups that were made before
-        seats = spans or [_on_node(hosts[0]) if hosts else Seat() for hosts in deployment.hosts]
+        seats = spans or [_on_node(hosts[0]) if hosts else {} for hosts in deployment.hosts]
         yield {
             "compute": ray.data.ActorPoolStrategy(
                 size=deployment.replicas,
@@ -145,7 +123,7 @@ def bounded(n_models: int) -> Iterator[None]:
         yield
 
 
-def _in_turn(seats: list[Seat], restarts: int) -> Callable[[], Seat]:
+def _in_turn(seats: list[Options], restarts: int) -> Callable[[], Options]:
     """Return a function that gives Ray Data the next seat for each actor that it starts, in turn.
 
     By default Ray silently restarts a dying actor for ever. `ray_remote_args_fn` is Ray 2.60's only way to
@@ -153,19 +131,19 @@ def _in_turn(seats: list[Seat], restarts: int) -> Callable[[], Seat]:
     """
     warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
     # Only restarts are limited, not task retries: until Ray declares a silent node dead, each try counts.
-    bounds: Seat = {"max_restarts": restarts, "max_task_retries": -1}
+    bounds: Options = {"max_restarts": restarts, "max_task_retries": -1}
     turns = cycle([bounds | seat for seat in seats])
     return lambda: next(turns)
 
 
-def _on_node(node: str) -> Seat:
+def _on_node(node: str) -> Options:
     """Return a seat on a node; soft: the actor waits while the node is busy, and moves if it is gone."""
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
 
 
-def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Seat:
+def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Options:
     """Reserve a placement group, one bundle per GPU on each host, in order; return a seat in it.
 
     The actor itself takes no further GPU.

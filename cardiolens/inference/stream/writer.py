@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cardiolens.base.sanitize import one_line
-from cardiolens.inference.stream.messages import CompletionRow
+from cardiolens.inference.stream.loader import CompletionRow
 from cardiolens.storage import schemas, tables
 
 _LONGEST = 300  # characters of an error message in a completion

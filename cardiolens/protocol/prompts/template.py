@@ -20,8 +20,7 @@ from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
 from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind, words
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
-from cardiolens.study.anatomy import HEART, anatomy_of
-from cardiolens.study.protocol_folder import DATA, lineage
+from cardiolens.study.anatomy import DATA, HEART, anatomy_of, lineage
 from cardiolens.study.structure import StudyStructure
 
 # A protocol's templates may be a stranger's: they are data, with these parts of Jinja alone.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cardiolens.config.dataset import Windows
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.features import volume_features
-from cardiolens.study.displayed import DisplayedVolume, displayed_volumes
+from cardiolens.study.group import DisplayedVolume, displayed_volumes
 from cardiolens.study.manifest import Study
 from cardiolens.study.structure import StudyStructure, structures
 

@@ -24,10 +24,15 @@ from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.quantity import Quantity
 from cardiolens.storage.schemas import FRAME
-from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, anatomy_of, heart
-from cardiolens.study.protocol_folder import (
+from cardiolens.study.anatomy import (
+    CASE_IMAGES,
     DATA,
+    HEART,
     MOST_BYTES,
+    PICTURE,
+    Anatomy,
+    anatomy_of,
+    heart,
     lineage,
     protocol_folder,
     protocols_of,

@@ -11,8 +11,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.base import Spec, describe
-from cardiolens.study.anatomy import ANATOMY_NAME
-from cardiolens.study.protocol_folder import DATA, HEAD, lineage, read_yaml, shipped
+from cardiolens.study.anatomy import ANATOMY_NAME, DATA, HEAD, lineage, read_yaml, shipped
 
 POINTS_NAME = "paper_points.yaml"
 LEXICON_NAME = "lexicon.yaml"

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.tasks.phrases import Phrase, phrases
-from cardiolens.study.protocol_folder import read_yaml
+from cardiolens.study.anatomy import read_yaml
 
 ANY = "any"
 """Key of entries that apply to every structure, or to every grade."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import VERDICTS
-from cardiolens.storage.spool import Place, Spool, UnlinkedFile
+from cardiolens.storage.spool import Extent, Spool, UnlinkedFile
 
 COMPLETE = 0.99  # share of judged items below which a score is incomplete
 STATUSES = ("arm_id", "subtask", "channel", "status", "parse_status", "n")
@@ -153,13 +153,13 @@ class SpilledMapping(Mapping[str, Value]):
 
     def __init__(self) -> None:
         self._file = UnlinkedFile()
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, Extent] = {}
         self._at_hand: OrderedDict[str, Value] = OrderedDict()
 
-    def __getstate__(self) -> tuple[UnlinkedFile, dict[str, Place]]:
+    def __getstate__(self) -> tuple[UnlinkedFile, dict[str, Extent]]:
         return self._file, self._places
 
-    def __setstate__(self, state: tuple[UnlinkedFile, dict[str, Place]]) -> None:
+    def __setstate__(self, state: tuple[UnlinkedFile, dict[str, Extent]]) -> None:
         self._file, self._places = state
         self._at_hand = OrderedDict()
 

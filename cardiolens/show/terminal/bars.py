@@ -25,7 +25,7 @@ from cardiolens.base.phases import Listener, Phase
 from cardiolens.base.phrasing import counted
 from cardiolens.base.sanitize import one_line
 from cardiolens.inference.plan.missing import Missing
-from cardiolens.inference.stream.progress import Standing, Watch
+from cardiolens.inference.stream.execution import Standing, Watch
 
 _PLAIN_SECONDS = 30.0  # between lines if the output is no terminal
 

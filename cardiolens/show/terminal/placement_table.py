@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from cardiolens.base.console import console, say
-from cardiolens.inference.placement.placement import Deployment, Placement
-from cardiolens.inference.placement.schedule import schedule
+from cardiolens.inference.placement.placement import Deployment, Placement, schedule
 
 COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "at most", "why")
 _CAPTION = (

@@ -6,9 +6,9 @@ from rich.table import Table
 
 from cardiolens.base.console import console, say
 from cardiolens.base.phrasing import counted
+from cardiolens.inference.plan.candidates import Totals
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.plan.totals import Totals
 from cardiolens.score.claims.declared import Declaration
 from cardiolens.score.claims.planned_power import ASSUMED
 from cardiolens.score.run_results.verdict_changes import Changes

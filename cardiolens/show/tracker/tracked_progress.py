@@ -17,7 +17,7 @@ from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.progress import Standing, Watch
+from cardiolens.inference.stream.execution import Standing, Watch
 from cardiolens.show.tracker.wandb_runs import DONE, WandbGroup, WandbRun, open_group
 
 log = logging.getLogger(__name__)

@@ -14,10 +14,9 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.footprint import Candidate, Node, nodes_to_plan_with
 from cardiolens.inference.placement.placement import Placement, Wave, place
-from cardiolens.inference.plan.candidates import at_hand, candidate, needs
+from cardiolens.inference.plan.candidates import at_hand, candidate, needs, totals_of
 from cardiolens.inference.plan.missing import WORK, Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.plan.totals import totals_of
 from cardiolens.show.terminal.placement_table import show_placement
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store, run_of

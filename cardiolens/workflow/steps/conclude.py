@@ -28,9 +28,8 @@ from cardiolens.config.plugin_words import plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.execution import Executed, execute
-from cardiolens.inference.stream.messages import stage_counter
-from cardiolens.inference.stream.progress import begin_watches
+from cardiolens.inference.stream.execution import Executed, begin_watches, execute
+from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.score.run_results.model_replies import StageCounts
 from cardiolens.score.run_results.numerics import numerics_of
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write

@@ -25,18 +25,16 @@ from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.control import BLANK, reversed_options
-from cardiolens.inference.plan.frame_views import StudyFrames
+from cardiolens.inference.plan.frame_views import BLANK, StudyFrames, reversed_options
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.planner import ModelPlanner
 from cardiolens.inference.plan.request import PlannedQuestion, Request, RequestColumns
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.storage.schemas import PLANNED
-from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.manifest import read_study
 from cardiolens.study.overlay import read_overlay
-from cardiolens.study.shards import FrameDigest, shaped
+from cardiolens.study.shards import FrameDigest, read_frames, shaped
 from cardiolens.study.structure import structures
 from train_reader.recipe import CohortSpec, ReaderSpec
 from train_reader.tissues import healed, pixel_kinds

@@ -17,8 +17,7 @@ from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import pictures_of, studies_of
+from cardiolens.inference.stream.loader import StudyLoader, pictures_of, studies_of
 from cardiolens.show.page.case_viewer.pictures import png_of
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort

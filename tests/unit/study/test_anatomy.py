@@ -10,8 +10,7 @@ import yaml
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.study.anatomy import anatomy_of, check_heart, heart, load_anatomy
-from cardiolens.study.protocol_folder import DATA
+from cardiolens.study.anatomy import DATA, anatomy_of, check_heart, heart, load_anatomy
 
 BRAIN = Path(__file__).resolve().parents[3] / "examples" / "brain" / "protocol"
 AX = {"words": "axial", "slices": {"first": "inferior", "last": "superior", "levels": ["a", "b", "c"]}}

@@ -3,7 +3,7 @@ import pytest
 from study_folders import sha256, study, volume, voxels
 
 from cardiolens.config.dataset import Windows
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 PCT = (1.0, 99.0)

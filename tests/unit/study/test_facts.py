@@ -11,7 +11,7 @@ from study_folders import SHORT_AXIS_AFFINE, sha256, study, volume, voxels
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 FACTS = ("volume_id", "shape", "spacing_mm", "sha256")

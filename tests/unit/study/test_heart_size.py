@@ -11,9 +11,9 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.blood_pool import Cycle, cycle_of, has_heart_size, size_doubts
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
-from cardiolens.study.voxel_lengths import VoxelLengths
+from cardiolens.study.nifti import VoxelLengths
 
 
 @pytest.fixture

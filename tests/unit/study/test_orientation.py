@@ -10,10 +10,9 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.blood_pool import cycle_of
-from cardiolens.study.displayed import displayed_volumes
-from cardiolens.study.heart_frame import every_transform
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study, read_study
-from cardiolens.study.orientation import heart_frame, orientation_doubts, volume_placements
+from cardiolens.study.orientation import StudyOrientation, every_transform
 
 
 @pytest.fixture(scope="module")
@@ -30,29 +29,27 @@ def changed(study: Study, volume_id: str, **values) -> Study:
 
 
 def doubts(study: Study, volume_id: str) -> tuple[str, ...]:
-    places = volume_placements(study)
-    return told(study, volume_id, places, heart_frame(study, places))
+    return told(study, volume_id, StudyOrientation(study))
 
 
-def told(study: Study, volume_id: str, places, frame) -> tuple[str, ...]:
+def told(study: Study, volume_id: str, orientation: StudyOrientation) -> tuple[str, ...]:
     (volume,) = (volume for volume in study.manifest.volumes if volume.volume_id == volume_id)
-    return tuple(orientation_doubts(study, volume, places, frame))
+    return tuple(orientation.doubts(volume))
 
 
 def test_one_transform_of_eight_passes_for_every_volume(phantom):
-    places = volume_placements(phantom)
-    frame = heart_frame(phantom, places)
+    orientation = StudyOrientation(phantom)
     for volume in phantom.manifest.volumes:
         name = volume.volume_id
         for transform in every_transform():
             turned = changed(phantom, name, display_transform=transform)
             if transform == volume.display_transform:
-                assert told(turned, name, places, frame) == ()
+                assert told(turned, name, orientation) == ()
                 continue
             with pytest.raises(InputError, match=rf"^{name}: display_transform is "):
-                told(turned, name, places, frame)
+                told(turned, name, orientation)
             looked_at = changed(turned, name, confirmed=("display",))
-            assert "a person confirmed it" in told(looked_at, name, places, frame)[0]
+            assert "a person confirmed it" in told(looked_at, name, orientation)[0]
 
 
 @pytest.mark.parametrize("view", ["4ch", "3ch", "2ch"])

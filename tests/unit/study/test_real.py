@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cardiolens.config.dataset import Windows
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 CMR = Path(__file__).parents[3].parent / "shared" / "cmr"

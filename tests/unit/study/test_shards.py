@@ -15,9 +15,16 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
-from cardiolens.study.frame_parts import FrameParts, WantedFrames, places_of, read_digests, read_frames
 from cardiolens.study.group import prepare_group
-from cardiolens.study.shards import pixel_digest, read_volumes
+from cardiolens.study.shards import (
+    FrameParts,
+    WantedFrames,
+    pixel_digest,
+    places_of,
+    read_digests,
+    read_frames,
+    read_volumes,
+)
 from cardiolens.study.structure import structures
 
 PCT = (1.0, 99.0)
@@ -97,8 +104,8 @@ def test_studies_read_together_are_those_read_alone(store):
         ("S2", {"cine_sax": [11, 0]}),
         ("S1", {"cine_sax": [4]}),
     ]
-    with FrameParts(store) as parts:
-        together = list(parts.frames([WantedFrames(places_of(volumes[name]), of) for name, of in asked]))
+    wanted = [WantedFrames(places_of(volumes[name]), of) for name, of in asked]
+    together = list(FrameParts(store).frames(wanted))
     assert together == [read_frames(store, volumes[name], of) for name, of in asked]
     assert [[row["idx"] for row in rows] for rows in together[1:]] == [[], [0, 11], [0, 11], [4]]
     assert {row["study_id"] for row in together[4]} == {"S1"}
@@ -118,11 +125,8 @@ def test_a_changed_pixel_of_one_study_is_told_where_many_are_read(store):
             writer.write_table(group)
     volumes = [places_of(of_study(store, name)) for name in ("S2", "S1")]
     wanted = [WantedFrames(places, {"cine_sax": range(12)}) for places in volumes]
-    with (
-        FrameParts(store) as parts,
-        pytest.raises(InputError, match=r"frame 5 of cine_sax of S1 are not those"),
-    ):
-        list(parts.frames(wanted))
+    with pytest.raises(InputError, match=r"frame 5 of cine_sax of S1 are not those"):
+        list(FrameParts(store).frames(wanted))
 
 
 def test_a_frame_or_volume_that_is_not_there_is_an_error(store):

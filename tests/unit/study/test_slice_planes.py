@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from study_folders import SHORT_AXIS_AFFINE, study, volume, voxels, write_nifti
 
-from cardiolens.study.heart_frame import every_transform
 from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.orientation import StudyOrientation, every_transform
 from cardiolens.study.slice_planes import PlacedVolume, SlicePlane, placed_volumes, reference_line, same_level
 from cardiolens.study.volume import read_volume
 
@@ -37,7 +37,7 @@ def test_a_displayed_pixel_lies_where_its_voxel_does(
     tmp_path: Path, transform: Any, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The voxels hold their own indices, so the display itself says where each came from."""
-    monkeypatch.setattr("cardiolens.study.slice_planes.contradicts_display", lambda *_: False)
+    monkeypatch.setattr(StudyOrientation, "contradicts", lambda *_: False)
     i, j, k = np.indices((6, 5, N_SLICES * N_PHASES))
     array = (i + 10 * j + 100 * (k // N_PHASES)).astype(np.int16)
     changes = {"display_transform": transform.model_dump(), "spatial_order": order, "confirmed": ["layout"]}

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import os
 import random
+import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -16,12 +19,11 @@ import pyarrow.compute as pc
 from PIL import Image
 from pydantic import JsonValue
 
-from cardiolens.base.errors import RunError
+from cardiolens.base import disk
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
 from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
-from cardiolens.inference.engine.http.budget import Ledger, Tokens
-from cardiolens.inference.engine.http.gate import Gate
 from cardiolens.inference.engine.http.http_reply import (
     FaultError,
     FaultKind,
@@ -34,6 +36,7 @@ from cardiolens.inference.engine.http.http_reply import (
     wait_seconds,
 )
 from cardiolens.inference.engine.http.transport import (
+    Gate,
     Transport,
     check_leave,
     password_of,
@@ -43,6 +46,63 @@ from cardiolens.inference.engine.http.transport import (
 from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
+
+NAME = "spent"
+_LINE = re.compile(rb"(\d{20}) prompt and (\d{20}) output tokens\n")
+
+Tokens = tuple[int, int]
+"""Prompt and output tokens."""
+
+
+class Ledger:
+    """The tokens spent on a model by all sweeps; OSError if the file cannot be written or locked.
+
+    `at_least` is the number of tokens of the completions in the store.
+    """
+
+    def __init__(self, completions: Path, at_least: Tokens) -> None:
+        completions.mkdir(parents=True, exist_ok=True)
+        self._path = completions / NAME
+        self._file = disk.open_shared(self._path)
+        with self._locked():
+            totals = self._read() if os.fstat(self._file).st_size else (0, 0)
+            self._write((max(totals[0], at_least[0]), max(totals[1], at_least[1])))
+
+    def add(self, spent: Tokens) -> None:
+        """Add the tokens of one reply."""
+        with self._locked():
+            prompt, output = self._read()
+            self._write((prompt + spent[0], output + spent[1]))
+
+    def total(self) -> Tokens:
+        """Return the tokens spent so far."""
+        with self._locked(shared=True):
+            return self._read()
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    @contextmanager
+    def _locked(self, *, shared: bool = False) -> Iterator[None]:
+        disk.lock(self._file, self._path, shared=shared)
+        try:
+            yield
+        finally:
+            disk.unlock(self._file)
+
+    def _read(self) -> Tokens:
+        line = _LINE.fullmatch(os.pread(self._file, 256, 0))
+        if line is None:
+            raise InputError(
+                f"{self._path}: is not the ledger of tokens that sweeps wrote; delete it, and the tokens of "
+                "the completions beside it are counted"
+            )
+        return int(line[1]), int(line[2])
+
+    def _write(self, tokens: Tokens) -> None:
+        """Overwrite the line; its fixed length prevents half-written lines and needs no new disk space."""
+        disk.overwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, self._path)
 
 
 class _Message(TypedDict):

@@ -16,10 +16,9 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.show.local_server import number_of
-from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.manifest import MANIFEST_NAME, read_study
 from cardiolens.study.overlay import Overlay, read_overlay
-from cardiolens.study.shards import read_volumes, shaped
+from cardiolens.study.shards import read_frames, read_volumes, shaped
 
 FRAMES = "frames"
 MASKS = "masks"  # the same frames with the masks of the study over them

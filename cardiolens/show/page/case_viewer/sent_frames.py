@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from cardiolens.inference.plan.control import BLANK
+from cardiolens.inference.plan.frame_views import BLANK
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources, read_stages
 from cardiolens.storage import schemas
 from cardiolens.study.shards import read_volumes

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.inference.plan.control import BLANK
+from cardiolens.inference.plan.frame_views import BLANK
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Sources
 from cardiolens.show.page.case_viewer.pictures import study_folder
 from cardiolens.show.page.case_viewer.sent_frames import Sent, frames_sent

@@ -24,9 +24,8 @@ from cardiolens.show.page.case_viewer.pictures import (
     tiled,
 )
 from cardiolens.show.page.case_viewer.study_layout import BLOCK, columns_of
-from cardiolens.study.frame_parts import read_frames
 from cardiolens.study.overlay import Overlay
-from cardiolens.study.shards import read_volumes, shaped
+from cardiolens.study.shards import read_frames, read_volumes, shaped
 
 _VOLUMES_KEPT = 8  # in memory: a large cine has 100 MB
 _reading = Lock()  # a volume that several pictures need is read once

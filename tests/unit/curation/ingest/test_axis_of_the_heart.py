@@ -9,7 +9,7 @@ from cardiolens.curation.ingest.classify import propose
 from cardiolens.curation.ingest.frame_records import Identity, Image, Person, Stack
 from cardiolens.curation.ingest.heart_axis import heart_frame
 from cardiolens.curation.ingest.words import words_of
-from cardiolens.study.heart_frame import TYPICAL_BASE, frame_along
+from cardiolens.study.orientation import TYPICAL_BASE, frame_along
 
 BASE = TYPICAL_BASE / np.linalg.norm(TYPICAL_BASE)
 CENTRE = np.array([20.0, -60.0, 10.0])

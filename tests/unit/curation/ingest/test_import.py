@@ -15,7 +15,7 @@ from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.workflow.steps.prepare_studies import prepare
 from tests.unit.curation.ingest.exports import (

@@ -13,7 +13,7 @@ from pydicom.data import get_testdata_file
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.import_run import ingest
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 from tests.unit.curation.ingest import nifti_exports
 from tests.unit.curation.ingest.exports import CINE, LGE, NORMAL, SHORT_AXIS, header, healthy, save, series

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cardiolens.curation.release.identities import fold, identities
 from cardiolens.phantom.roster import catalogue, study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.study.protocol_folder import DATA, shipped
+from cardiolens.study.anatomy import DATA, shipped
 from tests.support.free_text.free_report import free_report
 
 _PLACE = re.compile("Hôpital|Klinikum|Hospital|Centre|Imaging|Radiology|Kardio-MRT")

@@ -73,11 +73,18 @@ class Mortal:
 async def _ask_all(
     engine: Mortal, asks: list[Ask], width: int = 40, restarts: int = 6, killed_before: tuple[str, ...] = ()
 ) -> list[object]:
-    supervisor = Supervisor(engine, width, restarts, killed_before=killed_before)
-    return await asyncio.gather(
-        *(supervisor.answer(one, lambda key: None) for one in asks),  # type: ignore[arg-type, return-value]
-        return_exceptions=True,
-    )
+    return await _answers(Supervisor(engine, restarts, killed_before=killed_before), asks, width)
+
+
+async def _answers(supervisor: Supervisor, asks: list[Ask], width: int) -> list[object]:
+    """Ask with so many slots, as a replica does."""
+    slots = asyncio.Semaphore(width)
+
+    async def answer(one: Ask) -> Reply:
+        async with slots:
+            return await supervisor.answer(one, lambda key: None)  # type: ignore[arg-type, return-value]
+
+    return await asyncio.gather(*map(answer, asks), return_exceptions=True)
 
 
 def replies(found: list[object]) -> list[str]:
@@ -202,11 +209,8 @@ def test_a_stop_is_heard_while_the_engine_loads(dies_after: int | None) -> None:
     async def run() -> tuple[list[object], float]:
         engine = Slow(dies_after=dies_after)
         engine.starts = dies_after is None
-        supervisor = Supervisor(engine, 8, 6)
-        asks = asyncio.gather(
-            *(supervisor.answer(ask(name), lambda key: None) for name in names(40)),  # type: ignore[arg-type, return-value]
-            return_exceptions=True,
-        )
+        supervisor = Supervisor(engine, 6)
+        asks = asyncio.create_task(_answers(supervisor, [ask(name) for name in names(40)], 8))
         while engine.starts < 2:
             await asyncio.sleep(0.01)
         supervisor.stop()

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints
-from cardiolens.inference.placement.placement import FreeGpus, Placement, place
-from cardiolens.inference.placement.schedule import schedule
+from cardiolens.inference.placement.placement import FreeGpus, Placement, place, schedule
 from tests.unit.clusters import EIGHT, TWICE_EIGHT, candidates, model, nodes
 
 

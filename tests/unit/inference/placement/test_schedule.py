@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.inference.placement.footprint import Candidate
-from cardiolens.inference.placement.placement import Deployment, Placement, place
-from cardiolens.inference.placement.schedule import Seating, schedule
+from cardiolens.inference.placement.placement import Deployment, Placement, Seating, place, schedule
 from cardiolens.inference.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, candidates, model, nodes
 

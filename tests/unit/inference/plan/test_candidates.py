@@ -10,9 +10,8 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.placement.footprint import Node
 from cardiolens.inference.placement.placement import place
-from cardiolens.inference.plan.candidates import at_hand, candidate
+from cardiolens.inference.plan.candidates import Totals, at_hand, candidate
 from cardiolens.inference.plan.missing import WORK, Missing
-from cardiolens.inference.plan.totals import Totals
 from cardiolens.storage.places import run_of
 from tests.unit.inference.models.test_weights import EIGHT_BILLION
 
@@ -32,7 +31,7 @@ def test_tokens_of_what_is_left_and_declared_limits_reach_the_placement():
     totals = Totals(100, 0, 0, 0, 0, 100, prompt_tokens=1000, output_tokens=400)
     spec = model(weight_gib=16.0, tensor_parallel=2, replicas=3, card=EIGHT_BILLION)
     found = candidate(spec, "gpu", None, work(left=25, done=75, studies=5), totals)
-    assert (found.prompt_tokens, found.output_tokens, found.requests, found.studies) == (250, 100, 25, 5)
+    assert (found.prompt_tokens, found.output_tokens, found.studies) == (250, 100, 5)
     assert (found.tensor_parallel, found.replicas, found.heads, found.billions) == (2, 3, 32, 8)
 
 

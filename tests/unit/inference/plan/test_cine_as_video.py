@@ -9,8 +9,8 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
+from cardiolens.inference.plan.missing import beginnings, shared_frames
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.plan.prefix_order import beginnings, shared_frames
 from cardiolens.protocol.prompts.frames import count_videos
 from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting

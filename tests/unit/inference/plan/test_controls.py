@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.control import Subject, donors
+from cardiolens.inference.plan.frame_views import Subject, donors
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import studies_of
+from cardiolens.inference.stream.loader import StudyLoader, studies_of
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import StudyStructure, VolumeStructure

@@ -28,7 +28,6 @@ def in_one_pass(
             seen.add(key)
             if key not in final and failed[key] < TRIES:
                 empty: dict[str, Any] = {"study_id": study, "part": str(part), "rows": [], "attempts": []}
-                empty["replies"] = None
                 of_study = of_part.setdefault(study, empty)
                 of_study["rows"].append(number)
                 of_study["attempts"].append(failed[key] + 1)

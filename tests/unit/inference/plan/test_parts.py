@@ -7,7 +7,7 @@ from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models import embedded
-from cardiolens.inference.plan import parts
+from cardiolens.inference.plan import plan as planning
 from cardiolens.inference.plan.plan import Plan, plan
 
 TINY = {"name": "tiny", "source": "embedded", "long_side": 64}
@@ -26,7 +26,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "PART_ROWS", 40)
+    monkeypatch.setattr(planning, "PART_ROWS", 40)
 
 
 def sweep(root: Path, name: str, **changes: object) -> SweepSpec:
@@ -51,7 +51,7 @@ def test_several_processes_write_the_bytes_of_one(
     root: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object]
 ):
     alone = plan(sweep(root, "alone", **changes))
-    monkeypatch.setattr(parts, "_WORTH", 0)
+    monkeypatch.setattr(planning, "_WORTH", 0)
     spread = plan(sweep(root, "spread", **changes))
     assert alone.run.requests("tiny") != spread.run.requests("tiny")
     assert files(spread) == files(alone)
@@ -66,7 +66,7 @@ def test_a_model_that_fails_in_another_process_leaves_nothing(
 ):
     embedded.build(tmp_path / "model")
     (tmp_path / "model" / "chat_template.jinja").write_text("{{ raise_exception('No system') }}")
-    monkeypatch.setattr(parts, "_WORTH", 0)
+    monkeypatch.setattr(planning, "_WORTH", 0)
     broken = TINY | {"source": str(tmp_path / "model")}
     spec = sweep_spec(root, broken, reader("uniform"), name="broken", keep_going=True, **ARMS)
     planned = plan(spec)

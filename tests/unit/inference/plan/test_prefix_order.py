@@ -6,11 +6,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cardiolens.inference.plan.candidates import totals_of
 from cardiolens.inference.plan.few_shot import write_examples
-from cardiolens.inference.plan.missing import missing
-from cardiolens.inference.plan.prefix_order import beginnings, frames_of, prefix_order, shared_frames
+from cardiolens.inference.plan.missing import beginnings, frames_of, missing, prefix_order, shared_frames
 from cardiolens.inference.plan.request import ShownExample
-from cardiolens.inference.plan.totals import totals_of
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import PLANNED, REQUESTS

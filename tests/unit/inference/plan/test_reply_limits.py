@@ -8,7 +8,7 @@ from small_cohort import reader
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep_factors import PromptSpec
-from cardiolens.inference.plan.turns import ReplyForm
+from cardiolens.inference.plan.request import ReplyForm
 
 QUESTION: Any = SimpleNamespace(answer_type="single")
 REPORT: Any = SimpleNamespace(answer_type="report")

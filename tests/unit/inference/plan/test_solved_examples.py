@@ -21,9 +21,8 @@ from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.study.anatomy import HEART
+from cardiolens.study.anatomy import DATA, HEART
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
-from cardiolens.study.protocol_folder import DATA
 from cardiolens.study.shards import part_writer
 
 SUBTASKS = ["C02", "C10", "P01", "R-T2"]

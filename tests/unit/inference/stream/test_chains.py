@@ -1,6 +1,5 @@
 """Chains: each stage is rendered and keyed from the replies before it, asked once, and found again."""
 
-import asyncio
 import shutil
 from collections import Counter
 
@@ -12,13 +11,8 @@ from hypothesis import strategies as st
 from small_cohort import swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.inference.engine.ask import Ask
-from cardiolens.inference.engine.readers import Constant
-from cardiolens.inference.engine.supervisor import Supervisor
-from cardiolens.inference.stream.chain_walk import Walk
-from cardiolens.protocol.dialogue.chain import Stage, Steps, key_of, mark, prompt_of
+from cardiolens.protocol.dialogue.chain import Stage, key_of, mark, prompt_of
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
-from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import schemas, tables
 
 N = 3
@@ -166,44 +160,10 @@ def test_what_cannot_be_a_chain_is_refused(root, changed, said):
         spec_of(root, **changed)
 
 
-def test_a_chain_goes_on_before_others_begin_and_none_waits_for_all(root):
-    """One slot: caches hold what a chain has shown, so few chains are open at once."""
-    asked = asyncio.run(order_with_one_slot(8))
-    first = {number: at for at, (number, stage) in enumerate(asked) if stage == 0}
-    last = {number: at for at, (number, stage) in enumerate(asked) if stage == 2}
-    for at in range(len(asked)):
-        assert sum(first[number] < at < last[number] for number in first) <= 2
-
-
-class Slower(Constant):
-    """Reader that takes longer than a chain needs to render its next stage, in turns of the event loop."""
-
-    async def answer(self, ask, pictures):
-        for _ in range(20):
-            await asyncio.sleep(0)
-        return await super().answer(ask, pictures)
-
-
-async def order_with_one_slot(n_chains):
-    """Number and stage of the requests of chains of three stages, in the order in which they are answered."""
-    supervisor, asked = Supervisor(Slower("A"), 1, 0), []
-
-    async def go(number):
-        async def step(ask, stage):
-            reply = await supervisor.answer(ask, lambda key: None, goes_on=stage > 0)
-            asked.append((number, stage))
-            return {"status": "ok", "text": reply.text}, None
-
-        stages = tuple(Stage(f"{number}", 8, f"{number}-{stage}") for stage in range(3))
-        await Walk({}, step, keys_of=none_to_choose).go(ask_named(f"chain {number}"), Steps(stages))
-
-    await asyncio.gather(*map(go, range(n_chains)))
-    return asked
-
-
-async def none_to_choose(places):
-    raise AssertionError("these chains show the same frames throughout")
-
-
-def ask_named(key):
-    return Ask(key, "system", "text", (), "single", ("A",), 8, FREE)
+def test_a_chain_goes_on_before_others_begin(fresh):
+    """One slot: the caches of an engine hold what a chain has shown, so it goes on at once."""
+    scribe = Scribe()
+    swept(spec_of(fresh), scribe, width=1)
+    assert len(scribe.asked) == 3 * N
+    for first, second in zip(scribe.asked[::3], scribe.asked[1::3], strict=True):
+        assert f"said 1 to {first.request_key}" in second.text

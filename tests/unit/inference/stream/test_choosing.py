@@ -16,7 +16,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader, check_readers
 from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.turns import FRAME_REQUESTS
+from cardiolens.inference.plan.planner import FRAME_REQUESTS
 from cardiolens.protocol.dialogue.chain import (
     N_LEFT,
     N_SHOWN,

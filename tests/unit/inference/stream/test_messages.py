@@ -5,13 +5,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.inference.stream.messages import (
+from cardiolens.inference.stream.loader import (
     STUDY_ASKS,
     PictureRow,
     StudyAsks,
     pictures_of,
     studies_of,
-    table_of,
 )
 
 SIZES = st.tuples(st.integers(1, 5), st.integers(1, 7), st.sampled_from([1, 3]))
@@ -36,7 +35,12 @@ def study(name: str, sizes: list[tuple[int, int, int]]) -> StudyAsks:
 def test_what_is_sent_arrives(cohort: list[list[tuple[int, int, int]]], data: st.DataObject) -> None:
     sent = [study("S" * (1 + n), sizes) for n, sizes in enumerate(cohort)]
     cut = data.draw(st.integers(0, len(sent)))
-    block = pa.concat_tables([table_of(sent[:cut]), table_of(sent[cut:])])
+    block = pa.concat_tables(
+        [
+            pa.Table.from_pylist(sent[:cut], schema=STUDY_ASKS),
+            pa.Table.from_pylist(sent[cut:], schema=STUDY_ASKS),
+        ]
+    )
     assert block.schema.equals(STUDY_ASKS)
     first = data.draw(st.integers(0, len(sent) - 1))
     if data.draw(st.booleans()):

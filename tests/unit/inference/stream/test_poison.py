@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.inference.stream.messages import STUDY_ASKS
+from cardiolens.inference.stream.loader import STUDY_ASKS
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.writer import write_completions
 from cardiolens.storage import schemas, tables

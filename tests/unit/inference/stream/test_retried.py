@@ -15,7 +15,7 @@ from cardiolens.inference.engine.ask import (
     Reply,
     RequestError,
 )
-from cardiolens.inference.stream.messages import STUDY_ASKS
+from cardiolens.inference.stream.loader import STUDY_ASKS
 from cardiolens.inference.stream.replica import Replica
 
 N, DEADLY = 200, "key 7"

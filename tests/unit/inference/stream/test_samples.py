@@ -14,7 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.plan import plan
-from cardiolens.inference.stream.messages import stage_counter
+from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.score.run_results.scoring import judge_and_write

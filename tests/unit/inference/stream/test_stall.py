@@ -32,7 +32,7 @@ def test_a_part_on_disk_starts_the_clock_anew(tmp_path: Path) -> None:
     def writing() -> Iterator[pa.Table]:
         for _ in range(4):
             time.sleep(0.3)
-            tables.write_part(tmp_path, tables.empty(schemas.COMPLETIONS), schemas.COMPLETIONS)
+            tables.write_part(tmp_path, schemas.COMPLETIONS.empty_table(), schemas.COMPLETIONS)
         time.sleep(30)
         yield from ()
 

@@ -10,8 +10,7 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream import loader
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.messages import StudyAsks, studies_of
+from cardiolens.inference.stream.loader import StudyAsks, StudyLoader, studies_of
 
 FULL = 5_000
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from cardiolens.config.sweep import StreamSpec
-from cardiolens.inference.engine.readers import Constant
-from cardiolens.inference.stream.messages import STUDY_ASKS, AskRow
+from cardiolens.inference.engine.readers import Simulated
+from cardiolens.inference.stream.loader import STUDY_ASKS, AskRow
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.storage import schemas, tables
 
@@ -49,7 +49,9 @@ async def answered(replica: Replica) -> list[dict[str, int]]:
 
 @pytest.mark.parametrize(("flush_rows", "n_parts"), [(256, 3), (100, 6)])
 def test_an_instant_reader_fills_its_parts(tmp_path, flush_rows, n_parts):
-    replica = Replica(lambda: Constant("A"), tmp_path, 8, StreamSpec(flush_rows=flush_rows))
+    replica = Replica(
+        lambda: Simulated(lambda ask: "ANSWER: A"), tmp_path, 8, StreamSpec(flush_rows=flush_rows)
+    )
     counters = asyncio.run(answered(replica))
     assert [dict(row["counters"])["ok"] for row in counters] == [100] * 6
     assert len(tables.parts(tmp_path)) == n_parts
@@ -57,11 +59,11 @@ def test_an_instant_reader_fills_its_parts(tmp_path, flush_rows, n_parts):
     assert sorted(keys) == [f"{100 * study + number:032x}" for study in range(6) for number in range(100)]
 
 
-class Held(Constant):
+class Held(Simulated):
     """Reader that keeps one request until another was asked."""
 
     def __init__(self, held: str, until: str) -> None:
-        super().__init__("A")
+        super().__init__(lambda ask: "ANSWER: A")
         self._held, self._until = held, until
         self._asked = asyncio.Event()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cardiolens.config.sweep_factors import SelectorSpec
-from cardiolens.inference.plan.control import reversed_options
+from cardiolens.inference.plan.frame_views import reversed_options
 from cardiolens.protocol.prompts.frames import caption_block, captions
 from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
 from cardiolens.protocol.prompts.template import question_block, render, template_for

@@ -18,7 +18,7 @@ from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import overlay_of
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
-from cardiolens.study.displayed import displayed_volumes
+from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 QUOTE = "Severely reduced <b>systolic</b> function"

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from cardiolens.inference.plan.control import BLANK
+from cardiolens.inference.plan.frame_views import BLANK
 from cardiolens.inference.plan.planner import ESTIMATED
 from cardiolens.protocol.replies.strict_reading import Rule
 from cardiolens.score.verdicts.case_verdict import ParseStatus

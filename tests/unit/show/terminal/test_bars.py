@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from cardiolens.inference.plan.missing import WORK, Missing
-from cardiolens.inference.stream.progress import Standing, begin_watches
+from cardiolens.inference.stream.execution import Standing, begin_watches
 from cardiolens.show.terminal.bars import progress_display
 
 ENGINE = {

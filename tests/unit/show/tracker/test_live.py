@@ -14,7 +14,7 @@ from small_cohort import make_cohort
 
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import WORK, Missing
-from cardiolens.inference.stream.progress import Standing
+from cardiolens.inference.stream.execution import Standing
 from cardiolens.show.tracker import tracked_progress as watched
 from cardiolens.show.tracker.mirror import track
 from cardiolens.show.tracker.tracked_progress import appender, read_rows, row_of, watching

@@ -18,7 +18,6 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
 from cardiolens.inference.engine.http.engine import body, data_url, messages
-from cardiolens.inference.engine.http.gate import Gate, Window
 from cardiolens.inference.engine.http.http_reply import (
     FaultError,
     FaultKind,
@@ -27,7 +26,7 @@ from cardiolens.inference.engine.http.http_reply import (
     read_retry_after,
     wait_seconds,
 )
-from cardiolens.inference.engine.http.transport import check_access, is_loopback, proxy_of, way_to
+from cardiolens.inference.engine.http.transport import Gate, check_access, is_loopback, proxy_of, way_to
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
 from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage.schemas import FRAME
@@ -63,18 +62,20 @@ def test_retry_after_is_a_number_or_a_date(header: str | None, seconds: float | 
 
 
 def test_the_window_grows_fast_until_throttled_then_slowly() -> None:
-    window = Window(100)
-    for _ in range(24):
-        window.succeeded()
-    assert window.size == 32
-    window.throttled(sent_at=1.0, now=2.0)
-    window.throttled(sent_at=1.5, now=2.1)  # sent before the cut
-    assert window.size == 16
-    for _ in range(17):
-        window.succeeded()
-    assert window.size == 17
-    window.throttled(sent_at=3.0, now=4.0)
-    assert window.size == 8
+    async def sizes() -> list[int]:
+        gate, seen = Gate(100), []
+        loop = asyncio.get_running_loop()
+        for replies in (24, 17):
+            for _ in range(replies):
+                gate.succeeded()
+            seen.append(gate.size)
+            before = loop.time() - 1
+            gate.throttled(loop.time(), 0)
+            gate.throttled(before, 0)  # sent before the cut
+            seen.append(gate.size)
+        return seen
+
+    assert asyncio.run(sizes()) == [32, 16, 17, 8]
 
 
 def test_the_gate_lets_in_no_more_than_its_window_and_none_while_paused() -> None:

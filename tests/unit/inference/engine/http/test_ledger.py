@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
-from cardiolens.inference.engine.http.budget import NAME, Ledger
+from cardiolens.inference.engine.http.engine import NAME, Ledger
 
 COUNT = st.integers(0, 2**31 - 1)
 
