@@ -66,7 +66,7 @@ class ShownExample(NamedTuple):
 def hash_model(model_key: str, sampling: Sampling) -> "Hash":
     """Start a hash with the model and its sampling; copies continue with frames and question."""
     state = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    _add(state, model_key, digest_of(sampling.model_dump(mode="json")))
+    _add(state, model_key, digest_of(sampling.fields))
     return state
 
 
