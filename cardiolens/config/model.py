@@ -22,7 +22,7 @@ class Sampling(Spec):
 
     @property
     def fields(self) -> dict[str, float | int | None]:
-        """What decides the draw of a token; none is left out as unlikely (top_p), whatever a server's default."""
+        """What decides the draw of a token; top_p 1.0 leaves none out as unlikely."""
         return {"temperature": self.temperature, "top_p": 1.0, "seed": self.seed}
 
     @property
