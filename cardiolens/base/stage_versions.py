@@ -7,6 +7,6 @@ version of its stage stays is an error (tests/golden/goldens.py).
 from typing import Final
 
 PREPARED: Final = "1"  # a study's frames: study/
-PLAN: Final = "1"  # requests: protocol/, inference/plan
+PLAN: Final = "2"  # requests: protocol/, inference/plan
 IMPORT: Final = "4"  # studies of an export: curation/ingest
 DRAFTS: Final = "2"  # questions of reports and masks: curation/questions

@@ -21,6 +21,11 @@ class Sampling(Spec):
     seed: Seed | None = None  # null: the engine chooses
 
     @property
+    def fields(self) -> dict[str, float | int | None]:
+        """What decides the draw of a token; top_p 1.0 leaves none out as unlikely."""
+        return {"temperature": self.temperature, "top_p": 1.0, "seed": self.seed}
+
+    @property
     def determined(self) -> bool:
         """True if the same request yields the same answer: greedy decoding, or a seed."""
         return self.temperature == 0 or self.seed is not None

@@ -128,7 +128,7 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
     }
     if http.sends_sampling:
         temperature, seed = sampling_of(model.sampling, ask)
-        fields |= {"temperature": temperature}
+        fields |= {"temperature": temperature, "top_p": 1.0}  # else a server's default would count
         fields |= {} if seed is None else {"seed": seed}
     if model.template_options:
         fields["chat_template_kwargs"] = dict(model.template_options)

@@ -169,7 +169,7 @@ def sent(served: ModelSpec, asked: Ask) -> dict[str, Any]:
 
 
 def test_decoding_is_sent_as_the_server_understands_it() -> None:
-    plain = {"model": "some-model", "max_tokens": 8, "temperature": 0.0}
+    plain = {"model": "some-model", "max_tokens": 8, "temperature": 0.0, "top_p": 1.0}
     assert sent(model(), ask(legal=("A", "B"))) == plain
     bound = {"structured_outputs": {"choice": ["A", "B"]}, "logprobs": True, "top_logprobs": 2}
     assert sent(model(dialect="vllm"), ask(legal=("A", "B"))) == plain | bound

@@ -203,7 +203,7 @@ def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
     names |= {*questions["qa_id"].to_pylist(), *asked.answered(), str(tmp_path), str(cohort)}
     for headers, body in server.seen:
         sent = json.loads(body)
-        assert set(sent) == {"model", "messages", "max_tokens", "temperature"}
+        assert set(sent) == {"model", "messages", "max_tokens", "temperature", "top_p"}
         assert set(headers) == {
             "Host",
             "Content-Type",
