@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_CACHED_FRAMES = 256
 _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; the text is not an answer
 
 
@@ -78,6 +78,29 @@ class _Prompt(TypedDict, total=False):
     prompt: str
     multi_modal_data: "dict[str, list[Image.Image | tuple[np.ndarray, dict[str, Any]]]]"
     multi_modal_uuids: dict[str, list[str]]
+
+
+class RgbFrames:
+    """Frames as vLLM takes them, by key; of more than `most_bytes`, those used last."""
+
+    def __init__(self, most_bytes: int = 512 << 20) -> None:
+        self._room = most_bytes
+        self._images: OrderedDict[str, Image.Image] = OrderedDict()
+
+    def of(self, key: str, pictures: Pictures) -> Image.Image:
+        """Return a frame in RGB."""
+        image = self._images.pop(key, None)
+        if image is None:
+            image = Image.fromarray(pictures(key)).convert("RGB")
+            self._room -= _bytes(image)
+        self._images[key] = image
+        while self._room < 0 and len(self._images) > 1:
+            self._room += _bytes(self._images.popitem(last=False)[1])
+        return image
+
+
+def _bytes(image: Image.Image) -> int:
+    return 3 * image.width * image.height
 
 
 class VllmEngine:
@@ -108,7 +131,7 @@ class VllmEngine:
         self._tries = count()  # a request may be asked again after the engine died
         self._frames = FrameWork()
         self._numerics: Numerics | None = None
-        self._images: dict[str, Image.Image] = {}  # frames in RGB by key, the most recently used last
+        self._images = RgbFrames()
 
     async def start(self) -> None:
         """Load the model in a thread, which takes minutes; the replica writes and listens meanwhile."""
@@ -290,7 +313,7 @@ class VllmEngine:
     def _prompt(self, ask: Ask, pictures: Pictures) -> _Prompt:
         prompt: _Prompt = {"prompt": self._chat.prompt(ask.system, ask.text)}
         if ask.frame_keys:
-            images = {key: self._rgb(key, pictures) for key in dict.fromkeys(ask.frame_keys)}
+            images = {key: self._images.of(key, pictures) for key in dict.fromkeys(ask.frame_keys)}
             places = by_place(ask.text, ask.frame_keys)
             frame_keys = [keys[0] for keys in places if len(keys) == 1]
             videos = [keys for keys in places if len(keys) > 1]
@@ -308,13 +331,6 @@ class VllmEngine:
                 ]
                 prompt["multi_modal_uuids"]["video"] = [digest_of(["video", *keys]) for keys in videos]
         return prompt
-
-    def _rgb(self, key: str, pictures: Pictures) -> Image.Image:
-        image = self._images.pop(key, None) or Image.fromarray(pictures(key)).convert("RGB")
-        self._images[key] = image
-        if len(self._images) > _CACHED_FRAMES:
-            del self._images[next(iter(self._images))]
-        return image
 
     def _sampling(self, ask: Ask) -> "SamplingParams":
         from vllm import SamplingParams

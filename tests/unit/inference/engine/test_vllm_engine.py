@@ -23,7 +23,7 @@ from cardiolens.inference.engine.ask import (
     RequestError,
 )
 from cardiolens.inference.engine.supervisor import Supervisor
-from cardiolens.inference.engine.vllm_engine import VllmEngine
+from cardiolens.inference.engine.vllm_engine import RgbFrames, VllmEngine
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment
 
@@ -210,15 +210,15 @@ def test_the_event_loop_runs_while_a_model_loads(tmp_path: Path, monkeypatch) ->
     assert asyncio.run(ticks()) > 5
 
 
-def test_few_frames_in_rgb_are_kept(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(vllm_engine, "_CACHED_FRAMES", 2)
+def test_frames_in_rgb_are_bounded_by_their_bytes() -> None:
     converted: list[str] = []
 
     def pictures(key: str) -> np.ndarray:
         converted.append(key)
         return np.full((4, 4), int(key), np.uint8)
 
-    engine = Started(tmp_path, Generating(None))
+    frames = RgbFrames(most_bytes=2 * 3 * 4 * 4)  # two of these
     for key in ("1", "2", "1", "3", "1", "2"):
-        assert engine._rgb(key, pictures).getpixel((0, 0)) == (int(key),) * 3
+        assert frames.of(key, pictures).getpixel((0, 0)) == (int(key),) * 3
+        assert sum(3 * image.width * image.height for image in frames._images.values()) <= 2 * 3 * 4 * 4
     assert converted == ["1", "2", "3", "2"]
