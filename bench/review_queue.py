@@ -11,9 +11,8 @@ import time
 from pathlib import Path
 
 from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.ledger import NAME, Ledger, Line, now
 from cardiolens.curation.review.people import Person, Role
-from cardiolens.curation.review.queue import DecisionRequest, Queue
+from cardiolens.curation.review.queue import NAME, DecisionRequest, Ledger, Line, Queue, now
 from cardiolens.curation.review.review_items import Item, Items
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.protocol.tasks.catalogue import load_catalogue

@@ -18,6 +18,7 @@ Mode = Literal["verify", "read", "audit"]
 
 _UNJUDGED = {"verification", "patient_id", "withheld", "evidence_slices"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
+Quote = Mapping[str, Any]  # a passage of a report, and where it stands: text, start, end
 BATCH = 200  # least items of a batch; a batch ends with a study
 SECTIONS = "1-sections.jsonl"
 
@@ -40,6 +41,14 @@ class Item:
         return self.question.qa_id
 
     @property
+    def study(self) -> str:
+        return self.question.study_id
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.qa_id, self.digest
+
+    @property
     def is_multi(self) -> bool:
         return self.question.answer_type == "multi"
 
@@ -55,15 +64,6 @@ class Item:
         return len(chosen) == 1 or (self.is_multi and not chosen & set(self.subtask.exclusive))
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """A report passage that supports an answer, and its place in the text."""
-
-    text: str
-    start: int | None = None
-    end: int | None = None
-
-
 @dataclass(frozen=True)
 class Items:
     """All items in order, with their studies and reports."""
@@ -76,8 +76,7 @@ class Items:
 
     def evidence(self, item: Item) -> list[Quote]:
         """Return the quotes that support an answer; an id without a quote becomes the text itself."""
-        study = item.question.study_id
-        return [self.quotes.get((study, name), Quote(name)) for name in item.question.evidence]
+        return [self.quotes.get((item.study, name), _quote(name)) for name in item.question.evidence]
 
 
 def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> Items:
@@ -118,10 +117,8 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
 
 def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, mode: Mode) -> Item:
     question = given.question
-    unjudged = (
-        _UNJUDGED if mode == "verify" else _UNJUDGED | _TRUTH
-    )  # a digest over the truth could reveal it
-    judged = question.model_dump(mode="json", by_alias=True, exclude=unjudged)
+    truth = set() if mode == "verify" else _TRUTH  # a digest over the truth could reveal it
+    judged = question.model_dump(mode="json", by_alias=True, exclude=_UNJUDGED | truth)
     return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(judged))
 
 
@@ -139,10 +136,14 @@ def _batches(studies: Sequence[str]) -> Iterator[str]:
 def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str]]:
     """Read quotes and report texts from the stage files beside the drafts; empty without such files."""
     quotes = {
-        (record["study_id"], item["id"]): Quote(item["quote"], item["start"], item["end"])
+        (record["study_id"], item["id"]): _quote(item["quote"], item["start"], item["end"])
         for path in sorted(folder.glob(FINDINGS))
         for record in read_lines(path)
         for item in record.get("items", ())
     }
     texts = {record["study_id"]: record["text"] for record in read_lines(folder / SECTIONS)}
     return quotes, texts
+
+
+def _quote(text: str, start: int | None = None, end: int | None = None) -> Quote:
+    return {"text": text, "start": start, "end": end}
