@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.masks.grades import Sex
-from cardiolens.curation.masks.labels import WALL, LabelMap, label_map
+from cardiolens.curation.masks.labels import WALL, LabelMap, MaskReason, Sex, label_map
 from cardiolens.curation.masks.mask_answers import Answer, Measures, cine, lesions
-from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Masked, check_ring, read_masked
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer as keys_of
@@ -130,14 +128,14 @@ def _number(subtask: Subtask, measures: Measures) -> Answer | None:
     try:
         subtask.quantity.read(words)
     except ValueError:
-        return Answer(reason=Reason.NOT_PLAUSIBLE, words=words)
+        return Answer(reason=MaskReason.NOT_PLAUSIBLE, words=words)
     return Answer((words,), words=words)
 
 
 def _records(subtask: Subtask, catalogue: Catalogue, measures: Measures) -> Iterator[dict[str, Any]]:
     answer = measures.answers.get(subtask.finding) if subtask.options else _number(subtask, measures)
     if answer is None:
-        reason = Reason.NO_MOTION if subtask.finding in _MOTION else Reason.NOT_LABELLED
+        reason = MaskReason.NO_MOTION if subtask.finding in _MOTION else MaskReason.NOT_LABELLED
         answer = Answer(reason=reason)
     known = {subtask.finding: answer.values} if answer.values or answer.reason is None else {}
     values = keys_of(subtask, known)

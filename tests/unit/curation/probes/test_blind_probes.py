@@ -10,8 +10,14 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_questions_spec
-from cardiolens.curation.probes.blind_probes import probe, probe_drafts
-from cardiolens.curation.probes.probe_scores import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
+from cardiolens.curation.probes.blind_probes import (
+    OPTIONS_ALONE,
+    QUESTION_ALONE,
+    SETTINGS,
+    probe,
+    probe_drafts,
+    probes_of,
+)
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.questions import given_questions

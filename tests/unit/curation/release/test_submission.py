@@ -14,20 +14,19 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.release.benchmark_submission import (
+from cardiolens.curation.release.verify import index_of
+from cardiolens.curation.release.withheld_answers import (
     MOST_TEXT,
+    AnswersFile,
+    ReleaseName,
     Score,
     Submit,
+    read_answers,
     read_submission,
     score_submission,
     scores_of,
     submit,
     verdicts_of,
-)
-from cardiolens.curation.release.verify import index_of
-from cardiolens.curation.release.withheld_cohort import (
-    ReleaseName,
-    read_answers,
     without_answers,
     write_answers,
 )
@@ -92,7 +91,13 @@ def write_release(root: Path) -> None:
     digest = sha256((out / "release.json").read_bytes()).hexdigest()
     named = ReleaseName(name="small", number="1.0", sha256=digest)
     lines = [dict(row.record) for row in withheld]
-    write_answers(root / "answers.json", named, CATALOGUE, {study: study for study in kept}, lines)
+    content = AnswersFile(
+        release=named,
+        protocol=CATALOGUE.protocol,
+        catalogue_sha256=CATALOGUE.sha256,
+        questions=lines,
+    )
+    write_answers(root / "answers.json", content)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +114,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, RunResult
 
 def read(path: Path, answers: Path) -> Any:
     known = read_answers(answers)
-    return verdicts_of(read_submission(path, known.release, known.questions), known), known
+    return verdicts_of(read_submission(path, known), known), known
 
 
 def test_the_scores_differ_by_nothing_from_those_of_a_sweep_with_the_answers(

@@ -100,13 +100,13 @@ def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str]
     assert "The answers of test are not part of the release" in (out / "README.md").read_text()
     assert list(differences(out)) == []
     told = json.loads(home.read_text())
-    answers = {
-        one.get("study") or one["study_id"]: one.get("answer") for one in told["questions"] if "study" in one
-    }
+    answers = {one["study_id"]: one["answer"] for one in told["questions"] if one["subtask"] == "L01"}
     assert answers == {
-        links[f"{SECRET}-{n}"]: "AB"[n % 2] for n in range(1, 5) if links[f"{SECRET}-{n}"] in test
+        links[f"{SECRET}-{n}"]: ["AB"[n % 2]] for n in range(1, 5) if links[f"{SECRET}-{n}"] in test
     }
-    assert told["patients"].keys() == test
+    patients = {json.loads(path.read_text())["patient_id"] for path in out.glob("studies/*/study.json")}
+    assert {one["patient_id"] for one in told["questions"]} <= patients
+    assert SECRET not in home.read_text()
     assert stat.S_IMODE(home.stat().st_mode) == 0o600
 
 
