@@ -1,10 +1,8 @@
 """Derive the truth of a study from measurements of its modelled heart (protocol 10.3)."""
 
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from cardiolens.phantom.geometry import (
@@ -23,7 +21,7 @@ from cardiolens.phantom.geometry import (
 )
 from cardiolens.phantom.lesions import INSERTIONS, Lesions, islands
 from cardiolens.phantom.measure import Measures, measure
-from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
+from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, data_file
 from cardiolens.phantom.planes import View, heights, views
 from cardiolens.phantom.signal import uptake_share
 from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
@@ -259,12 +257,12 @@ class GuardBandError(ValueError):
         self.name = name
 
 
-@lru_cache(maxsize=1)
+@cache
 def bands() -> dict[str, dict[str, Band]]:
     """Load the limits of each class, by name of the measured quantity."""
-    tree = yaml.safe_load((Path(__file__).parent / "data" / "bands.yaml").read_text())
     return {
-        name: {label: _band(*limits) for label, limits in classes.items()} for name, classes in tree.items()
+        name: {label: _band(*limits) for label, limits in classes.items()}
+        for name, classes in data_file("bands").items()
     }
 
 

@@ -43,12 +43,12 @@ WALL = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 
 @dataclass(frozen=True)
 class LabelMap:
-    """One segmentation convention: its sequences, its lesions (`tells`) and its values."""
+    """One segmentation convention: its sequences, the lesions that it labels, and its values."""
 
     name: str
     source: str
     sequences: tuple[str, ...]
-    tells: tuple[LesionKind, ...]
+    lesions: tuple[LesionKind, ...]
     values: Mapping[int | str, str]
     whole_heart: bool = False
 
@@ -64,10 +64,10 @@ class LabelMap:
             tissue_by_value |= dict.fromkeys(range(int(low), int(high or low) + 1), tissue)
         return tissue_by_value
 
-    def told_on(self, sequence: str) -> list[LesionKind]:
+    def lesions_on(self, sequence: str) -> list[LesionKind]:
         """Return the lesions that masks of a sequence label."""
         tissues = set(self.tissue_of(sequence).values())
-        return [kind for kind in self.tells if Tissue[kind.upper()] in tissues]
+        return [kind for kind in self.lesions if Tissue[kind.upper()] in tissues]
 
     def fits(self, values: set[int], sequence: str) -> bool:
         """Return whether every value has a tissue on a sequence."""

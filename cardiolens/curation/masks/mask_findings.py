@@ -50,7 +50,7 @@ class Body:
 
     @staticmethod
     def of_manifest(manifest: StudyManifest) -> "Body":
-        """Return what study.json tells."""
+        """Return sex and body surface from study.json."""
         sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None
         if manifest.height_cm is None or manifest.weight_kg is None:
             return Body(sex)
@@ -87,7 +87,7 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
         if manifest.sequence == "cine":
             cine(masked, body.sex, body.surface, measures)
             continue
-        for kind in chosen.told_on(manifest.sequence):
+        for kind in chosen.lesions_on(manifest.sequence):
             lesions(masked, kind, chosen, measures)
     return measures
 

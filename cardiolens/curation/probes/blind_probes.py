@@ -128,7 +128,7 @@ def _folded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskProbe:
-    """What probes tell of one subtask."""
+    """Results of the probes of one subtask."""
 
     questions: int
     constant: float  # accuracy of the best constant answer
@@ -237,7 +237,7 @@ def probe(spec: QuestionsSpec, words: Sequence[str]) -> int:
 
 
 def probe_drafts(folder: Path, catalogue: Catalogue, models: Mapping[str, Ask]) -> int:
-    """Ask each draft of each model without images, and write what they tell; return 0."""
+    """Ask each draft of each model without images, and write the results; return 0."""
     path = folder / "questions.jsonl"
     rows = [row for row in given_questions(path, catalogue) if row.question.options]
     if not rows:
@@ -326,7 +326,7 @@ def _id(line: Record) -> tuple[str, str]:
 
 
 def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> Record:
-    """Return a question with what probes tell of its subtask; one that leaks goes to full review."""
+    """Return a question with the results of its subtask; one that leaks goes to full review."""
     score = scores.get(line["subtask"])
     if score is None:
         return line
@@ -343,7 +343,7 @@ def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> 
 def _say(scores: Mapping[str, SubtaskProbe], n_out: int) -> None:
     leaking = {name: score for name, score in scores.items() if score.leaks}
     for name, score in leaking.items():
-        why = "; ".join(score.given_away_by) or "no length of an option tells why"
+        why = "; ".join(score.given_away_by) or "the lengths of the options do not explain it"
         say(
             f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
         )

@@ -1,7 +1,7 @@
 """What of a release may name somebody: a person reads a report and confirms it before anything is written.
 
-The report lies beside the release, for its owner alone. The confirmation is a digest of all findings, so one
-more finding asks again. Old ids of studies, patients and reports are refused in any case.
+The report is a file beside the release, for its owner alone. The confirmation is a digest of all findings, so
+one more finding asks again. Old ids of studies, patients and reports are refused in any case.
 """
 
 import re
@@ -39,12 +39,12 @@ _CHECKED = frozenset(_CHECKED_ENTRIES.split())
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text and its place in the files that a release is made from; `ours` if CardioLens comes with it."""
+    """A text and its place in the files that a release is made from; `is_shipped` with CardioLens."""
 
     file: str
     place: str
     text: str
-    ours: bool = False
+    is_shipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +89,19 @@ def check_identities(
 def _findings(texts: Iterable[Passage], ids: frozenset[str]) -> list[Finding]:
     """Return the findings in texts, each text around a finding once, in order of the places."""
     once: dict[tuple[str, str, str, str], Finding] = {}
-    search = cache(lambda text, ours: _search(text, ids, ours=ours))
+    search = cache(lambda text, is_shipped: _search(text, ids, is_shipped=is_shipped))
     for passage in texts:
-        for kind, before, found, after in search(passage.text, passage.ours):
+        for kind, before, found, after in search(passage.text, passage.is_shipped):
             finding = Finding(kind, found, before, after, passage.file, passage.place)
             once.setdefault((kind, before, found, after), finding)
     return list(once.values())
 
 
-def _search(text: str, ids: frozenset[str], *, ours: bool) -> list[tuple[str, str, str, str]]:
-    """Return kind, text before, finding and text after; old ids are no news in texts of our own."""
+def _search(text: str, ids: frozenset[str], *, is_shipped: bool) -> list[tuple[str, str, str, str]]:
+    """Return kind, text before, finding and text after; old ids are not searched in shipped texts."""
     folded = fold(text)
     spans: list[tuple[str, int, int]] = [(name.kind, name.start, name.end) for name in identities(folded)]
-    for start, end in () if ours else find_ids(folded, ids):
+    for start, end in () if is_shipped else find_ids(folded, ids):
         is_short = sum(map(str.isalnum, folded[start:end])) < _SHORTEST
         spans.append((SHORT_ID if is_short else OLD_ID, start, end))
     return [

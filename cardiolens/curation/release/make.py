@@ -29,8 +29,6 @@ from cardiolens.curation.release.question_table import QUESTIONS, SHOWN, read_co
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.verify import index_of
 from cardiolens.curation.release.withheld_answers import (
-    AnswersFile,
-    ReleaseName,
     check_answers_word,
     without_answers,
     write_answers,
@@ -124,7 +122,7 @@ class _NewIds:
 
     @staticmethod
     def draw(spec: Release, studies: Mapping[str, Study]) -> "_NewIds":
-        """Draw ids whose order tells nothing of the old ones; the secret behind it is kept nowhere."""
+        """Draw ids in an order that reveals nothing of the old ones; its secret is kept nowhere."""
         secret = secrets.token_hex(16)
         patient_of = {name: study.manifest.patient_id for name, study in studies.items()}
         cohort_of, patients = _cohorts(spec.cohorts, set(patient_of.values()), secret)
@@ -202,22 +200,15 @@ def _write(
         write_lines(spec.links, links)
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     if spec.answers is not None:
-        release_name = ReleaseName(name=spec.name, number=spec.number, sha256=sha256_of(out / INDEX))
-        lines = [ids.whole_line(row) for row in rows if row.question.study_id in withheld]
-        content = AnswersFile(
-            release=release_name,
-            protocol=catalogue.protocol,
-            catalogue_sha256=catalogue.sha256,
-            questions=lines,
-        )
-        write_answers(spec.answers, content)
+        kept = [ids.whole_line(row) for row in rows if row.question.study_id in withheld]
+        write_answers(spec.answers, (line | {"canary": facts["canary"]} for line in kept))
     return facts
 
 
 def _write_study(study: Study, folder: Path, ids: _NewIds, *, masks: bool) -> None:
     """Write a study under new ids: its manifest without report id, and files without free text.
 
-    Masks tell answers, so they are left out where answers are withheld.
+    Masks reveal answers, so they are left out where answers are withheld.
     """
     old = study.study_id
     new = {"study_id": folder.name, "patient_id": ids.patients[old], "cohort": [ids.cohorts[old]]}

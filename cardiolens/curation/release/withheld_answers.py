@@ -1,7 +1,7 @@
-"""Withheld answers of a release: a file of its owner, and submissions of replies, which the owner scores.
+"""Withheld answers of a release: a question file of its owner, and submissions, which the owner scores.
 
-A submission is JSON Lines: the first line names release and arms, each other line is a reply as it was. It is
-written where the run is, and read as a stranger's file.
+A submission is JSON Lines: the first line has the canary of the release and the arms, each other line is a
+reply as it was. It is written where the run is, and read as a stranger's file.
 """
 
 import json
@@ -20,19 +20,18 @@ from pydantic import ConfigDict, Field, ValidationError
 from cardiolens import __version__
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.private_file import check_private
 from cardiolens.base.sanitize import one_line
-from cardiolens.base.untrusted.bounded_files import open_binary, parse_json, read_json
+from cardiolens.base.untrusted.bounded_files import open_binary, parse_json
 from cardiolens.config.base import GivenPath, Spec, describe
-from cardiolens.config.conf_names import INDEX, read_index
+from cardiolens.config.conf_names import read_index
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import (
     GivenQuestion,
     Question,
-    checked_questions,
+    given_questions,
     is_withheld,
     questions_table,
 )
@@ -53,8 +52,6 @@ _REPLY = ("status", "finish_reason", "text")
 _AT = datetime(2000, 1, 1, tzinfo=UTC)  # there is one completion a request, so its time decides nothing
 _COLUMNS = ("arm_id", "scope", "metric", "value", "low", "high", "n_items", "n_patients")
 Record = dict[str, Any]
-_Text = Annotated[str, Field(min_length=1, max_length=64)]
-_Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _ArmId = Annotated[str, Field(pattern=r"^[!-~]{1,200}$")]
 
 
@@ -71,7 +68,7 @@ class Score(Spec):
 
     score: GivenPath  # the submission
     answers: GivenPath  # the owner's file
-    protocol: str | None = None  # the release's own folder of a protocol, where it has one
+    protocol: str = "openprotocol-1"  # name, or the release's own folder of a protocol
 
 
 class _Strict(Spec):
@@ -80,31 +77,10 @@ class _Strict(Spec):
     model_config = ConfigDict(strict=True)
 
 
-class ReleaseName(_Strict):
-    """Which release a file is of."""
-
-    name: _Text
-    number: _Text
-    sha256: _Digest  # of its index, release.json
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.number} ({self.sha256[:12]})"
-
-
-class AnswersFile(_Strict):
-    """The content of an owner's file."""
-
-    schema_: Literal["answers-1"] = Field("answers-1", alias="schema")
-    release: ReleaseName
-    protocol: str
-    catalogue_sha256: _Digest
-    questions: Sequence[Record]  # the withheld ones, as qa-1 records with answer or reference
-
-
 class _Head(_Strict):
     schema_: Literal["submission-1"] = Field(alias="schema")
-    release: ReleaseName
-    catalogue_sha256: _Digest
+    canary: Annotated[str, Field(max_length=100)]  # of the release
+    catalogue_sha256: Annotated[str, Field(max_length=64)]
     made_by: Annotated[str, Field(max_length=200)]
     arms: Annotated[list[_ArmId], Field(min_length=1, max_length=1000)]
 
@@ -127,9 +103,9 @@ _NO_REPLY = Reply(arm_id="", qa_id="", option_keys=[], status="refused", finish_
 class Answers:
     """The withheld questions of a release with their answers."""
 
-    release: ReleaseName
+    canary: str | None  # of the release
     catalogue: Catalogue
-    protocol: str | None  # folder of the catalogue, if it is not a shipped one
+    protocol: str  # name or folder of the catalogue
     questions: Mapping[str, Question]  # by qa_id
     table: pa.Table  # the same as table `questions`
 
@@ -168,65 +144,45 @@ def check_answers_word(path: Path) -> None:
         )
 
 
-def write_answers(path: Path, content: AnswersFile) -> None:
-    """Write the owner's file, new and for its owner alone; InputError if it exists."""
+def write_answers(path: Path, lines: Iterable[Record]) -> None:
+    """Write the owner's question file, new and for its owner alone; InputError if it exists."""
+    text = "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
     disk.make_folder(path.parent)
     try:
-        disk.create(path, f"{json.dumps(content.model_dump(by_alias=True), ensure_ascii=False)}\n".encode())
+        disk.create(path, text.encode())
     except FileExistsError:
         check_answers_word(path)
     except OSError as error:
         raise RunError(f"answers={path}: cannot be written ({error.strerror}); name another place") from None
 
 
-def read_answers(path: Path, protocol: str | None = None) -> Answers:
-    """Read the owner's file; InputError if others can read it, or its questions are of another protocol.
-
-    `protocol` is the folder of the release's protocol, if it is not a shipped one.
-    """
-    content = _answers_file(path)
-    catalogue = load_catalogue(protocol or content.protocol)
-    if content.catalogue_sha256 != catalogue.sha256:
-        raise InputError(
-            f"answers={path}: the questions are of another version of protocol {content.protocol}; "
-            "score with the CardioLens that made the release, or name the release's folder with protocol="
-        )
-    rows = tuple(checked_questions(path, enumerate(content.questions, start=1), catalogue))
-    if without := [row.question.qa_id for row in rows if row.question.withheld or "study" in row.record]:
-        raise InputError(f"answers={path}: {without[0]} has no answer or no patient; the file was changed")
+def read_answers(path: Path, protocol: str) -> Answers:
+    """Read the owner's file; InputError if others can read it, or its questions are not of the protocol."""
+    if path.exists():
+        check_private(path, f"answers={path}", "tune a model to the test set", what="the answers")
+    catalogue = load_catalogue(protocol)
+    rows = tuple(given_questions(path, catalogue))
+    if without := [row.question.qa_id for row in rows if row.question.withheld]:
+        raise InputError(f"answers={path}: {without[0]} has no answer; give the file of release answers=...")
     table = questions_table(path, rows, catalogue, allow_unverified=True)
     questions = {row.question.qa_id: row.question for row in rows}
-    return Answers(content.release, catalogue, protocol, questions, table)
-
-
-def _answers_file(path: Path) -> AnswersFile:
-    try:
-        check_private(path, f"answers={path}", "tune a model to the test set", what="the answers")
-        return AnswersFile.model_validate(read_json(path))
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = describe(error) if isinstance(error, ValidationError) else error
-        reason = getattr(error, "strerror", None) or reason
-    raise InputError(
-        f"answers={path}: holds no withheld answers ({reason}); give the file that release answers=... wrote"
-    )
+    return Answers(rows[0].question.canary, catalogue, protocol, questions, table)
 
 
 def submit(words: Submit) -> int:
     """Write the replies of a run to the questions with withheld answers, and return 0.
 
-    InputError if the run asked no such question, or the release has changed since.
+    InputError if the run asked no such question, or its release is gone.
     """
     run = read_run(words.submit, words.store)
     arms = [arm["arm_id"] for arm in run.manifest["arms"]]
-    release = _release_of(run)
+    canary = _canary_of(run)
     qa_ids = run.questions.filter(is_withheld(run.questions))["qa_id"]
     if not len(qa_ids):
         raise InputError(f"submit={words.submit}: the answers of all its questions are known; see its page")
     head = {
         "schema": _SCHEMA,
-        "release": release.model_dump(),
+        "canary": canary,
         "catalogue_sha256": run.manifest["catalogue_sha256"],
         "made_by": f"cardiolens {__version__}",
         "arms": arms,
@@ -247,26 +203,16 @@ def submit(words: Submit) -> int:
     return 0
 
 
-def _release_of(run: FinishedRun) -> ReleaseName:
-    """Return the release that a run asked; InputError if it is gone or has changed since."""
-    questions, asked = run.configuration.dataset.questions, run.manifest["questions_sha256"]
-    folder = questions.parent
+def _canary_of(run: FinishedRun) -> str:
+    """Return the canary of the release that a run asked; InputError if it is not there."""
+    folder = run.configuration.dataset.questions.parent
     try:
-        facts = read_index(folder)
-        digest, now = sha256_of(folder / INDEX), sha256_of(questions)
-        release = ReleaseName(name=facts["name"], number=facts["number"], sha256=digest)
-        listed = facts["files"][questions.name]["sha256"]
+        return str(read_index(folder)["canary"])
     except (OSError, ValueError, LookupError, TypeError):
         raise InputError(
             f"submit={run.folder}: {folder} holds no release; give a run of dataset=<release>, and put the "
             "release back where it was"
         ) from None
-    if not listed == now == asked:
-        raise InputError(
-            f"submit={run.folder}: {questions} is not what the run asked, or not what was released; put the "
-            "release back as it was (cardiolens release verify=<folder>), and run the sweep again"
-        )
-    return release
 
 
 def _replies(run: FinishedRun, qa_ids: pa.ChunkedArray) -> Iterator[Record]:
@@ -290,8 +236,6 @@ def score_submission(words: Score) -> int:
     """
     answers = read_answers(words.answers, words.protocol)
     submission = read_submission(words.score, answers)
-    release = answers.release
-    say(f"release: {release.name} {release.number} {release.sha256}")
     n_replies = Counter(arm for arm, _ in submission.replies)
     for arm in submission.arms:
         without = len(answers.questions) - n_replies[arm]
@@ -309,10 +253,10 @@ def read_submission(path: Path, answers: Answers) -> Submission:
     """
     lines = _lines(path)
     head = _read(_Head, next(lines, b""), f"{path}:1")
-    if head.release != answers.release:
+    if head.canary != answers.canary:
         raise InputError(
-            f"{path}: is of release {one_line(str(head.release), _WORD)}, and the answers are of "
-            f"{answers.release}; score it with the answers of its own release"
+            f"{path}: has {one_line(head.canary, _WORD)}, and the answers have {answers.canary}; score it "
+            "with the answers of its own release"
         )
     if head.catalogue_sha256 != answers.catalogue.sha256:
         raise InputError(

@@ -72,7 +72,7 @@ class Sampled(Spec):
 class Sample(Spec):
     """Replies in the order in which they are read, and the sizes of their strata."""
 
-    schema_: Literal["audit-sample-1"] = Field("audit-sample-1", alias="schema")
+    schema_: Literal["audit-sample-1"] = Field(alias="schema")
     replies: tuple[Sampled, ...]
     sizes: Mapping[str, Mapping[str, int]]  # model -> stratum -> replies in the run
 
@@ -144,7 +144,7 @@ def draw(verdicts: Sequence[Row], per_model: int, seed: int) -> Sample:
             for row in dice.sample(rows, numbers[name]):
                 replies.append(Sampled(model=model, arm_id=row["arm_id"], qa_id=row["qa_id"], stratum=name))
     dice.shuffle(replies)  # whose reply is read next, and by which rule, says nothing
-    return Sample(replies=tuple(replies), sizes=sizes)
+    return Sample(schema="audit-sample-1", replies=tuple(replies), sizes=sizes)
 
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
@@ -195,7 +195,7 @@ def sampled_items(run: FinishedRun, sample: Sample) -> list[Item]:
 
 
 def _item(row: Row, request: Row, completion: Row, catalogue: Catalogue) -> Item:
-    """Return a reply with its question, whose options have the letters that the model saw, and no answer."""
+    """Return a reply with its question: options under the letters that the model saw, and no answer."""
     texts = {option["key"]: option["text"] for option in row["options"]}
     displayed = request["option_keys"] or list(texts)
     letters = zip(sorted(displayed), displayed, strict=True)

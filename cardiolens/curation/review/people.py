@@ -67,7 +67,7 @@ def read_people(out: Path, readers: Sequence[str], third: str | None) -> People:
     InputError if nobody is named, if somebody has another role already, or if others can read the file.
     """
     path = out / LINKS
-    links = _read(path) if path.exists() else _Links(key=secrets.token_hex(_KEY_BYTES))
+    links = _read(path) if path.exists() else _Links(schema="links-1", key=secrets.token_hex(_KEY_BYTES))
     people = dict(links.people)
     roles: dict[str, Role] = dict.fromkeys(readers, "reader")
     roles |= {} if third is None else {third: "adjudicator"}
@@ -80,7 +80,7 @@ def read_people(out: Path, readers: Sequence[str], third: str | None) -> People:
     if not people:
         raise InputError("readers= is not given; name who reads, by pseudonyms: readers=[r1,r2] third=r3")
     try:
-        links = _Links(key=links.key, people=people)
+        links = _Links(schema="links-1", key=links.key, people=people)
     except ValidationError:
         raise InputError(
             f"readers= and third=: {', '.join(roles)}: expected pseudonyms of at most 32 small letters, "

@@ -183,7 +183,7 @@ class Queue:
 
     @cached_property
     def parents(self) -> frozenset[str | None]:
-        """Subtasks on whose true answer it depends whether another question is asked."""
+        """Subtasks that decide by their true answer whether another question is asked."""
         return frozenset(item.subtask.parent for item in self.items.values())
 
     @property

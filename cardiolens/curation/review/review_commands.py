@@ -79,7 +79,7 @@ class Export(Spec):
 class Sources(Spec):
     """Inputs of a review, stored beside the ledger for `export`."""
 
-    schema_: Literal["review-sources-1"] = Field("review-sources-1", alias="schema")
+    schema_: Literal["review-sources-1"] = Field(alias="schema")
     questions: GivenPath
     studies: GivenPath
     protocol: str
@@ -111,6 +111,7 @@ def _keep_sources(options: Serve) -> None:
         raise InputError(f"out={options.out}: its export would replace {options.questions}; name another out")
     path = options.out / SOURCES.format(options.mode)
     sources = Sources(
+        schema="review-sources-1",
         questions=options.questions.resolve(),
         studies=options.studies.resolve(),
         protocol=options.protocol,
