@@ -7,7 +7,6 @@ one more finding asks again. Old ids of studies, patients and reports are refuse
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,28 +85,29 @@ def check_identities(
     )
 
 
-def _findings(texts: Iterable[Passage], ids: frozenset[str]) -> list[Finding]:
-    """Return the findings in texts, each text around a finding once, in order of the places."""
-    once: dict[tuple[str, str, str, str], Finding] = {}
-    search = cache(lambda text, is_shipped: _search(text, ids, is_shipped=is_shipped))
-    for passage in texts:
-        for kind, before, found, after in search(passage.text, passage.is_shipped):
-            finding = Finding(kind, found, before, after, passage.file, passage.place)
-            once.setdefault((kind, before, found, after), finding)
-    return list(once.values())
+def _findings(passages: Iterable[Passage], ids: frozenset[str]) -> list[Finding]:
+    """Return the findings in passages in order; one with the same text around it stands once."""
+    findings: dict[tuple[str, str, str, str], Finding] = {}
+    searched: set[tuple[str, bool]] = set()
+    for passage in passages:
+        if (passage.text, passage.is_shipped) in searched:
+            continue
+        searched.add((passage.text, passage.is_shipped))
+        folded = fold(passage.text)
+        for kind, start, end in _spans(folded, frozenset() if passage.is_shipped else ids):
+            around = folded[max(0, start - _AROUND) : start], folded[end : end + _AROUND]
+            finding = Finding(kind, folded[start:end], *around, passage.file, passage.place)
+            findings.setdefault((kind, finding.found, *around), finding)
+    return list(findings.values())
 
 
-def _search(text: str, ids: frozenset[str], *, is_shipped: bool) -> list[tuple[str, str, str, str]]:
-    """Return kind, text before, finding and text after; old ids are not searched in shipped texts."""
-    folded = fold(text)
+def _spans(folded: str, ids: frozenset[str]) -> list[tuple[str, int, int]]:
+    """Return kind, start and end of what may identify somebody, and of old ids, in order."""
     spans: list[tuple[str, int, int]] = [(name.kind, name.start, name.end) for name in identities(folded)]
-    for start, end in () if is_shipped else find_ids(folded, ids):
+    for start, end in find_ids(folded, ids):
         is_short = sum(map(str.isalnum, folded[start:end])) < _SHORTEST
         spans.append((SHORT_ID if is_short else OLD_ID, start, end))
-    return [
-        (kind, folded[max(0, start - _AROUND) : start], folded[start:end], folded[end : end + _AROUND])
-        for kind, start, end in sorted(spans, key=lambda span: span[1:])
-    ]
+    return sorted(spans, key=lambda span: span[1:])
 
 
 def _write(report: Path, findings: Sequence[Finding], digest: str) -> None:

@@ -23,7 +23,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.private_file import check_private
 from cardiolens.base.sanitize import one_line
-from cardiolens.base.untrusted.bounded_files import open_binary, parse_json
+from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.conf_names import read_index
 from cardiolens.config.sweep import StatisticsSpec
@@ -44,7 +44,6 @@ from cardiolens.storage import schemas
 
 MOST_TEXT = 1 << 17  # characters of a completion, of which several samples are one
 MOST_BYTES = 1 << 30  # of a submission
-MOST_LINE = 1 << 20  # bytes
 _SCHEMA = "submission-1"
 _WORD = 60  # characters of a stranger's word in a message
 _MADE_BY = "cardiolens release submit=<run> out=<file> writes one"
@@ -251,8 +250,11 @@ def read_submission(path: Path, answers: Answers) -> Submission:
 
     Every arm and question has one reply at most; one without any is no error here.
     """
-    lines = _lines(path)
-    head = _read(_Head, next(lines, b""), f"{path}:1")
+    try:
+        first, *lines = read_bytes(path, MOST_BYTES).removesuffix(b"\n").split(b"\n")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); give the file") from None
+    head = _read(_Head, first, f"{path}:1")
     if head.canary != answers.canary:
         raise InputError(
             f"{path}: has {one_line(head.canary, _WORD)}, and the answers have {answers.canary}; score it "
@@ -290,21 +292,6 @@ def _fault(reply: Reply, arms: Collection[str], questions: Mapping[str, Question
         legal = f"each of {', '.join(keys) or 'none'} once"
         return f"{reply.qa_id} was shown options that it does not have; expected {legal}"
     return ""
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file; InputError for a file or a line that is too long."""
-    try:
-        with open_binary(path) as file:
-            size = 0
-            for number, line in enumerate(iter(lambda: file.readline(MOST_LINE + 1), b""), start=1):
-                size += len(line)
-                if len(line) > MOST_LINE or size > MOST_BYTES:
-                    what, most = ("line", MOST_LINE) if len(line) > MOST_LINE else ("file", MOST_BYTES)
-                    raise InputError(f"{path}:{number}: the {what} has more than {most:,} bytes; shorten it")
-                yield line
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); give the file") from None
 
 
 _Line = TypeVar("_Line", bound=_Strict)

@@ -9,11 +9,12 @@ with expectations within each subtask. A single table of all answers would under
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic_core import to_jsonable_python
 
 from cardiolens.curation.review.queue import Key, Line, Outcome, Reviews
 from cardiolens.curation.review.review_items import Item
@@ -194,15 +195,10 @@ def _disagreement(counts: Floats) -> tuple[Floats, Floats, Floats]:
     return observed, by_margins, by_shares
 
 
-def as_record(row: Any) -> dict[str, Any]:
+def as_record(row: object) -> dict[str, Any]:
     """Return a row of agreement as JSON values, with null for undefined numbers."""
-    return {name: _without_nan(value) for name, value in asdict(row).items()}
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(part) for name, part in value.items()}
-    return None if isinstance(value, float) and np.isnan(value) else value
+    record: dict[str, Any] = to_jsonable_python(row, inf_nan_mode="null")
+    return record
 
 
 def _words(interval: Interval) -> str:
@@ -300,5 +296,5 @@ def _between(subtask: str, readers: tuple[str, ...], pairs: Sequence[Pair]) -> B
 
 def lines_of(persons: Sequence[ReaderCounts], rows: Sequence[BetweenReaders]) -> list[dict[str, Any]]:
     """Return the lines of the file: people, then agreement; null for undefined numbers."""
-    lines = [{"schema": "human-reader-1", **asdict(person)} for person in persons]
+    lines = [{"schema": "human-reader-1", **as_record(person)} for person in persons]
     return lines + [{"schema": "human-agreement-1", **as_record(row)} for row in rows]

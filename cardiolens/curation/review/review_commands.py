@@ -156,16 +156,21 @@ def _export_verified(out: Path, reviews: Reviews) -> int:
 
 
 def _export_readings(out: Path, reviews: Reviews) -> int:
-    items, n_lines = _items(out, "read"), 0
-    for reader, lines in readings(items, reviews).items():
-        write_lines(out / "readings" / f"{reader}.jsonl", lines)
-        say(f"{reader}: {len(lines)} of {len(items)} questions read: {out / 'readings'}")
-        n_lines += len(lines)
+    items = _items(out, "read")
     persons, rows = people_of(items, reviews), ceiling(items, reviews)
+    for person in persons:
+        read = reviews.of_reader(person.reader, "read")
+        lines = [
+            {"qa_id": key[0], "item": key[1], "answer": list(read[key].answer), "seconds": read[key].seconds}
+            for key in items
+            if key in read
+        ]
+        write_lines(out / "readings" / f"{person.reader}.jsonl", lines)
     write_lines(out / CEILING, lines_of(persons, rows))
     for line in (*(person.line() for person in persons), *(row.line() for row in rows)):
         say(line)
-    return n_lines
+    say(f"answers: {out / 'readings'}")
+    return sum(person.n_read for person in persons)
 
 
 def _items(out: Path, mode: QuestionMode) -> dict[Key, Item]:
@@ -256,16 +261,6 @@ def _reject(item: Item, outcome: Outcome, reason: str) -> Record:
         "subtask": item.subtask.id,
         "adjudicated": outcome.adjudicated,
     }
-
-
-def readings(items: Mapping[Key, Item], reviews: Reviews) -> dict[str, list[Record]]:
-    """Return each person's answers and seconds by question, in the order of the items."""
-    readings_of: dict[str, list[Record]] = {}
-    for key, item in items.items():
-        for reader, line in reviews.of("read", key).items():
-            record = {"qa_id": item.qa_id, "item": item.digest, "answer": list(line.answer)}
-            readings_of.setdefault(reader, []).append(record | {"seconds": line.seconds})
-    return readings_of
 
 
 def keep_quotes(drafts: Path, out: Path) -> None:

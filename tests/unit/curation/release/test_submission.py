@@ -164,7 +164,6 @@ HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
     (lambda lines: lines[1].update(status="judged"), "status"),
     (lambda lines: lines[1].update(text="\ud800"), "text"),
     (lambda lines: lines[1].update(text="A" * (MOST_TEXT + 1)), "at most 131072 characters"),
-    (lambda lines: lines[1].update(text="A" * 10**7), "has more than"),
     (_repeat, "has a second reply"),
 ]
 
