@@ -272,7 +272,7 @@ class _Lesion:
             return answers | {f"t2.{name}": hidden for name in names}
         if not present:
             return {"t2.signal": signal} | {f"t2.{name}": Answer() for name in names}
-        rules = (_levels, _regions, self._spread)
+        rules: tuple[Rule, ...] = (_levels, _regions, self._spread)
         return {"t2.signal": signal} | {
             f"t2.{name}": self._of(rule) for name, rule in zip(names, rules, strict=True)
         }

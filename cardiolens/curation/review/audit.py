@@ -26,7 +26,7 @@ from cardiolens.config.command_words import read_words
 from cardiolens.curation.review.desk import Blinding, Desk, serve_desk
 from cardiolens.curation.review.people import People
 from cardiolens.curation.review.queue import Ledger, Queue, Reviews, read_ledger
-from cardiolens.curation.review.review_items import Item, Items
+from cardiolens.curation.review.review_items import Item
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
@@ -109,7 +109,7 @@ def report(words: Sequence[str]) -> int:
 
 def audit_desk(run: FinishedRun, sample: Sample, ledger: Ledger, key: bytes) -> Desk:
     """Return the desk of an audit: replies in the order of the sample, under names that reveal no arm."""
-    return Desk(Items(()), Queue.of(sampled_items(run, sample), ledger, "audit"), Pictures({}), Blinding(key))
+    return Desk(Queue.of(sampled_items(run, sample), ledger, "audit"), Pictures({}), Blinding(key))
 
 
 def judged_choices(run: FinishedRun) -> list[dict[str, Any]]:
@@ -205,7 +205,8 @@ def _item(row: Row, request: Row, completion: Row, catalogue: Catalogue) -> Item
     subtask = replace(catalogue[row["subtask"]], parent=None, exclusive=())
     is_cut = completion["finish_reason"] == "length"
     record = {"displayed": displayed}
-    return Item(question, record, subtask, "", "", request["arm_id"], completion["text"] or "", is_cut)
+    reply = completion["text"] or ""
+    return Item(question, record, subtask, "", "", request["arm_id"], reply=reply, is_cut=is_cut)
 
 
 def readings_of(reviews: Reviews, replies: Sequence[Item]) -> Readings:

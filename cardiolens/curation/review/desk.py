@@ -17,7 +17,7 @@ from typing import Any
 from cardiolens.base.console import say
 from cardiolens.curation.review.people import People, Person
 from cardiolens.curation.review.queue import DecisionRequest, Queue, outcome
-from cardiolens.curation.review.review_items import Item, Items
+from cardiolens.curation.review.review_items import Item
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.show.local_server import (
     LocalServer,
@@ -65,7 +65,6 @@ class Blinding:
 class Desk:
     """A review in progress: one queue, changed only under one lock."""
 
-    items: Items
     queue: Queue
     pictures: Pictures
     blinding: Blinding | None = None  # of people who see no truth
@@ -138,8 +137,8 @@ class Desk:
             "proposal": list(item.proposal),
             "origin": question.origin,
             "drafted_by": question.verification.get("drafted_by", ""),
-            "evidence": self.items.evidence(item),
-            "report": self.items.reports.get(item.study, ""),
+            "evidence": item.evidence,
+            "report": item.report,
         }
         if person.role == "adjudicator":
             firsts = outcome(self.queue.reviews.of("verify", item.key)).firsts

@@ -101,8 +101,8 @@ class Reviews:
         own = self.own.setdefault((line.reader, line.mode), {})
         if line.event == "decided":
             own[line.key] = self.decided[line.mode].setdefault(line.key, {})[line.reader] = line
-        elif line.event == "undone" and own.pop(line.key, None):
-            del self.decided[line.mode][line.key][line.reader]
+        elif line.event == "undone" and line.key in own:
+            del own[line.key], self.decided[line.mode][line.key][line.reader]
 
 
 class Ledger:
@@ -244,7 +244,8 @@ class Queue:
             return "" if (reader, key[0]) in self.reviews.seen else "it was not shown to you"
         return why
 
-    def _illegal(self, item: Item, request: DecisionRequest) -> str | None:
+    def _illegal(self, item: Item, request: DecisionRequest) -> str:
+        """Return what is wrong with a decision by the rules of the mode; or nothing."""
         legal = _VERDICTS.get(self.mode, ("answer", "cannot_tell"))
         answers, rejects = request.verdict in ("answer", "correct"), request.verdict == "reject"
         is_proposal = tuple(sorted(request.answer)) == item.proposal
@@ -255,7 +256,7 @@ class Queue:
             (bool(request.reason) != rejects, "a rejection needs a reason; other verdicts have none"),
             (request.verdict == "correct" and is_proposal, "that is the proposed answer; accept it"),
         )
-        return next((words for wrong, words in rules if wrong), None)
+        return next((words for wrong, words in rules if wrong), "")
 
     def _undo(self, request: DecisionRequest, reader: str) -> str | None:
         *_, last = [None, *self.reviews.of_reader(reader, self.mode).values()]

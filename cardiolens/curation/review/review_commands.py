@@ -101,7 +101,7 @@ def serve(words: Sequence[str]) -> int:
         for reason, count in items.left_out.items():
             say(f"left out: {count} ({reason})")
         say(f"decisions: {options.out / NAME}")
-        serve_desk(Desk(items, queue, Pictures(items.studies), blinding), people, options.port)
+        serve_desk(Desk(queue, Pictures(items.studies), blinding), people, options.port)
     return 0
 
 

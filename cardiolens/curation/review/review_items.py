@@ -1,8 +1,8 @@
 """Items of a review: questions in order of presentation, with batch, patient and evidence."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +33,8 @@ class Item:
     patient: str
     batch: str
     digest: str  # of all fields that a person judges; in an audit, the arm of the reply
+    evidence: tuple[Quote, ...] = ()  # that supports the proposed answer
+    report: str = ""  # from which the question was drafted
     reply: str | None = None  # of a model, in an audit
     is_cut: bool = False  # whether the reply ends at its token limit
 
@@ -66,17 +68,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Items:
-    """All items in order, with their studies and reports."""
+    """All items in order, and their studies."""
 
     items: tuple[Item, ...]
-    studies: Mapping[str, Study] = field(default_factory=dict)
-    quotes: Mapping[tuple[str, str], Quote] = field(default_factory=dict)  # by study and id
-    reports: Mapping[str, str] = field(default_factory=dict)  # text by study
-    left_out: Mapping[str, int] = field(default_factory=dict)  # number of questions left out, by reason
-
-    def evidence(self, item: Item) -> list[Quote]:
-        """Return the quotes that support an answer; an id without a quote becomes the text itself."""
-        return [self.quotes.get((item.study, name), _quote(name)) for name in item.question.evidence]
+    studies: Mapping[str, Study]
+    left_out: Mapping[str, int]  # number of questions left out, by reason
 
 
 def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> Items:
@@ -106,13 +102,14 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     if not open_rows:
         raise InputError(f"{path}: has no question for mode={mode}; give a file with drafts")
     batches = _batches([row.question.study_id for row in open_rows])
-    items = tuple(
+    items = [
         _item(row, catalogue, study_rows[row.question.study_id].manifest.patient_id, batch, mode)
         for row, batch in zip(open_rows, batches, strict=True)
-    )
-    quotes, texts = _evidence(path.parent) if mode == "verify" else ({}, {})
+    ]
+    if mode == "verify":
+        items = _with_evidence(items, path.parent)
     left_out = {"reports": len(rows) - len(chosen), "verified already": len(chosen) - len(open_rows)}
-    return Items(items, study_rows, quotes, texts, {name: count for name, count in left_out.items() if count})
+    return Items(tuple(items), study_rows, {name: count for name, count in left_out.items() if count})
 
 
 def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, mode: Mode) -> Item:
@@ -133,17 +130,23 @@ def _batches(studies: Sequence[str]) -> Iterator[str]:
         yield f"b{bisect_right(starts, place):02d}"
 
 
-def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str]]:
-    """Read quotes and report texts from the stage files beside the drafts; empty without such files."""
+def _with_evidence(items: Iterable[Item], folder: Path) -> list[Item]:
+    """Add quotes and reports from the stage files beside the drafts; an id without a quote is its text."""
     quotes = {
-        (record["study_id"], item["id"]): _quote(item["quote"], item["start"], item["end"])
+        (record["study_id"], item["id"]): {"text": item["quote"], "start": item["start"], "end": item["end"]}
         for path in sorted(folder.glob(FINDINGS))
         for record in read_lines(path)
         for item in record.get("items", ())
     }
     texts = {record["study_id"]: record["text"] for record in read_lines(folder / SECTIONS)}
-    return quotes, texts
-
-
-def _quote(text: str, start: int | None = None, end: int | None = None) -> Quote:
-    return {"text": text, "start": start, "end": end}
+    return [
+        replace(
+            item,
+            evidence=tuple(
+                quotes.get((item.study, name), {"text": name, "start": None, "end": None})
+                for name in item.question.evidence
+            ),
+            report=texts.get(item.study, ""),
+        )
+        for item in items
+    ]

@@ -59,7 +59,7 @@ def serving(questions: Path, studies: Path, out: Path) -> Iterator[tuple[Desk, C
     people = read_people(out, ("anna",), None)
     blinding, ledger = Blinding(people.key), Ledger(out / REVIEWS)
     queue = Queue.of(blinding.in_order(items.items), ledger, "read")
-    desk = Desk(items, queue, Pictures(items.studies), blinding)
+    desk = Desk(queue, Pictures(items.studies), blinding)
     with closing(ledger), running(review_server(desk, people)) as server:
         (token,) = people.by_token
         yield desk, Client(server.server_port, f"/{token}")
@@ -193,4 +193,4 @@ def test_the_command_blinds_those_who_read_and_nobody_else(
     assert desks[0].blinding is None
     assert desks[1].blinding == desks[2].blinding
     read = list(desks[1].queue.items.values())
-    assert read == desks[1].blinding.in_order(desks[1].items.items)
+    assert read == desks[1].blinding.in_order(read)
