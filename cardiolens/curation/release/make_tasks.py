@@ -57,7 +57,7 @@ def make_tasks(words: Sequence[str]) -> int:
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     if spec.out.resolve().is_relative_to(spec.harness.resolve()):
-        raise InputError(f"out={spec.out}: lies in the release; name a place elsewhere")
+        raise InputError(f"out={spec.out}: is inside the release; name a place elsewhere")
     options = released_options(spec.harness)
     for difference in differences(spec.harness):
         raise InputError(f"harness={spec.harness}: {difference}; ask for the release anew")

@@ -78,7 +78,7 @@ def read_contents(release: Path, catalogue: Catalogue) -> Contents:
 def shown_frames(study: Study, questions: Iterable[Question], catalogue: Catalogue) -> Mapping[str, Row]:
     """Return what each question on a study shows, by qa_id, as columns of a table; the study is read once.
 
-    InputError for a question whose words hold the mark of a frame's place.
+    InputError for a question that contains the mark of a frame's place.
     """
     seen = look_at(study, Windows())
     pngs: dict[tuple[str, int], bytes] = {}

@@ -39,7 +39,7 @@ from cardiolens.storage.run_place import RunWord
 LEDGER = "audit.jsonl"
 SAMPLE = "audit_sample.json"
 AUDITOR = "auditor"
-YOUNG = frozenset({"answer_phrase"})  # rules of which least is known
+YOUNG = frozenset({"answer_phrase"})  # rules that have been used least
 _LEAST = 5  # replies of a stratum, where it has as many
 _MORE = 2.0  # times as many of young rules, and of what was not read
 _ASKED = ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
@@ -143,7 +143,7 @@ def draw(verdicts: Sequence[Row], per_model: int, seed: int) -> Sample:
         for name, rows in by_name.items():
             for row in dice.sample(rows, numbers[name]):
                 replies.append(Sampled(model=model, arm_id=row["arm_id"], qa_id=row["qa_id"], stratum=name))
-    dice.shuffle(replies)  # whose reply is read next, and by which rule, says nothing
+    dice.shuffle(replies)  # the order reveals neither model nor rule
     return Sample(schema="audit-sample-1", replies=tuple(replies), sizes=sizes)
 
 

@@ -2,8 +2,8 @@
 
 People who read as models do, or read replies, see names under a key in place of ids: an id may hold an
 answer ("C10-answer-B"), a list in the order of ids puts equal answers together, and anybody could compute a
-plain digest of an id for each option. The key lies with the links, so that a page that is open while the
-server starts again can still say which question it means.
+plain digest of an id for each option. The key is kept with the links, so that a page that is open while the
+server restarts can still name its question.
 """
 
 import hashlib
@@ -172,7 +172,7 @@ class Desk:
         return loop.sheet(rank, masked=masked)
 
     def _pictured(self, handle: str) -> Item | None:
-        """Return the item of a name, if it has pictures: those of a reply are none of its readers'."""
+        """Return the item of a name; None for a reply, which is read without pictures."""
         item = self.by_handle.get(handle)
         return None if item is None or item.reply is not None else item
 
