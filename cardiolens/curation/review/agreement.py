@@ -117,8 +117,8 @@ def _decision(
 ) -> tuple[Decision, tuple[str, ...]]:
     """Return the decision on a settled batch, and the criteria that it does not meet.
 
-    If kappa is undefined, only a difference in answers fails it. In a small batch AC1 is used in place of kappa,
-    which a single difference moves by tenths.
+    If kappa is undefined, only a difference in answers fails it. A small batch is decided by AC1, because a
+    single difference moves its kappa by tenths.
     """
     differ = any(pair.answers[0] != pair.answers[1] for pair in pairs)
     rules = (
