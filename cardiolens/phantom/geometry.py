@@ -142,7 +142,8 @@ class Heart:
     @cached_property
     def outer(self) -> Floats:
         """Cavity radius at the base R + b, mm."""
-        return self.parameters.radius + smoothed(self.parameters.bulge_in)
+        p = self.parameters
+        return p.radius + smoothed(lambda segment: p.bulge_of.get(segment, 0.0))
 
     @cached_property
     def thickest(self) -> float:
@@ -152,7 +153,8 @@ class Heart:
     @cached_property
     def shortening(self) -> Floats:
         """Fractional shortening k c."""
-        return smoothed(self.parameters.shortening_in)
+        p = self.parameters
+        return smoothed(lambda segment: p.motion_of.get(segment, 1.0) * p.contraction)
 
 
 @dataclass(frozen=True)

@@ -92,17 +92,9 @@ class Parameters:
         """Return the end-diastolic wall thickness of a segment, mm."""
         return self.wall_of.get(segment, self.wall)
 
-    def shortening_in(self, segment: int) -> float:
-        """Return the fractional shortening k c of a segment."""
-        return self.motion_of.get(segment, 1.0) * self.contraction
-
     def delay_in(self, segment: int) -> float:
         """Return the delay of contraction of a segment, as a share of the cycle."""
         return self.delay_of.get(segment, 0.0)
-
-    def bulge_in(self, segment: int) -> float:
-        """Return the outward bulge of a segment, mm."""
-        return self.bulge_of.get(segment, 0.0)
 
 
 _PARAMETERS = TypeAdapter(Parameters)
@@ -141,9 +133,6 @@ class Modifier:
     add: Mapping[str, list[Any]] = field(default_factory=dict, hash=False)
 
     __pydantic_config__ = _STRICT
-
-    def belongs_to(self, archetype: str) -> bool:
-        return not self.classes or archetype in self.classes
 
 
 @cache

@@ -85,7 +85,7 @@ def _parameters(kind: str, variant: str, draw: Draws) -> Parameters:
     changes = [
         modifier
         for modifier in modifiers().values()
-        if draw.chance(modifier.share) and modifier.belongs_to(kind)
+        if draw.chance(modifier.share) and (not modifier.classes or kind in modifier.classes)
     ]
     around = variant_parameters(archetypes()[kind].variants[variant], changes)
     factors = {name: draw.between(1 - _SPREAD, 1 + _SPREAD) for name in _SCALED}
