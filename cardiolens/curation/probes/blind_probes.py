@@ -172,7 +172,7 @@ def answered_blind(
         for at, question in enumerate(questions)
         if scores[question.subtask].leaks
         and len(answers[_words(question)]) == 1
-        and all(given[at] == frozenset(question.answer) for given in in_order)
+        and all(answers_of[at] == frozenset(question.answer) for answers_of in in_order)
     }
 
 

@@ -57,8 +57,8 @@ def counted(contents: Contents) -> Record:
     questions = [question for asked in contents.cohorts.values() for question in asked]
     answers: dict[str, Counter[str]] = defaultdict(Counter)
     for question in questions:
-        kept = ["withheld"] if question.withheld else question.answer or ["report"]
-        answers[question.subtask].update([*kept, "questions"])
+        options = ["withheld"] if question.withheld else question.answer or ["report"]
+        answers[question.subtask].update([*options, "questions"])
     return {
         "cohorts": {
             name: _sizes(contents.studies_of(name), asked) for name, asked in contents.cohorts.items()

@@ -200,8 +200,8 @@ def _write(
         write_lines(spec.links, links)
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     if spec.answers is not None:
-        kept = [ids.whole_line(row) for row in rows if row.question.study_id in withheld]
-        write_answers(spec.answers, (line | {"canary": facts["canary"]} for line in kept))
+        lines = [ids.whole_line(row) for row in rows if row.question.study_id in withheld]
+        write_answers(spec.answers, (line | {"canary": facts["canary"]} for line in lines))
     return facts
 
 
@@ -246,10 +246,10 @@ def _released_questions(spec: Release, catalogue: Catalogue) -> list[GivenQuesti
             f"{len(unverified) - 1} others; review them (python -m cardiolens.review), or add "
             "allow_unverified=true, which the card says"
         )
-    if kept := [row for row in chosen if row.question.withheld]:
+    if withheld := [row for row in chosen if row.question.withheld]:
         raise InputError(
-            f"{spec.questions} line {kept[0].number}: its answer and {len(kept) - 1} others are withheld "
-            "already; release the file that has the answers"
+            f"{spec.questions} line {withheld[0].number}: its answer and {len(withheld) - 1} others are "
+            "withheld already; release the file that has the answers"
         )
     if not chosen:
         raise InputError(f"{spec.questions}: holds no question to release")

@@ -62,17 +62,17 @@ def make_tasks(words: Sequence[str]) -> int:
     for difference in differences(spec.harness):
         raise InputError(f"harness={spec.harness}: {difference}; ask for the release anew")
     catalogue, canary = load_catalogue(options["protocol"]), _canary(spec.harness)
-    given = read_contents(spec.harness, catalogue)
+    contents = read_contents(spec.harness, catalogue)
     with disk.draft_folder(spec.out) as draft:
         splits = []
-        for name, questions in given.cohorts.items():
+        for name, questions in contents.cohorts.items():
             scored = [one for one in questions if one.answer_type not in OPEN and not one.withheld]
-            contents = replace(given, cohorts={name: scored})
-            groups = rows_by_study(name, contents, catalogue, canary=canary, frames=True)
+            with_answers = replace(contents, cohorts={name: scored})
+            groups = rows_by_study(name, with_answers, catalogue, canary=canary, frames=True)
             visible = ([row for row in rows if row["frames"]] for rows in groups)
-            asked = write_rows(draft / "data" / split_of(name), filter(None, visible), frames=True)
-            say(f"{name}: {asked} of {len(questions)} questions: choices with a known answer and frames")
-            splits += [split_of(name)] if asked else []
+            n_asked = write_rows(draft / "data" / split_of(name), filter(None, visible), frames=True)
+            say(f"{name}: {n_asked} of {len(questions)} questions: choices with a known answer and frames")
+            splits += [split_of(name)] if n_asked else []
         if not splits:
             raise InputError(f"harness={spec.harness}: has no choice question with a known answer and frames")
         _write_tasks(draft, options["name"], splits, canary)

@@ -52,8 +52,8 @@ def run_reports(run: Run, catalogue: Catalogue) -> list[RunReport]:
     rows = finished.verdicts.filter(is_report)
     questions = finished.questions.filter(pc.is_in(finished.questions["qa_id"], pc.unique(rows["qa_id"])))
     cases = {row["qa_id"]: case_of(row, catalogue.protocol) for row in questions.to_pylist()}
-    asked = pc.is_in(finished.completions["request_key"], pc.unique(rows["request_key"]))
-    replies = {row["request_key"]: row for row in finished.completions.filter(asked).to_pylist()}
+    is_judged = pc.is_in(finished.completions["request_key"], pc.unique(rows["request_key"]))
+    replies = {row["request_key"]: row for row in finished.completions.filter(is_judged).to_pylist()}
     reports = []
     for row in rows.to_pylist():
         reply, case = replies.get(row["request_key"]), cases.get(row["qa_id"])

@@ -248,7 +248,7 @@ class BetweenReaders:
 def people_of(items: Mapping[Key, Item], reviews: Reviews) -> list[ReaderCounts]:
     """Return the counts of everyone who read a question, sorted by name."""
     people = []
-    for reader in sorted(name for name, mode in reviews.own if mode == "read"):
+    for reader in sorted(name for name, mode in reviews.by_reader if mode == "read"):
         read = {key: line for key, line in reviews.of_reader(reader, "read").items() if key in items}
         n_barred = sum((reader, qa_id) in reviews.seen for qa_id, _ in items.keys() - read.keys())
         counts = ReaderCounts(

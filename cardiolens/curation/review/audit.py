@@ -42,7 +42,7 @@ AUDITOR = "auditor"
 YOUNG = frozenset({"answer_phrase"})  # rules that have been used least
 _LEAST = 5  # replies of a stratum, where it has as many
 _MORE = 2.0  # times as many of young rules, and of what was not read
-_ASKED = ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
+_QUESTION = ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
 _VERDICT = ("arm_id", "qa_id", "request_key", "status", "parse_status", "rule", "parsed", "gold", "correct")
 Place = tuple[str, str]  # qa_id and arm_id, which is the key of a reply as an item of review
 Row = Mapping[str, Any]
@@ -177,17 +177,17 @@ def read_sample(path: Path) -> Sample | None:
 def sampled_items(run: FinishedRun, sample: Sample) -> list[Item]:
     """Return the sampled replies as items, in their order; the record of each is its question and request."""
     catalogue = load_catalogue(run.configuration.dataset.protocol)
-    wanted = {sampled.place for sampled in sample.replies}
+    places = {sampled.place for sampled in sample.replies}
     questions = {row["qa_id"]: row for row in run.questions.to_pylist()}
-    qa_ids = pa.array(sorted({qa_id for qa_id, _ in wanted}), pa.string())
+    qa_ids = pa.array(sorted({qa_id for qa_id, _ in places}), pa.string())
     requests = run.requests.filter(pc.is_in(run.requests["qa_id"], value_set=qa_ids))
     completions = {row["request_key"]: row for row in run.completions.to_pylist()}
     items: dict[Place, Item] = {}
     for request in requests.select(["arm_id", "qa_id", "request_key", "option_keys"]).to_pylist():
         place, completion = (request["qa_id"], request["arm_id"]), completions.get(request["request_key"])
-        if place in wanted and completion is not None:
+        if place in places and completion is not None:
             items[place] = _item(questions[place[0]], request, completion, catalogue)
-    if absent := wanted - items.keys():
+    if absent := places - items.keys():
         raise InputError(
             f"{run.folder}: {len(absent)} sampled replies are not in its store; put the store back"
         )
@@ -201,7 +201,7 @@ def _item(row: Row, request: Row, completion: Row, catalogue: Catalogue) -> Item
     letters = zip(sorted(displayed), displayed, strict=True)
     options = [{"key": letter, "text": texts[key]} for letter, key in letters]
     rest = {"schema": "qa-1", "patient_id": "-", "origin": "reader", "protocol": "-", "options": options}
-    question = Question.model_validate({name: row[name] for name in _ASKED} | rest)
+    question = Question.model_validate({name: row[name] for name in _QUESTION} | rest)
     subtask = replace(catalogue[row["subtask"]], parent=None, exclusive=())
     is_cut = completion["finish_reason"] == "length"
     record = {"displayed": displayed}

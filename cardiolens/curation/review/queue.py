@@ -81,7 +81,7 @@ class Reviews:
     decided: dict[Mode, dict[Key, dict[str, Line]]] = field(
         default_factory=lambda: {mode: {} for mode in get_args(Mode)}
     )
-    own: dict[tuple[str, Mode], dict[Key, Line]] = field(default_factory=dict)  # of a reader, oldest first
+    by_reader: dict[tuple[str, Mode], dict[Key, Line]] = field(default_factory=dict)  # oldest first
 
     def of(self, mode: Mode, key: Key) -> Mapping[str, Line]:
         """Return the decisions on an item by reader, oldest first."""
@@ -89,7 +89,7 @@ class Reviews:
 
     def of_reader(self, reader: str, mode: Mode) -> Mapping[Key, Line]:
         """Return the decisions of a reader by item, oldest first."""
-        return self.own.get((reader, mode), {})
+        return self.by_reader.get((reader, mode), {})
 
     def add(self, line: Line) -> None:
         """Apply a line; ignore a line whose id is known."""
@@ -98,11 +98,11 @@ class Reviews:
         self.ids.add(line.id)
         if line.mode == "verify":
             self.seen.add((line.reader, line.qa_id))
-        own = self.own.setdefault((line.reader, line.mode), {})
+        decisions = self.by_reader.setdefault((line.reader, line.mode), {})
         if line.event == "decided":
-            own[line.key] = self.decided[line.mode].setdefault(line.key, {})[line.reader] = line
-        elif line.event == "undone" and line.key in own:
-            del own[line.key], self.decided[line.mode][line.key][line.reader]
+            decisions[line.key] = self.decided[line.mode].setdefault(line.key, {})[line.reader] = line
+        elif line.event == "undone" and line.key in decisions:
+            del decisions[line.key], self.decided[line.mode][line.key][line.reader]
 
 
 class Ledger:
@@ -229,11 +229,11 @@ class Queue:
             return f"{why}; this is the next one"
         if why := self._illegal(self.items[key], request):
             return why
-        said = request.model_dump(include={"verdict", "reason"})
-        said |= {"answer": tuple(sorted(request.answer)), "seconds": round(request.seconds, 2)}
+        content = request.model_dump(include={"verdict", "reason"})
+        content |= {"answer": tuple(sorted(request.answer)), "seconds": round(request.seconds, 2)}
         third = self.mode == "verify" and role == "adjudicator"
         line = self._line(reader, key, "decided", request.id)
-        self.ledger.append(line.model_copy(update={**said, "third": third}))
+        self.ledger.append(line.model_copy(update={**content, "third": third}))
         return None
 
     def _misplaced(self, key: Key, reader: str, role: Role) -> str:

@@ -87,10 +87,10 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     open_rows = [
         row for row in chosen if mode == "read" or row.question.verification.get("status") != "verified"
     ]
-    if mode == "verify" and (kept := [row for row in open_rows if row.question.withheld]):
+    if mode == "verify" and (withheld := [row for row in open_rows if row.question.withheld]):
         raise InputError(
-            f"{path} line {kept[0].number}: its answer and {len(kept) - 1} others are withheld, and only an "
-            "answer can be verified; give the file that has the answers"
+            f"{path} line {withheld[0].number}: its answer and {len(withheld) - 1} others are withheld, "
+            "and only an answer can be verified; give the file that has the answers"
         )
     if unknown := sorted({row.question.study_id for row in open_rows} - study_rows.keys()):
         raise InputError(
@@ -115,8 +115,8 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
 def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, mode: Mode) -> Item:
     question = given.question
     truth = set() if mode == "verify" else _TRUTH  # a digest over the truth could reveal it
-    judged = question.model_dump(mode="json", by_alias=True, exclude=_UNJUDGED | truth)
-    return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(judged))
+    fields = question.model_dump(mode="json", by_alias=True, exclude=_UNJUDGED | truth)
+    return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(fields))
 
 
 def _batches(studies: Sequence[str]) -> Iterator[str]:
