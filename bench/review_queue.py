@@ -11,10 +11,9 @@ import time
 from pathlib import Path
 
 from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.ledger import NAME, Ledger, Line, now
 from cardiolens.curation.review.people import Person, Role
-from cardiolens.curation.review.queue import DecisionRequest, Queue
-from cardiolens.curation.review.review_items import Item, Items
+from cardiolens.curation.review.queue import NAME, DecisionRequest, Ledger, Line, Queue, now
+from cardiolens.curation.review.review_items import Item
 from cardiolens.curation.review.review_pictures import Pictures
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
@@ -58,7 +57,7 @@ def measure(folder: Path, items: tuple[Item, ...], before: int, role: Role) -> l
         ledger.reviews.add(decided(item, "berta", "cannot_tell"))
     for item in items[:before]:
         ledger.reviews.add(decided(item, "me", "accept").model_copy(update={"third": bool(disputed)}))
-    desk = Desk(Items(items), Queue.of(items, ledger, "verify"), Pictures({}))
+    desk = Desk(Queue.of(items, ledger, "verify"), Pictures({}))
     person = Person("me", role)
     state, taken = desk.state(person), []
     for key in range(min(STRETCH, len(items) - before)):

@@ -79,7 +79,7 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
 
     spec = documents.read_configuration(run)
     check_stored(run)
-    reports = run_reports(run, spec, load_catalogue(spec.dataset.protocol))
+    reports = run_reports(run, load_catalogue(spec.dataset.protocol))
     if not reports:
         raise InputError(f"{run.root}: {_NO_REPORT}")
     by_people = None if people is None else read_people(people, reports)

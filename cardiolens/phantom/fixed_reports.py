@@ -1,14 +1,13 @@
 """Reference reports: exact fields, and text in one of four wordings per sentence (protocol 3.1, 10.5)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import yaml
 from jinja2 import Environment, StrictUndefined
 
+from cardiolens.phantom.parameters import data_file
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.instantiate import Findings, answer
 
@@ -39,7 +38,8 @@ def reports(findings: Findings, seed: str, catalogue: Catalogue, sequences: Sequ
 
 def groups(sequence: str) -> list[Sequence[str]]:
     """Return the sentence groups of a report in order, each in four wordings; the last is the impression."""
-    return [*_data()[sequence], _data()["impressions"][sequence]]
+    wordings = data_file("wordings")
+    return [*wordings[sequence], wordings["impressions"][sequence]]
 
 
 def report_fields(form: Subtask, findings: Findings, catalogue: Catalogue) -> dict[str, str | list[str]]:
@@ -67,7 +67,7 @@ def sentence(group: Sequence[str], sequence: str, findings: Findings, wording: i
 
 
 def _phrase(name: str, value: str, wording: int) -> str:
-    phrases: Sequence[str] = _data()["phrases"][name].get(value, [value])
+    phrases: Sequence[str] = data_file("wordings")["phrases"][name].get(value, [value])
     return phrases[wording % len(phrases)]
 
 
@@ -79,12 +79,6 @@ def _joined(phrases: Sequence[str]) -> str:
 
 def _wording(seed: str, group: str) -> int:
     return hashlib.sha256(f"{seed}|{group}".encode()).digest()[0] % WORDINGS
-
-
-@lru_cache(maxsize=1)
-def _data() -> Mapping[str, Any]:
-    tree: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "wordings.yaml").read_text())
-    return tree
 
 
 @lru_cache(maxsize=256)

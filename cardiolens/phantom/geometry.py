@@ -10,7 +10,7 @@ around the long axis is binned to half a degree.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,13 +65,13 @@ def delayed(t: float, delay: float) -> float:
     return END_SYSTOLE + (t - END_SYSTOLE - delay) * (1 - END_SYSTOLE) / (1 - END_SYSTOLE - delay)
 
 
-@lru_cache(maxsize=1)
+@cache
 def segment_map() -> NDArray[np.uint8]:
     """Return the AHA segment of every (angle, height) bin; shape (ANGLES, HEIGHTS)."""
     return _rings()[:, _level_of(np.arange(HEIGHTS) / (HEIGHTS - 1))]
 
 
-@lru_cache(maxsize=1)
+@cache
 def _rings() -> NDArray[np.uint8]:
     """Return the AHA segment of every angle at each level; shape (ANGLES, levels)."""
     phi = np.arange(ANGLES) * (360 / ANGLES)
@@ -105,7 +105,7 @@ def smoothed(value_in: Callable[[int], float]) -> Floats:
     return field
 
 
-@lru_cache(maxsize=1)
+@cache
 def _level_shares() -> Floats:
     """Return the share of each level in the box around every height; shape (levels, HEIGHTS)."""
     level = _level_of(np.arange(HEIGHTS) / (HEIGHTS - 1))
@@ -142,7 +142,8 @@ class Heart:
     @cached_property
     def outer(self) -> Floats:
         """Cavity radius at the base R + b, mm."""
-        return self.parameters.radius + smoothed(self.parameters.bulge_in)
+        p = self.parameters
+        return p.radius + smoothed(lambda segment: p.bulge_of.get(segment, 0.0))
 
     @cached_property
     def thickest(self) -> float:
@@ -152,7 +153,8 @@ class Heart:
     @cached_property
     def shortening(self) -> Floats:
         """Fractional shortening k c."""
-        return smoothed(self.parameters.shortening_in)
+        p = self.parameters
+        return smoothed(lambda segment: p.motion_of.get(segment, 1.0) * p.contraction)
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-
-from cardiolens.base.errors import InputError
-from cardiolens.config.base import describe
+from pydantic import ConfigDict, TypeAdapter
 
 Segments = tuple[int, ...]
-DATA = Path(__file__).parent / "data"
+_DATA = Path(__file__).parent / "data"
 _STRICT = ConfigDict(extra="forbid")
 
 
@@ -95,28 +92,12 @@ class Parameters:
         """Return the end-diastolic wall thickness of a segment, mm."""
         return self.wall_of.get(segment, self.wall)
 
-    def shortening_in(self, segment: int) -> float:
-        """Return the fractional shortening k c of a segment."""
-        return self.motion_of.get(segment, 1.0) * self.contraction
-
     def delay_in(self, segment: int) -> float:
         """Return the delay of contraction of a segment, as a share of the cycle."""
         return self.delay_of.get(segment, 0.0)
 
-    def bulge_in(self, segment: int) -> float:
-        """Return the outward bulge of a segment, mm."""
-        return self.bulge_of.get(segment, 0.0)
-
 
 _PARAMETERS = TypeAdapter(Parameters)
-
-
-def parameters(values: Mapping[str, Any], name: str) -> Parameters:
-    """Validate values as Parameters; InputError names the study and the wrong field."""
-    try:
-        return _PARAMETERS.validate_python(dict(values))
-    except ValidationError as error:
-        raise InputError(f"phantom {name}: {describe(error)}") from None
 
 
 @dataclass(frozen=True)
@@ -153,37 +134,34 @@ class Modifier:
 
     __pydantic_config__ = _STRICT
 
-    def belongs_to(self, archetype: str) -> bool:
-        return not self.classes or archetype in self.classes
 
-
-@lru_cache(maxsize=1)
-def canonical_values() -> dict[str, dict[str, Any]]:
-    """Load the parameter values of each canonical study, by study name."""
-    tree: dict[str, dict[str, Any]] = yaml.safe_load((DATA / "canonical.yaml").read_text())
+@cache
+def data_file(name: str) -> dict[str, Any]:
+    """Load a data file of the phantom."""
+    tree: dict[str, Any] = yaml.safe_load((_DATA / f"{name}.yaml").read_text(encoding="utf-8"))
     return tree
 
 
-@lru_cache(maxsize=1)
+def canonical_values() -> dict[str, dict[str, Any]]:
+    """Return the parameter values of each canonical study, by study name."""
+    return data_file("canonical")
+
+
+@cache
 def archetypes() -> dict[str, Archetype]:
-    """Load the diagnostic classes by name."""
-    tree = yaml.safe_load((DATA / "archetypes.yaml").read_text())
-    return TypeAdapter(dict[str, Archetype]).validate_python(tree)
+    """Return the diagnostic classes by name."""
+    return TypeAdapter(dict[str, Archetype]).validate_python(data_file("archetypes"))
 
 
-@lru_cache(maxsize=1)
+@cache
 def modifiers() -> dict[str, Modifier]:
-    """Load the modifiers by name."""
-    tree = yaml.safe_load((DATA / "modifiers.yaml").read_text())
-    return TypeAdapter(dict[str, Modifier]).validate_python(tree)
+    """Return the modifiers by name."""
+    return TypeAdapter(dict[str, Modifier]).validate_python(data_file("modifiers"))
 
 
 def canonical(name: str) -> Parameters:
-    """Return the parameters of a canonical study; InputError lists the legal names."""
-    canonical_all = canonical_values()
-    if name not in canonical_all:
-        raise InputError(f"canonical study {name!r} does not exist; choose from {', '.join(canonical_all)}")
-    return parameters(canonical_all[name], name)
+    """Return the parameters of a canonical study."""
+    return _PARAMETERS.validate_python(canonical_values()[name])
 
 
 def variant_parameters(variant: Variant, changes: Iterable[Modifier] = ()) -> Parameters:
@@ -192,7 +170,7 @@ def variant_parameters(variant: Variant, changes: Iterable[Modifier] = ()) -> Pa
     for modifier in changes:
         values |= modifier.set
         values |= {name: [*values.get(name, []), *more] for name, more in modifier.add.items()}
-    return parameters(values, variant.study)
+    return _PARAMETERS.validate_python(values)
 
 
 def archetype_of(study: str) -> str:

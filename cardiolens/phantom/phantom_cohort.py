@@ -5,7 +5,7 @@ import hashlib
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
@@ -186,7 +186,6 @@ def make_cohort(
 
     `protocol`, a name or a folder, decides the questions; the studies do not depend on it.
 
-    Ray Data makes the studies in parallel if Ray is initialised; otherwise they are made one after another.
     All files are written to a temporary folder that is renamed at the end, so a killed run leaves no partial
     cohort.
     """
@@ -282,30 +281,18 @@ def _window(rendered: Rendered) -> Window:
 
 
 def _written(ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue) -> Iterable[list[Record]]:
+    """Write studies one after another, or by tasks of Ray if it is initialised; return records in order."""
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
         return (write_study(study_id, spec, studies, tasks) for study_id in ids)
-    return _written_by_ray(ids, spec, studies.absolute(), tasks)
-
-
-def _written_by_ray(
-    ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue
-) -> Iterator[list[Record]]:
-    """Yield records in the order of the ids; only ids and JSON pass through Ray."""
-    import ray.data
-
-    def write(row: Record) -> Record:
-        try:
-            return {**row, "records": json.dumps(write_study(row["id"], spec, studies, tasks)), "problem": ""}
-        except OSError as error:  # returned as a row: Ray would wrap a raised error in its own type
-            return {**row, "records": "", "problem": error.strerror or str(error)}
-
-    rows = [{"place": place, "id": study_id} for place, study_id in enumerate(ids)]
-    results = ray.data.from_items(rows, override_num_blocks=len(rows)).map(write).take_all()
-    for row in sorted(results, key=lambda row: int(row["place"])):
-        if row["problem"]:
-            raise OSError(0, row["problem"])
-        yield json.loads(row["records"])
+    remote, shared = ray.remote(write_study), ray.put(tasks)
+    try:
+        records: list[list[Record]] = ray.get(
+            [remote.remote(study_id, spec, studies.absolute(), shared) for study_id in ids]
+        )
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None  # an OSError as it was raised
+    return records
 
 
 def lesion_slices(rendered: Rendered, size: Size) -> list[Record]:

@@ -2,17 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Literal
+from functools import cache
+from typing import Literal
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 from pydantic import ConfigDict, TypeAdapter
 
 from cardiolens.phantom.geometry import Floats, cosine, sine
-from cardiolens.phantom.parameters import Parameters
+from cardiolens.phantom.parameters import Parameters, data_file
 
 _STRICT = ConfigDict(extra="forbid")
 Vector = tuple[float, float, float]
@@ -64,23 +62,17 @@ class Plane:
     down: Vector
 
 
-@lru_cache(maxsize=1)
+@cache
 def views() -> dict[str, View]:
-    """Load all views by code, in the order of their data file."""
-    tree = _data()["views"]
-    named = {code: {"code": code, **entry} for code, entry in tree.items()}
+    """Return all views by code, in the order of their data file."""
+    named = {code: {"code": code, **entry} for code, entry in data_file("views")["views"].items()}
     return TypeAdapter(dict[str, View]).validate_python(named)
 
 
-@lru_cache(maxsize=1)
+@cache
 def sizes() -> dict[str, Size]:
-    """Load the sizes by name."""
-    return TypeAdapter(dict[str, Size]).validate_python(_data()["sizes"])
-
-
-def _data() -> dict[str, Any]:
-    tree: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "views.yaml").read_text())
-    return tree
+    """Return the sizes by name."""
+    return TypeAdapter(dict[str, Size]).validate_python(data_file("views")["sizes"])
 
 
 def planes(view: View, p: Parameters, size: Size) -> list[Plane]:
@@ -132,7 +124,7 @@ def affine(stack: Sequence[Plane], pixels: int, spacing_mm: float, step: Vector)
     return scanner() @ heart
 
 
-@lru_cache(maxsize=1)
+@cache
 def scanner() -> NDArray[np.float64]:
     """Return the rotation from heart coordinates to scanner RAS+; the anterior wall faces up and forward."""
     z = _APEX / np.sqrt(np.sum(_APEX * _APEX))

@@ -14,16 +14,7 @@ from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.parameters import LesionShape
 from cardiolens.phantom.planes import Plane, Size, View, grid, planes
 from cardiolens.phantom.signal import Appearance
-from cardiolens.phantom.tissue import (
-    REST,
-    Distractors,
-    Moment,
-    Scene,
-    heart_region,
-    moment,
-    surroundings,
-    tissue,
-)
+from cardiolens.phantom.tissue import REST, Moment, Scene, heart_region, moment, surroundings, tissue
 from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Frames = NDArray[np.int16]  # (frame, row, column), slice by slice; the phase runs fastest
@@ -112,12 +103,14 @@ def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
         "perfusion": (defect, none),
     }[view.sequence]
     lesions = Lesions(shapes, p.length, low, pericardium=view.sequence == "lge" and p.pericardial_enhancement)
-    distractors = Distractors(
+    return Scene(
+        heart,
+        lesions,
+        valves=view.sequence == "cine",
         fat_mm=look.fat_mm,
         slow_flow=look.slow_flow and view.sequence == "t2",
         rim_mm=look.rim_mm if view.sequence == "perfusion" else 0.0,
     )
-    return Scene(heart, lesions, distractors, valves=view.sequence == "cine")
 
 
 def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:
@@ -173,8 +166,7 @@ def _pooled(signal_: Floats, pixels: int) -> Floats:
 
 def _masks(shot: Shot, plane: Plane) -> Masks:
     """Return tissue codes at pixel centres over time, without distractors, which are not tissue."""
-    clean = replace(shot.scene, distractors=Distractors())
     where = _pixels(plane, shot.size, 1)
-    painted = np.stack([tissue(clean, where, at) for at in _moments(shot)])
+    painted = np.stack([tissue(shot.scene.plain(), where, at) for at in _moments(shot)])
     repeat = shot.size.beats if shot.view.sequence == "perfusion" else 1
     return painted.reshape(-1, shot.size.pixels, shot.size.pixels).repeat(repeat, axis=0)

@@ -2,15 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom import draws
-from cardiolens.phantom.draws import Draws, study_seed
+from cardiolens.phantom.draws import Draws, pick, spread, study_seed
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import (
     Parameters,
@@ -49,13 +49,8 @@ class Study:
 
 def canonical_study(seed: int, name: str) -> Study:
     """Return a canonical study, exactly as the protocol lists it."""
-    p = canonical(name)
-    kind = archetype_of(name)
-    try:
-        truth = _truth(kind, p)
-    except GuardBandError as error:
-        raise InputError(f"phantom {name}: {error}; change its parameters") from None
-    return Study(name, study_seed(seed, name), kind, name, p, truth, public=True)
+    p, kind = canonical(name), archetype_of(name)
+    return Study(name, study_seed(seed, name), kind, name, p, _truth(kind, p), public=True)
 
 
 def without_lesions(whole: Study) -> Study | None:
@@ -71,31 +66,13 @@ def without_lesions(whole: Study) -> Study | None:
     return replace(whole, study_id=name, parameters=healthy, truth=_truth(whole.archetype, healthy))
 
 
-def draw_study(
-    study_id: str,
-    seed: str,
-    choose: Callable[[Draws], tuple[str, str]],
-    tries: int = MAX_TRIES,
-) -> Study:
-    """Draw studies until one has unambiguous measurements.
-
-    `choose` draws the class and the variant. After `tries` attempts, InputError names the guard bands that
-    rejected most.
-    """
-    refused: Counter[str] = Counter()
-    for attempt in range(tries):
-        draw = Draws(seed, attempt)
-        kind, variant = choose(draw)
-        p = _parameters(kind, variant, draw)
-        try:
+def draw_study(study_id: str, seed: str, kind: str, variant: str) -> Study:
+    """Draw studies of a class and variant until one has unambiguous measurements."""
+    for attempt in range(MAX_TRIES):
+        p = _parameters(kind, variant, Draws(seed, attempt))
+        with suppress(GuardBandError):
             return Study(study_id, seed, kind, variant, p, _truth(kind, p))
-        except GuardBandError as error:
-            refused[error.name] += 1
-    worst = ", ".join(f"{name} ({count} times)" for name, count in refused.most_common(3))
-    raise InputError(
-        f"phantom {study_id}: no parameters passed in {tries} tries; most frequent guard bands: {worst}; "
-        f"change the variants, the modifiers or the bands"
-    )
+    raise InputError(f"phantom {study_id}: no parameters passed in {MAX_TRIES} tries; use another seed")
 
 
 def _truth(kind: str, p: Parameters) -> Truth:
@@ -108,7 +85,7 @@ def _parameters(kind: str, variant: str, draw: Draws) -> Parameters:
     changes = [
         modifier
         for modifier in modifiers().values()
-        if draw.chance(modifier.share) and modifier.belongs_to(kind)
+        if draw.chance(modifier.share) and (not modifier.classes or kind in modifier.classes)
     ]
     around = variant_parameters(archetypes()[kind].variants[variant], changes)
     factors = {name: draw.between(1 - _SPREAD, 1 + _SPREAD) for name in _SCALED}
@@ -134,7 +111,7 @@ PUBLIC_SHARE = 135 / 670  # sizes of the public and the full cohort in the paper
 _GROWTH = 128
 
 
-@lru_cache(maxsize=1)
+@cache
 def catalogue() -> Catalogue:
     """Return the catalogue of questions that phantoms answer."""
     return load_catalogue(PROTOCOL)
@@ -160,8 +137,7 @@ def roster(spec: PhantomSpec) -> list[str]:
 
 
 def _numbered(seed: int, study_id: str, number: int) -> Study:
-    kind, variant = class_of(seed, number)
-    study_drawn = draw_study(study_id, draws.study_seed(seed, study_id), lambda _: (kind, variant))
+    study_drawn = draw_study(study_id, study_seed(seed, study_id), *class_of(seed, number))
     return replace(study_drawn, public=is_public(seed, number))
 
 
@@ -169,7 +145,7 @@ def class_of(seed: int, number: int) -> tuple[str, str]:
     """Return class and variant of a numbered study; studies 1 .. n nearly have the shares of 10.4."""
     names = list(archetypes())
     shares = [archetypes()[name].share for name in names]
-    which, rest = draws.pick(draws.spread(seed, number), shares)
+    which, rest = pick(spread(seed, number), shares)
     variants = list(archetypes()[names[which]].variants)
     return names[which], variants[min(int(rest * len(variants)), len(variants) - 1)]
 

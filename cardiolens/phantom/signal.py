@@ -4,17 +4,14 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from cardiolens.phantom import codes
 from cardiolens.phantom.geometry import Floats
-from cardiolens.phantom.parameters import DefectShape
+from cardiolens.phantom.parameters import DefectShape, data_file
 
 Table = NDArray[np.float64]  # signal by tissue code, shape (256,)
 
@@ -30,17 +27,10 @@ _RV_ARRIVAL, _LV_ARRIVAL = 6.0, 11.0
 MUSCLE_ARRIVAL = 13.0  # beat before which a perfusion defect is invisible
 
 
-@lru_cache(maxsize=1)
-def signals() -> dict[str, Any]:
-    """Load the contrast table."""
-    tree: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "data" / "signals.yaml").read_text())
-    return tree
-
-
 def static_table(sequence: str, *, nulled: bool = True) -> Table:
     """Return the signal by tissue code without kinetics; `nulled` puts LGE myocardium at its null point."""
-    of = signals()[sequence]
-    muscle = of["myocardium"] if nulled else signals()["imperfect_nulling"]
+    of = data_file("signals")[sequence]
+    muscle = of["myocardium"] if nulled else data_file("signals")["imperfect_nulling"]
     table = np.full(256, of["background"])
     table[list(_BLOOD)] = of["blood"]
     table[list(_MUSCLE)] = muscle
@@ -67,7 +57,7 @@ def _fill_surroundings(table: Table, of: Mapping[str, float]) -> None:
 
 def perfusion_tables(beats: int, defect: DefectShape | None, *, dark_rim: bool) -> list[Table]:
     """Return the signal by tissue code at each beat of the first pass; lesion codes are perfusion defects."""
-    of = signals()["perfusion"]
+    of = data_file("signals")["perfusion"]
     right = [blood_signal(beat, _RV_ARRIVAL, 1.6) for beat in range(beats)]
     left = [blood_signal(beat, _LV_ARRIVAL, 2.0) for beat in range(beats)]
     peak = left.index(max(left))

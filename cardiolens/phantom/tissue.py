@@ -66,22 +66,19 @@ def moment(heart: Heart, phase: int, phases: int) -> Moment:
 
 
 @dataclass(frozen=True)
-class Distractors:
-    """Distractors that change no label (10.2); all off by default."""
+class Scene:
+    """A heart with the lesions that one sequence shows, and the distractors, which change no label (10.2)."""
 
+    heart: Heart
+    lesions: Lesions
+    valves: bool = False  # leaflets and jets, which only cine resolves
     fat_mm: float = 0.0  # thickness of epicardial fat
     slow_flow: bool = False  # along the apical cavity edge
     rim_mm: float = 0.0  # depth of the subendocardial band that may darken in perfusion
 
-
-@dataclass(frozen=True)
-class Scene:
-    """A heart with the lesions and distractors that one sequence shows."""
-
-    heart: Heart
-    lesions: Lesions
-    distractors: Distractors = Distractors()
-    valves: bool = False  # leaflets and jets, which only cine resolves
+    def plain(self) -> "Scene":
+        """Return the scene without distractors."""
+        return Scene(self.heart, self.lesions, self.valves)
 
 
 def tissue(scene: Scene, where: Points, at: Moment, ground: Codes | None = None) -> Codes:
@@ -110,7 +107,7 @@ def heart_region(heart: Heart, where: Points) -> Ints:
 
 def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
-    margin = p.fluid + scene.distractors.fat_mm
+    margin = p.fluid + scene.fat_mm
     reach = 1.1 * heart.thickest + margin
     near = np.flatnonzero(
         (where.rho < reach) & (where.z >= base_plane(p, a)) & (where.z < p.length + p.cap + margin)
@@ -136,13 +133,13 @@ def _paint_lv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     muscle = segment
     if scene.lesions.shapes or scene.lesions.low:
         muscle = scene.lesions.paint(segment, at.angle, bin_, depth)
-    if scene.distractors.rim_mm:
-        rim = (at.rho - radii.cavity < scene.distractors.rim_mm) & ~beyond
+    if scene.rim_mm:
+        rim = (at.rho - radii.cavity < scene.rim_mm) & ~beyond
         muscle = np.where(rim & (muscle == segment), segment + codes.DARK_RIM, muscle).astype(np.uint8)
     tissue_codes[wall] = muscle[wall]
     inside = at.rho < radii.cavity
     tissue_codes[inside] = codes.LV_BLOOD
-    if scene.distractors.slow_flow:
+    if scene.slow_flow:
         tissue_codes[inside & (radii.cavity - at.rho < 2.5) & (bin_ > 0.6 * HEIGHTS)] = codes.SLOW_FLOW
     _paint_papillary(scene, at, a, tissue_codes)
     painted[near] = np.where(keep, painted[near], tissue_codes)
@@ -171,7 +168,7 @@ def _paint_papillary(scene: Scene, at: Points, a: float, tissue_codes: Codes) ->
 def _paint_rv(scene: Scene, where: Points, a: float, painted: Codes) -> None:
     heart, p = scene.heart, scene.heart.parameters
     z_r, tip = tricuspid_plane(p, a), RV_LENGTH * p.length
-    margin = p.rv_wall + p.fluid + scene.distractors.fat_mm
+    margin = p.rv_wall + p.fluid + scene.fat_mm
     lv = 1.1 * heart.thickest
     reach = lv + p.rv_width + p.rv_bump + p.rv_bump_growth + margin
     near = np.flatnonzero(

@@ -1,10 +1,6 @@
 """Derive the truth of a study from measurements of its modelled heart (protocol 10.3)."""
 
-from functools import lru_cache
-from pathlib import Path
-
 import numpy as np
-import yaml
 from numpy.typing import NDArray
 
 from cardiolens.phantom.geometry import (
@@ -23,7 +19,7 @@ from cardiolens.phantom.geometry import (
 )
 from cardiolens.phantom.lesions import INSERTIONS, Lesions, islands
 from cardiolens.phantom.measure import Measures, measure
-from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters
+from cardiolens.phantom.parameters import DefectShape, LesionShape, Parameters, data_file
 from cardiolens.phantom.planes import View, heights, views
 from cardiolens.phantom.signal import uptake_share
 from cardiolens.protocol.tasks.segments import LEVELS, SEGMENTS, WALL_SEGMENTS
@@ -48,7 +44,6 @@ _LAYERS: tuple[tuple[Layer, tuple[float, float], tuple[float, float]], ...] = (
 _INSERTION_GAP_DEG = 2.0  # at most, between an island and the insertion that it is at
 _LATE_BEAT = 39  # the last of the shortest first pass
 _THIN_WALL_MM = 6.0  # in a thinner wall the layer of a lesion is not visible
-Band = tuple[float, float]
 _ARC_DEG = 10.0  # shortest visible arc of a lesion in a short-axis slice
 _LENGTH_MM = 5.0  # shortest visible length of a lesion in a long-axis slice
 
@@ -259,26 +254,12 @@ class GuardBandError(ValueError):
         self.name = name
 
 
-@lru_cache(maxsize=1)
-def bands() -> dict[str, dict[str, Band]]:
-    """Load the limits of each class, by name of the measured quantity."""
-    tree = yaml.safe_load((Path(__file__).parent / "data" / "bands.yaml").read_text())
-    return {
-        name: {label: _band(*limits) for label, limits in classes.items()} for name, classes in tree.items()
-    }
-
-
 def classify(name: str, value: float) -> str:
     """Return the class of a value; GuardBandError if the value lies between two classes."""
-    for label, (low, high) in bands()[name].items():
+    for label, (low, high) in data_file("bands")[name].items():
         if low <= value <= high:
-            return label
-    limits = ", ".join(f"{label} {low:g}..{high:g}" for label, (low, high) in bands()[name].items())
-    raise GuardBandError(name, f"{value:.4g} is in a guard band of {limits}")
-
-
-def _band(low: float | None, high: float | None) -> Band:
-    return (float("-inf") if low is None else low, float("inf") if high is None else high)
+            return str(label)
+    raise GuardBandError(name, f"is {value:.4g}, between two classes")
 
 
 def check_seen(p: Parameters) -> None:

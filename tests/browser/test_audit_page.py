@@ -8,12 +8,10 @@ import pytest
 from playwright.sync_api import Browser, Page, Response, expect
 from running_server import running
 
-from cardiolens.curation.review.audit import AUDITOR, LEDGER, audit_desk
-from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.ledger import Ledger
+from cardiolens.curation.review.audit import AUDITOR, LEDGER, audit_desk, draw, judged_choices
+from cardiolens.curation.review.desk import Desk, review_server
 from cardiolens.curation.review.people import People, Person
-from cardiolens.curation.review.replies import draw, judged_choices, shown_replies
-from cardiolens.curation.review.review_server import review_server
+from cardiolens.curation.review.queue import Ledger
 from cardiolens.show.notebook.run import read_run
 from cardiolens.storage.places import Run
 
@@ -27,9 +25,8 @@ PEOPLE = People({"t" * 32: Person(AUDITOR, "reader")})
 def desk(run: Run, tmp_path: Path) -> Iterator[Desk]:
     finished = read_run(run.root)
     sample = draw(judged_choices(finished), 20, seed=1)
-    views = shown_replies(finished, [one.place for one in sample.replies])
     with closing(Ledger(tmp_path / LEDGER)) as ledger:
-        yield audit_desk(finished, sample, views, ledger, PEOPLE.key)
+        yield audit_desk(finished, sample, ledger, PEOPLE.key)
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
-"""Label maps: the tissue of each mask value in a segmentation convention."""
+"""Tables of masks: the tissue of each value by convention, grades of measurements, and reasons for doubt."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,8 @@ from cardiolens.base.errors import InputError
 
 Tissues = NDArray[np.uint8]
 LesionKind = Literal["scar", "oedema"]
+Sex = Literal["male", "female"]
+Bands = Mapping[str, tuple[float, float]]
 
 
 class Tissue(IntEnum):
@@ -41,12 +43,12 @@ WALL = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 
 @dataclass(frozen=True)
 class LabelMap:
-    """One segmentation convention: its sequences, its lesions (`tells`) and its values."""
+    """One segmentation convention: its sequences, the lesions that it labels, and its values."""
 
     name: str
     source: str
     sequences: tuple[str, ...]
-    tells: tuple[LesionKind, ...]
+    lesions: tuple[LesionKind, ...]
     values: Mapping[int | str, str]
     whole_heart: bool = False
 
@@ -62,10 +64,10 @@ class LabelMap:
             tissue_by_value |= dict.fromkeys(range(int(low), int(high or low) + 1), tissue)
         return tissue_by_value
 
-    def told_on(self, sequence: str) -> list[LesionKind]:
+    def lesions_on(self, sequence: str) -> list[LesionKind]:
         """Return the lesions that masks of a sequence label."""
         tissues = set(self.tissue_of(sequence).values())
-        return [kind for kind in self.tells if Tissue[kind.upper()] in tissues]
+        return [kind for kind in self.lesions if Tissue[kind.upper()] in tissues]
 
     def fits(self, values: set[int], sequence: str) -> bool:
         """Return whether every value has a tissue on a sequence."""
@@ -89,8 +91,7 @@ class LabelMap:
 @lru_cache(maxsize=1)
 def label_maps() -> dict[str, LabelMap]:
     """Load the conventions by name."""
-    tree = yaml.safe_load((Path(__file__).parent / "labels.yaml").read_text(encoding="utf-8"))
-    maps = {name: {"name": name, **entry} for name, entry in tree.items()}
+    maps = {name: {"name": name, **entry} for name, entry in _table("labels.yaml").items()}
     return TypeAdapter(dict[str, LabelMap]).validate_python(maps)
 
 
@@ -99,3 +100,72 @@ def label_map(name: str) -> LabelMap:
     if name not in label_maps():
         raise InputError(f"label map {name!r} is not known; choose one of {', '.join(label_maps())}")
     return label_maps()[name]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A measured quantity and its reference ranges by sex."""
+
+    finding: str
+    unit: str
+    source: str
+    male: Bands
+    female: Bands
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    def grade(self, number: float, sex: Sex | None) -> str | None:
+        """Return the grade of a number; None between two bands, or if the grade depends on an unknown sex."""
+        bands = [self.male, self.female] if sex is None else [self.male if sex == "male" else self.female]
+        grades_met = {_within(band, number) for band in bands}
+        return grades_met.pop() if len(grades_met) == 1 else None
+
+
+def _within(bands: Bands, number: float) -> str | None:
+    return next((value for value, (low, high) in bands.items() if low <= number <= high), None)
+
+
+@lru_cache(maxsize=1)
+def quantities() -> dict[str, Quantity]:
+    """Load the quantities by name."""
+    return TypeAdapter(dict[str, Quantity]).validate_python(_table("grades.yaml"))
+
+
+def _table(name: str) -> dict[str, Any]:
+    tree: dict[str, Any] = yaml.safe_load((Path(__file__).parent / name).read_text(encoding="utf-8"))
+    return tree
+
+
+class MaskReason(StrEnum):
+    """A reason why a mask gives no certain answer, and its meaning."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> "MaskReason":
+        reason = str.__new__(cls, value)
+        reason._value_ = value
+        reason.meaning = meaning
+        return reason
+
+    NOT_LABELLED = "not_labelled", "the masks do not label the structure"
+    ONE_MOMENT = "one_moment", "end-diastole or end-systole is not labelled"
+    NO_BODY_SIZE = "no_body_size", "volumes are graded by body surface, which is not known"
+    BETWEEN_GRADES = "between_grades", "the measurement lies between two options"
+    NO_MOTION = "no_motion", "masks at two phases do not show how a wall moves"
+    BULGING = "bulging", "a thin wall may bulge, which is not measured"
+    NO_SEGMENTS = (
+        "no_segments",
+        "the slice order or the display is uncertain, or no ring of muscle is closed",
+    )
+    APICAL_CAP = "apical_cap", "the answer depends on the apical cap, which the slices do not cut"
+    SEGMENT_IN_DOUBT = "segment_in_doubt", "the answer depends on segments that are barely affected"
+    LAYER_IN_DOUBT = "layer_in_doubt", "the depth of a lesion fits no layer, or several"
+    STRUCTURE_NOT_LABELLED = (
+        "structure_not_labelled",
+        "papillary muscles or the wall of the right ventricle are not labelled",
+    )
+    HIDDEN_BY_SCAR = (
+        "hidden_by_scar",
+        "the label map allows only one lesion per voxel, so scar hides oedema",
+    )
+    NOT_PLAUSIBLE = "not_plausible", "the cavity is not smaller in end-systole"

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 from scipy import ndimage
 
-from cardiolens.curation.masks.grades import Sex, quantities
-from cardiolens.curation.masks.labels import CAVITY, LabelMap, LesionKind, Tissue
-from cardiolens.curation.masks.mask_reasons import Reason
+from cardiolens.curation.masks.labels import CAVITY, LabelMap, LesionKind, MaskReason, Sex, Tissue, quantities
 from cardiolens.curation.masks.mask_stack import Mask, Masked, Stack
 from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
 from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, WALL_SEGMENTS, WALLS, touched
@@ -34,6 +33,7 @@ _MUSCLE = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA)
 _TOUCHING = np.ones((3, 3, 3), dtype=bool)
 Segments = frozenset[int]
 Rule = Callable[[Collection[int]], tuple[str, ...]]
+_levels, _regions, _six_walls = (partial(touched, groups=groups) for groups in (LEVELS, WALLS, SIX_WALLS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Answer:
     """Values of a finding and their measurements in words; `reason` if uncertain, no values if unknown."""
 
     values: tuple[str, ...] = ()
-    reason: Reason | None = None
+    reason: MaskReason | None = None
     words: str = ""
     volume_id: str = ""
 
@@ -105,9 +105,9 @@ def lesions(masked: Masked, kind: LesionKind, labels: LabelMap, into: Measures) 
 def _size(side: str, numbers: Mapping[str, float], sex: Sex | None, bsa: float | None) -> Answer:
     edv = numbers.get(f"{side}_edv_ml")
     if edv is None:
-        return Answer(reason=Reason.NOT_LABELLED)
+        return Answer(reason=MaskReason.NOT_LABELLED)
     if bsa is None:
-        return Answer(reason=Reason.NO_BODY_SIZE)
+        return Answer(reason=MaskReason.NO_BODY_SIZE)
     words = f"{side.upper()}EDV {edv:.1f} mL / {bsa:.2f} m2 = {edv / bsa:.1f} mL/m2"
     return _graded(f"{side}_edv_index", edv / bsa, sex, words)
 
@@ -115,22 +115,24 @@ def _size(side: str, numbers: Mapping[str, float], sex: Sex | None, bsa: float |
 def _ejection(side: str, numbers: Mapping[str, float], sex: Sex | None) -> Answer:
     edv, ef = (numbers.get(f"{side}_{name}") for name in ("edv_ml", "ef_percent"))
     if ef is None:
-        return Answer(reason=Reason.NOT_LABELLED if edv is None else Reason.ONE_MOMENT)
+        return Answer(reason=MaskReason.NOT_LABELLED if edv is None else MaskReason.ONE_MOMENT)
     esv = numbers[f"{side}_esv_ml"]
     words = f"{side.upper()}EF ({edv:.1f} - {esv:.1f}) / {edv:.1f} mL = {ef:.1f} %"
     if ef <= 0:
-        return Answer(reason=Reason.NOT_PLAUSIBLE, words=words)
+        return Answer(reason=MaskReason.NOT_PLAUSIBLE, words=words)
     answer = _graded(f"{side}_ejection", ef, sex, words)
     lower = quantities()[f"{side}_ejection"].grade(ef - _BASE_POINTS, sex)
     if lower is not None and lower not in answer.values:
-        return Answer(reason=Reason.BETWEEN_GRADES, words=words)
+        return Answer(reason=MaskReason.BETWEEN_GRADES, words=words)
     return answer
 
 
 def _graded(quantity: str, number: float, sex: Sex | None, words: str) -> Answer:
     value = quantities()[quantity].grade(number, sex)
     return (
-        Answer(reason=Reason.BETWEEN_GRADES, words=words) if value is None else Answer((value,), words=words)
+        Answer(reason=MaskReason.BETWEEN_GRADES, words=words)
+        if value is None
+        else Answer((value,), words=words)
     )
 
 
@@ -144,26 +146,26 @@ def _thickness(thickness: Mapping[int, float], sex: Sex | None) -> dict[str, Ans
     """Return what the thickness of segments says of the wall; nothing for sure where some are unknown."""
     words = ", ".join(f"{segment}: {value:.1f} mm" for segment, value in thickness.items())
 
-    def unanswered(reason: Reason) -> dict[str, Answer]:
+    def unanswered(reason: MaskReason) -> dict[str, Answer]:
         return {f"cine.{name}": Answer((), reason, words) for name in _THICKNESS}
 
     if set(thickness) != set(WALL_SEGMENTS):
-        return unanswered(Reason.NO_SEGMENTS)
+        return unanswered(MaskReason.NO_SEGMENTS)
     quantity = quantities()["thickness"]
     grades = {segment: quantity.grade(value, sex) for segment, value in thickness.items()}
     if min(thickness.values()) < quantity.male["normal"][0]:
-        return unanswered(Reason.BULGING)
+        return unanswered(MaskReason.BULGING)
     surely: Segments = frozenset(segment for segment, grade in grades.items() if grade == "thickened")
     perhaps: Segments = frozenset(segment for segment, grade in grades.items() if grade is None)
     if perhaps and not surely:
-        return unanswered(Reason.BETWEEN_GRADES)
+        return unanswered(MaskReason.BETWEEN_GRADES)
     kind = ("thickened",) if surely else ()
     wall = even = Answer(kind or ("normal",), words=words)
     ratio, several = max(thickness.values()) / min(thickness.values()), len({*grades.values()} - {None}) > 1
     if several or ratio >= _UNEVEN:
         even = Answer(("heterogeneous", *kind), words=words)
     elif perhaps or ratio > _EVEN:
-        even = Answer(reason=Reason.BETWEEN_GRADES, words=words)
+        even = Answer(reason=MaskReason.BETWEEN_GRADES, words=words)
     cap = bool((surely | perhaps) & _APICAL)  # the cap's thickness is not measured
 
     def places(rule: Rule) -> Answer:
@@ -178,26 +180,14 @@ def _thickness(thickness: Mapping[int, float], sex: Sex | None) -> dict[str, Ans
     }
 
 
-def _levels(segments: Collection[int]) -> tuple[str, ...]:
-    return touched(segments, LEVELS)
-
-
-def _regions(segments: Collection[int]) -> tuple[str, ...]:
-    return touched(segments, WALLS)
-
-
-def _six_walls(segments: Collection[int]) -> tuple[str, ...]:
-    return touched(segments, SIX_WALLS)
-
-
 def _robust(surely: Segments, perhaps: Segments, rule: Rule, words: str, *, cap_in_doubt: bool) -> Answer:
     """Return a rule's answer if neither uncertain segments nor an invisible apical cap can change it."""
     cap = frozenset({17} if cap_in_doubt else ())
     plain = {rule(surely | subset) for subset in _subsets_to_test(perhaps)}
     if len(plain) > 1:
-        return Answer(reason=Reason.SEGMENT_IN_DOUBT, words=words)
+        return Answer(reason=MaskReason.SEGMENT_IN_DOUBT, words=words)
     if {rule(surely | subset | cap) for subset in _subsets_to_test(perhaps)} != plain:
-        return Answer(reason=Reason.APICAL_CAP, words=words)
+        return Answer(reason=MaskReason.APICAL_CAP, words=words)
     return Answer(plain.pop(), words=words)
 
 
@@ -237,7 +227,7 @@ class _Lesion:
         layers, levels = self._layers(), self._with("papillary", self._of(_levels))
         distribution = self._of(lambda segments: self._pattern(segments, layers.values))
         if self.elsewhere:
-            distribution = Answer(reason=Reason.SEGMENT_IN_DOUBT, words=self.words)
+            distribution = Answer(reason=MaskReason.SEGMENT_IN_DOUBT, words=self.words)
         answers = {
             "lge.enhancement": Answer(("present",), words=self.words),
             "lge.enhancement_status": Answer(("abnormal",), words=self.words),
@@ -257,7 +247,7 @@ class _Lesion:
         inside = _islands(self.masked.ed, self.masked.ed.of([Tissue.OBSTRUCTION]))
         share = None if self.share is None else self.wall.share(inside)
         core = replace(self, inside=inside, share=share)
-        unknown = Answer(reason=Reason.STRUCTURE_NOT_LABELLED, words=core.words)
+        unknown = Answer(reason=MaskReason.STRUCTURE_NOT_LABELLED, words=core.words)
         papillary = "papillary" in self.elsewhere
         if not inside.any():
             kind = unknown if papillary else Answer(("high",), words=self.words)
@@ -273,7 +263,7 @@ class _Lesion:
     def oedema(self) -> dict[str, Answer]:
         present, scarred = bool(self.inside.any()), bool(self.masked.ed.of([Tissue.SCAR]).any())
         names = ("levels", "regions", "distribution")
-        hidden = Answer(reason=Reason.HIDDEN_BY_SCAR, words=self.words)
+        hidden = Answer(reason=MaskReason.HIDDEN_BY_SCAR, words=self.words)
         low = Tissue.OBSTRUCTION in self.masked.ed.tissues  # of low signal, which no option names
         without = () if low else ("normal",)
         signal = Answer(("increased",) if present else without, words=self.words)
@@ -282,14 +272,14 @@ class _Lesion:
             return answers | {f"t2.{name}": hidden for name in names}
         if not present:
             return {"t2.signal": signal} | {f"t2.{name}": Answer() for name in names}
-        rules = (_levels, _regions, self._spread)
+        rules: tuple[Rule, ...] = (_levels, _regions, self._spread)
         return {"t2.signal": signal} | {
             f"t2.{name}": self._of(rule) for name, rule in zip(names, rules, strict=True)
         }
 
     def _of(self, rule: Rule) -> Answer:
         if self.share is None:
-            return Answer(reason=Reason.NO_SEGMENTS, words=self.words)
+            return Answer(reason=MaskReason.NO_SEGMENTS, words=self.words)
         surely = frozenset(segment for segment, part in self.share.items() if part >= _AFFECTED)
         doubt = frozenset(segment for segment, part in self.share.items() if _UNAFFECTED < part < _AFFECTED)
         if self.wall.has_cap:
@@ -304,7 +294,7 @@ class _Lesion:
         if self.labels.whole_heart:
             more = (name,) if name in self.elsewhere else ()
             return Answer(answer.values + more, words=self.words)
-        return Answer(answer.values, Reason.STRUCTURE_NOT_LABELLED, self.words)
+        return Answer(answer.values, MaskReason.STRUCTURE_NOT_LABELLED, self.words)
 
     def _components(self) -> Iterator[Mask]:
         numbered_parts, count = ndimage.label(self.inside, structure=_TOUCHING)
@@ -316,7 +306,7 @@ class _Lesion:
             depths = self.wall.depths(island)
             layer = None if depths is None else _layer(*depths)
             if layer is None:
-                return Answer(reason=Reason.LAYER_IN_DOUBT, words=f"{self.words}; depths {depths}")
+                return Answer(reason=MaskReason.LAYER_IN_DOUBT, words=f"{self.words}; depths {depths}")
             layers.add(layer)
         return Answer(tuple(name for name, _, _ in _LAYERS if name in layers), words=self.words)
 

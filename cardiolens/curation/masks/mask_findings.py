@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.masks.grades import Sex
-from cardiolens.curation.masks.labels import WALL, LabelMap, label_map
+from cardiolens.curation.masks.labels import WALL, LabelMap, MaskReason, Sex, label_map
 from cardiolens.curation.masks.mask_answers import Answer, Measures, cine, lesions
-from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.curation.masks.mask_stack import Masked, check_ring, read_masked
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer as keys_of
@@ -52,7 +50,7 @@ class Body:
 
     @staticmethod
     def of_manifest(manifest: StudyManifest) -> "Body":
-        """Return what study.json tells."""
+        """Return sex and body surface from study.json."""
         sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None
         if manifest.height_cm is None or manifest.weight_kg is None:
             return Body(sex)
@@ -89,7 +87,7 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
         if manifest.sequence == "cine":
             cine(masked, body.sex, body.surface, measures)
             continue
-        for kind in chosen.told_on(manifest.sequence):
+        for kind in chosen.lesions_on(manifest.sequence):
             lesions(masked, kind, chosen, measures)
     return measures
 
@@ -130,14 +128,14 @@ def _number(subtask: Subtask, measures: Measures) -> Answer | None:
     try:
         subtask.quantity.read(words)
     except ValueError:
-        return Answer(reason=Reason.NOT_PLAUSIBLE, words=words)
+        return Answer(reason=MaskReason.NOT_PLAUSIBLE, words=words)
     return Answer((words,), words=words)
 
 
 def _records(subtask: Subtask, catalogue: Catalogue, measures: Measures) -> Iterator[dict[str, Any]]:
     answer = measures.answers.get(subtask.finding) if subtask.options else _number(subtask, measures)
     if answer is None:
-        reason = Reason.NO_MOTION if subtask.finding in _MOTION else Reason.NOT_LABELLED
+        reason = MaskReason.NO_MOTION if subtask.finding in _MOTION else MaskReason.NOT_LABELLED
         answer = Answer(reason=reason)
     known = {subtask.finding: answer.values} if answer.values or answer.reason is None else {}
     values = keys_of(subtask, known)

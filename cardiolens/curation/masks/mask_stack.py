@@ -18,7 +18,6 @@ from cardiolens.study.orientation import StudyOrientation
 from cardiolens.study.volume import read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
 
-_SPACING_SHARE = 0.02  # largest relative difference of affine and declared spacing
 _SKEW = 0.02  # largest cosine of the angle between pixel axes
 
 Mask = NDArray[np.bool_]
@@ -103,29 +102,18 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
 
 
 def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]:
-    """Return row, column and slice spacing in mm from the affine, checked against study.json."""
+    """Return the declared row, column and slice spacing in mm, which `read_volume` compares with the affine.
+
+    InputError if the affine is skewed.
+    """
     assert manifest.mask is not None
     header = parse_header(read_file(study.folder / manifest.mask.path, manifest.most_bytes))
-    sizes = manifest.spacing_mm
     if header.affine is not None:
-        i, j, k = (header.affine[:3, axis] for axis in range(3))
-        normal = np.cross(i, j)
-        size_i, size_j = (float(np.linalg.norm(axis)) for axis in (i, j))
-        if not size_i * size_j or abs(float(i @ j)) > _SKEW * size_i * size_j or not normal.any():
+        i, j = header.affine[:3, 0], header.affine[:3, 1]
+        if abs(float(i @ j)) > _SKEW * float(np.linalg.norm(i) * np.linalg.norm(j)):
             raise InputError(f"{manifest.mask.path}: the pixels of its affine are skewed; re-export the mask")
-        size = (size_i, size_j, abs(float(k @ normal)) / float(np.linalg.norm(normal)))
-        if any(abs(a - b) > _SPACING_SHARE * b for a, b in zip(size, sizes, strict=True)):
-            raise InputError(
-                f"{manifest.mask.path}: its affine says {_mm(size)}; expected {_mm(sizes)}, the spacing_mm "
-                "of study.json with the gap between slices; correct the one that is wrong"
-            )
-        sizes = size
-    size_i, size_j, step = sizes
+    size_i, size_j, step = manifest.spacing_mm
     return (size_j, size_i, step) if manifest.display_transform.transpose else (size_i, size_j, step)
-
-
-def _mm(sizes: tuple[float, float, float]) -> str:
-    return " x ".join(f"{size:.3g}" for size in sizes) + " mm"
 
 
 _WITHIN = 0.7  # least muscle share of the LV blood's border; RV blood has about a third

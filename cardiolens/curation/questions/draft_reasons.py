@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from cardiolens.curation.masks import mask_reasons as masks
+from cardiolens.curation.masks.labels import MaskReason
 
 
 class Reason(StrEnum):
@@ -96,5 +96,5 @@ MEANINGS: dict[Reason, str] = {
 
 def meaning_of(code: str) -> str:
     """Return the explanation of a reason code of reports or masks."""
-    of_masks = {str(reason): meaning for reason, meaning in masks.MEANINGS.items()}
+    of_masks = {str(reason): reason.meaning for reason in MaskReason}
     return (of_masks | {str(reason): meaning for reason, meaning in MEANINGS.items()})[code]

@@ -7,9 +7,8 @@ from typing import Any
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.curation.masks.labels import label_map
+from cardiolens.curation.masks.labels import MaskReason, label_map
 from cardiolens.curation.masks.mask_findings import has_masks, mask_findings
-from cardiolens.curation.masks.mask_reasons import Reason as MaskReason
 from cardiolens.curation.questions.checks import violations
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import Item, check_of, compact, drafts_of, legal_and_silent

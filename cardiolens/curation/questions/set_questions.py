@@ -12,8 +12,7 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.curation.ingest.layouts.convention import Convention
-from cardiolens.curation.masks.grades import quantities
-from cardiolens.curation.masks.labels import label_map
+from cardiolens.curation.masks.labels import label_map, quantities
 from cardiolens.curation.masks.mask_findings import has_masks
 from cardiolens.curation.questions.drafts import Item
 from cardiolens.curation.questions.from_masks import joined, of_masks

@@ -1,5 +1,9 @@
-"""The data card of a release: README.md with the YAML head of the Hugging Face hub, and its known limits."""
+"""The data card of a release: facts counted from its own files, and README.md with the hub's head and limits.
 
+Nothing in the facts leads to old ids.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,13 +12,22 @@ import yaml
 from jinja2 import Environment, StrictUndefined
 
 from cardiolens.base.untrusted.bounded_files import read_text
-from cardiolens.curation.probes.probe_scores import MOST_EXCESS
-from cardiolens.curation.release.facts import ATTRIBUTES, NOT_TOLD
-from cardiolens.curation.release.question_table import TABLES, description_of, table_schema
+from cardiolens.curation.probes.blind_probes import MOST_EXCESS
+from cardiolens.curation.release.question_table import (
+    TABLES,
+    Contents,
+    description_of,
+    split_of,
+    table_schema,
+)
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.protocol.tasks.questions import Question
+from cardiolens.study.manifest import Study
 
 FEW = 5  # questions of one subtask; the page of a sweep leaves smaller subtasks out of its means
-ALWAYS = (
+ATTRIBUTES = ("sex", "age band", "vendor", "field strength", "site")  # of a study's subgroups
+_NOT_TOLD = "not told"
+_ALWAYS = (
     "It is for research on models that read images, and measures no benefit to patients.",
     "Cohorts are drawn by patient at random; they are not balanced for answers, scanners or ages.",
     "How often a question can be answered without its images differs by model; `control=[blind]` of a sweep "
@@ -35,8 +48,77 @@ cdla-permissive-1.0 cdla-permissive-2.0 cdla-sharing-1.0 mit
 _HUB_IDS = {name: name for name in _SPDX.split()}
 _HUB_IDS |= {"odbl-1.0": "odbl", "odc-by-1.0": "odc-by", "pddl-1.0": "pddl"}
 _MOST_BYTES = 1 << 20  # of the template
+Record = dict[str, Any]
 Facts = Mapping[str, Any]
-Rows = Iterable[Sequence[object]]
+
+
+def counted(contents: Contents) -> Record:
+    """Count questions and studies by all that the card says of them."""
+    questions = [question for asked in contents.cohorts.values() for question in asked]
+    answers: dict[str, Counter[str]] = defaultdict(Counter)
+    for question in questions:
+        options = ["withheld"] if question.withheld else question.answer or ["report"]
+        answers[question.subtask].update([*options, "questions"])
+    return {
+        "cohorts": {
+            name: _sizes(contents.studies_of(name), asked) for name, asked in contents.cohorts.items()
+        },
+        "subtasks": {name: dict(sorted(counts.items())) for name, counts in sorted(answers.items())},
+        "origins": dict(Counter(question.origin for question in questions)),
+        "verified": sum(question.verified for question in questions),
+        "questions": len(questions),
+        "subgroups": {name: _subgroups(contents.studies_of(name)) for name in contents.cohorts},
+        "asked": {
+            name: dict(sorted(Counter(question.subtask for question in asked).items()))
+            for name, asked in contents.cohorts.items()
+        },
+        "agreement": _agreement(questions),
+        "small_batches": sum(one.verification.get("batch_decision") == "small" for one in questions),
+        "probes": _probed(questions),
+        "gates": _gates(questions),
+    }
+
+
+def _sizes(studies: Sequence[Study], asked: Sequence[Question]) -> Record:
+    patients = {study.manifest.patient_id for study in studies}
+    return {"patients": len(patients), "studies": len(studies), "questions": len(asked)}
+
+
+def _subgroups(studies: Sequence[Study]) -> Record:
+    """Count studies by value of each attribute that any of them has."""
+    groups_of = [study.manifest.subgroups for study in studies]
+    counts = {name: Counter(groups.get(name, _NOT_TOLD) for groups in groups_of) for name in ATTRIBUTES}
+    return {
+        name: dict(sorted(values.items())) for name, values in counts.items() if set(values) != {_NOT_TOLD}
+    }
+
+
+def _agreement(questions: Iterable[Question]) -> list[Record]:
+    """Count questions by the kappa of the batch that they were verified in; None where nobody measured it."""
+    counts = Counter(question.verification.get("kappa") for question in questions)
+    ordered = sorted(counts, key=lambda kappa: (kappa is None, kappa))
+    return [{"kappa": kappa, "questions": counts[kappa]} for kappa in ordered]
+
+
+def _gates(questions: Iterable[Question]) -> list[Record]:
+    """Return the blind tests of the models that drafted questions alone, each with how many it drafted."""
+    names = ("model", "reports", "drafts", "wrong")
+    gates = (question.verification.get("gate") for question in questions)
+    counts = Counter(tuple((name, gate[name]) for name in names) for gate in gates if isinstance(gate, dict))
+    return [{**dict(gate), "questions": count} for gate, count in sorted(counts.items(), key=str)]
+
+
+def _probed(questions: Iterable[Question]) -> Record:
+    """Return how many questions blind probes asked, of how many models, and the excess of each subtask."""
+    excess: dict[str, float] = {}
+    models: list[int] = []
+    for question in questions:
+        n_models, value = (question.verification.get(name) for name in ("probes", "blind_excess"))
+        if isinstance(n_models, int) and isinstance(value, int | float):
+            models.append(n_models)
+            excess[question.subtask] = max(float(value), excess.get(question.subtask, -1.0))
+    ordered = dict(sorted(excess.items()))
+    return {"questions": len(models), "models": min(models, default=0), "excess": ordered}
 
 
 def card(facts: Facts, catalogue: Catalogue) -> str:
@@ -44,14 +126,12 @@ def card(facts: Facts, catalogue: Catalogue) -> str:
     template = read_text(Path(__file__).with_name("card.md.j2"), _MOST_BYTES)
     jinja = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
     leaks = [name for name, excess in facts["probes"]["excess"].items() if excess > MOST_EXCESS]
+    columns = table_schema(frames=bool(facts["frames"]))
     return jinja.from_string(template).render(
         facts={"withheld": (), "gates": (), **facts},
         head=_hub_head(facts),
         table=_table,
-        cohorts=[
-            (name, sizes["patients"], sizes["studies"], sizes["questions"])
-            for name, sizes in facts["cohorts"].items()
-        ],
+        cohorts=[(name, *sizes.values()) for name, sizes in facts["cohorts"].items()],
         subgroups=[
             (cohort, name, value, count)
             for cohort, groups in facts["subgroups"].items()
@@ -59,19 +139,14 @@ def card(facts: Facts, catalogue: Catalogue) -> str:
             for value, count in values.items()
         ],
         subtasks=list(_subtasks(facts, catalogue)),
-        origins=", ".join(f"{name} {count}" for name, count in sorted(facts["origins"].items())),
         agreement=[
             ("not measured" if row["kappa"] is None else f"{row['kappa']:.2f}", row["questions"])
             for row in facts["agreement"]
         ],
-        leaks=f"more than {MOST_EXCESS:.0%} in {', '.join(leaks)}"
-        if leaks
-        else f"{MOST_EXCESS:.0%} or less everywhere",
+        most_excess=f"{MOST_EXCESS:.0%}",
+        leaks=leaks,
         limits=known_limits(facts, catalogue),
-        columns=[
-            (f"`{column.name}`", description_of(column))
-            for column in table_schema(frames=bool(facts["frames"]))
-        ],
+        columns=[(f"`{column.name}`", description_of(column)) for column in columns],
     )
 
 
@@ -81,10 +156,10 @@ def _subtasks(facts: Facts, catalogue: Catalogue) -> Iterator[tuple[object, ...]
         by_option = ", ".join(f"{key} {count}" for key, count in counts.items() if key != "questions")
         asked = (by_subtask.get(name, 0) for by_subtask in facts["asked"].values())
         subtask = catalogue[name]
-        yield name, subtask.question or "report", _asked_of_whom(subtask), *asked, by_option
+        yield name, subtask.question or "report", _asked_of(subtask), *asked, by_option
 
 
-def _asked_of_whom(subtask: Subtask) -> str:
+def _asked_of(subtask: Subtask) -> str:
     what = "every study" if subtask.sequence == "multi" else f"studies with {subtask.sequence}"
     if subtask.parent is None:
         return what
@@ -109,39 +184,30 @@ def licence_tags(licence: str) -> dict[str, str]:
     return {"license": known} if known else {"license": "other", "license_name": licence}
 
 
-def split_of(cohort: str) -> str:
-    """Return the name of a cohort's split: `datasets` takes no hyphen, and cohorts have no underscore."""
-    return cohort.replace("-", "_")
-
-
 def known_limits(facts: Facts, catalogue: Catalogue) -> list[str]:
     """Return a sentence for each limit: of answers, subgroups and duplicates; then those of every release."""
     pairs = facts["perceptual"]["pairs"]
     doubles = [f"**{pairs} pairs of patients show the same pictures**, also across cohorts."] if pairs else []
-    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *doubles, *ALWAYS]
+    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *doubles, *_ALWAYS]
 
 
 def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
-    if unverified := facts["questions"] - facts["verified"]:
-        yield f"Nobody verified {unverified} of {facts['questions']} answers."
+    counts, withheld, total = facts["subtasks"], facts.get("withheld", ()), facts["questions"]
+    if unverified := total - facts["verified"]:
+        yield f"Nobody verified {unverified} of {total} answers."
     if small := facts.get("small_batches"):
         yield (
-            f"{small} of {facts['questions']} answers were verified in a batch of fewer than 35 questions: "
+            f"{small} of {total} answers were verified in a batch of fewer than 35 questions: "
             "two people agreed, but so few cannot show that 90 % of such answers would be accepted."
         )
     if unmeasured := sum(row["questions"] for row in facts["agreement"] if row["kappa"] is None):
-        yield f"Agreement of two readers is not known for {unmeasured} of {facts['questions']} questions."
-    counts, withheld = facts["subtasks"], facts.get("withheld", ())
+        yield f"Agreement of two readers is not known for {unmeasured} of {total} questions."
     if few := [name for name, by_answer in counts.items() if by_answer["questions"] < FEW]:
         yield f"Fewer than {FEW} questions each: {', '.join(few)}."
     if any(catalogue[name].parent for cohort in withheld for name in facts["asked"][cohort]):
         yield "That a conditional question is asked tells its parent's answer, also where it is withheld."
-    absent = [
-        f"{name} {', '.join(missing)}"
-        for name, by_answer in counts.items()
-        if (missing := [key for key in catalogue[name].keys if key not in by_answer])
-    ]
-    if absent and not withheld:
+    missing = {name: [key for key in catalogue[name].keys if key not in counts[name]] for name in counts}
+    if absent := [f"{name} {', '.join(keys)}" for name, keys in missing.items() if keys and not withheld]:
         yield f"Options that are the answer of no question: {'; '.join(absent)}."
 
 
@@ -152,7 +218,7 @@ def _of_subgroups(facts: Facts) -> Iterator[str]:
         values = {value for counts in subgroup_lines for value in counts}
         if not subgroup_lines:
             silent.append(name)
-        elif NOT_TOLD in values or len(subgroup_lines) < len(facts["subgroups"]):
+        elif _NOT_TOLD in values or len(subgroup_lines) < len(facts["subgroups"]):
             yield f"The {name} of some studies is not told."
         elif len(values) == 1:
             yield f"All studies have one {name}: {next(iter(values))}."
@@ -160,9 +226,7 @@ def _of_subgroups(facts: Facts) -> Iterator[str]:
         yield f"Of no study is told: {', '.join(silent)}."
 
 
-def _table(names: Sequence[str], rows: Rows) -> str:
+def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table in Markdown, empty without rows."""
-    lines = [names, ["---"] * len(names), *rows]
-    if len(lines) == 2:
-        return ""
+    lines = [names, ["---"] * len(names), *rows] if rows else []
     return "\n".join(f"| {' | '.join(str(cell).replace('|', '/') for cell in line)} |" for line in lines)

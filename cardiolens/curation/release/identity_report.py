@@ -1,13 +1,12 @@
 """What of a release may name somebody: a person reads a report and confirms it before anything is written.
 
-The report lies beside the release, for its owner alone. The confirmation is a digest of all findings, so one
-more finding asks again. Old ids of studies, patients and reports are refused in any case.
+The report is a file beside the release, for its owner alone. The confirmation is a digest of all findings, so
+one more finding asks again. Old ids of studies, patients and reports are refused in any case.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +38,12 @@ _CHECKED = frozenset(_CHECKED_ENTRIES.split())
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text and its place in the files that a release is made from; `ours` if CardioLens comes with it."""
+    """A text and its place in the files that a release is made from; `is_shipped` with CardioLens."""
 
     file: str
     place: str
     text: str
-    ours: bool = False
+    is_shipped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,28 +85,29 @@ def check_identities(
     )
 
 
-def _findings(texts: Iterable[Passage], ids: frozenset[str]) -> list[Finding]:
-    """Return the findings in texts, each text around a finding once, in order of the places."""
-    once: dict[tuple[str, str, str, str], Finding] = {}
-    search = cache(lambda text, ours: _search(text, ids, ours=ours))
-    for passage in texts:
-        for kind, before, found, after in search(passage.text, passage.ours):
-            finding = Finding(kind, found, before, after, passage.file, passage.place)
-            once.setdefault((kind, before, found, after), finding)
-    return list(once.values())
+def _findings(passages: Iterable[Passage], ids: frozenset[str]) -> list[Finding]:
+    """Return the findings in passages in order; one with the same text around it stands once."""
+    findings: dict[tuple[str, str, str, str], Finding] = {}
+    searched: set[tuple[str, bool]] = set()
+    for passage in passages:
+        if (passage.text, passage.is_shipped) in searched:
+            continue
+        searched.add((passage.text, passage.is_shipped))
+        folded = fold(passage.text)
+        for kind, start, end in _spans(folded, frozenset() if passage.is_shipped else ids):
+            around = folded[max(0, start - _AROUND) : start], folded[end : end + _AROUND]
+            finding = Finding(kind, folded[start:end], *around, passage.file, passage.place)
+            findings.setdefault((kind, finding.found, *around), finding)
+    return list(findings.values())
 
 
-def _search(text: str, ids: frozenset[str], *, ours: bool) -> list[tuple[str, str, str, str]]:
-    """Return kind, text before, finding and text after; old ids are no news in texts of our own."""
-    folded = fold(text)
+def _spans(folded: str, ids: frozenset[str]) -> list[tuple[str, int, int]]:
+    """Return kind, start and end of what may identify somebody, and of old ids, in order."""
     spans: list[tuple[str, int, int]] = [(name.kind, name.start, name.end) for name in identities(folded)]
-    for start, end in () if ours else find_ids(folded, ids):
+    for start, end in find_ids(folded, ids):
         is_short = sum(map(str.isalnum, folded[start:end])) < _SHORTEST
         spans.append((SHORT_ID if is_short else OLD_ID, start, end))
-    return [
-        (kind, folded[max(0, start - _AROUND) : start], folded[start:end], folded[end : end + _AROUND])
-        for kind, start, end in sorted(spans, key=lambda span: span[1:])
-    ]
+    return sorted(spans, key=lambda span: span[1:])
 
 
 def _write(report: Path, findings: Sequence[Finding], digest: str) -> None:

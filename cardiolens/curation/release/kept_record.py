@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import Spec
-from cardiolens.curation.review.ledger import Verdict
+from cardiolens.curation.review.queue import Verdict
 from cardiolens.protocol.tasks.questions import GivenQuestion
 from cardiolens.study.manifest import MANIFEST_NAME, Study
 

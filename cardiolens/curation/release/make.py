@@ -8,8 +8,9 @@ import json
 import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,16 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
-from cardiolens.config.conf_names import INDEX
+from cardiolens.config.conf_names import INDEX, SCHEMA
 from cardiolens.curation.questions.stage_files import write_lines
-from cardiolens.curation.release.card import card
-from cardiolens.curation.release.facts import counted, described, read_contents
+from cardiolens.curation.release.card import card, counted
 from cardiolens.curation.release.identity_report import check_identities
 from cardiolens.curation.release.kept_record import kept_manifest, kept_question
 from cardiolens.curation.release.nifti_copy import copy_of
-from cardiolens.curation.release.question_table import SHOWN, write_tables
+from cardiolens.curation.release.question_table import QUESTIONS, SHOWN, read_contents, write_tables
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.verify import index_of
-from cardiolens.curation.release.withheld_cohort import (
-    ReleaseName,
+from cardiolens.curation.release.withheld_answers import (
     check_answers_word,
     without_answers,
     write_answers,
@@ -123,7 +122,7 @@ class _NewIds:
 
     @staticmethod
     def draw(spec: Release, studies: Mapping[str, Study]) -> "_NewIds":
-        """Draw ids whose order tells nothing of the old ones; the secret behind it is kept nowhere."""
+        """Draw ids in an order that reveals nothing of the old ones; its secret is kept nowhere."""
         secret = secrets.token_hex(16)
         patient_of = {name: study.manifest.patient_id for name, study in studies.items()}
         cohort_of, patients = _cohorts(spec.cohorts, set(patient_of.values()), secret)
@@ -147,6 +146,11 @@ class _NewIds:
         qa_id = f"{new}:{question.question.subtask}"
         return record | {"qa_id": qa_id, "study_id": new, "patient_id": self.patients[old]}
 
+    def whole_line(self, question: GivenQuestion) -> Record:
+        """Return the same as a `qa-1` record, also if the question is written in the short form."""
+        record = question.question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return self.line(replace(question, record=record))
+
 
 def _write(
     spec: Release,
@@ -162,10 +166,20 @@ def _write(
     withheld = {name for name, cohort in ids.cohorts.items() if cohort in spec.withheld}
     for name, study in studies.items():
         _write_study(study, out / "studies" / ids.studies[name], ids, masks=name not in withheld)
-    facts = described(spec, catalogue, str(uuid.uuid4()))
+    facts: Record = {
+        "schema": SCHEMA,
+        "name": spec.name,
+        "number": spec.number,
+        "licence": spec.licence,
+        "canary": f"cardiolens canary {uuid.uuid4()}",
+        "protocol": catalogue.protocol,
+        "catalogue_sha256": catalogue.sha256,
+        "made_by": f"cardiolens {version('cardiolens')}",
+        "unverified_allowed": spec.allow_unverified,
+    }
     lines = [ids.line(row) | {"canary": facts["canary"]} for row in without_answers(rows, withheld)]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
-    write_lines(out / "questions.jsonl", lines)
+    write_lines(out / QUESTIONS, lines)
     if Path(spec.protocol).is_dir():
         disk.copy_tree(Path(spec.protocol), out / "protocol")
     contents = read_contents(out, catalogue)
@@ -186,17 +200,15 @@ def _write(
         write_lines(spec.links, links)
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     if spec.answers is not None:
-        release_name = ReleaseName(name=spec.name, number=spec.number, sha256=sha256_of(out / INDEX))
-        lines = [ids.line(row) for row in rows if row.question.study_id in withheld]
-        patients = {ids.studies[old]: ids.patients[old] for old in sorted(withheld)}
-        write_answers(spec.answers, release_name, catalogue, patients, lines)
+        lines = [ids.whole_line(row) for row in rows if row.question.study_id in withheld]
+        write_answers(spec.answers, (line | {"canary": facts["canary"]} for line in lines))
     return facts
 
 
 def _write_study(study: Study, folder: Path, ids: _NewIds, *, masks: bool) -> None:
     """Write a study under new ids: its manifest without report id, and files without free text.
 
-    Masks tell answers, so they are left out where answers are withheld.
+    Masks reveal answers, so they are left out where answers are withheld.
     """
     old = study.study_id
     new = {"study_id": folder.name, "patient_id": ids.patients[old], "cohort": [ids.cohorts[old]]}
@@ -234,10 +246,10 @@ def _released_questions(spec: Release, catalogue: Catalogue) -> list[GivenQuesti
             f"{len(unverified) - 1} others; review them (python -m cardiolens.review), or add "
             "allow_unverified=true, which the card says"
         )
-    if kept := [row for row in chosen if row.question.withheld]:
+    if withheld := [row for row in chosen if row.question.withheld]:
         raise InputError(
-            f"{spec.questions} line {kept[0].number}: its answer and {len(kept) - 1} others are withheld "
-            "already; release the file that has the answers"
+            f"{spec.questions} line {withheld[0].number}: its answer and {len(withheld) - 1} others are "
+            "withheld already; release the file that has the answers"
         )
     if not chosen:
         raise InputError(f"{spec.questions}: holds no question to release")

@@ -1,11 +1,11 @@
 """Make a task folder for lmms-eval of a release that has arrived: a task a split, over Parquet beside it.
 
-Replies are scored without this package, by one file: the reader of replies, and the scoring.
+The folder needs no CardioLens: one Python file holds the reader of replies and the functions of the tasks.
 """
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,18 +18,15 @@ from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
 from cardiolens.config.conf_names import INDEX, read_index, released_options
-from cardiolens.curation.release.card import split_of
-from cardiolens.curation.release.facts import read_contents
-from cardiolens.curation.release.question_table import rows_by_study, write_rows
+from cardiolens.curation.release.question_table import read_contents, rows_by_study, split_of, write_rows
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol import replies
 from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
-from cardiolens.protocol.tasks.questions import Question
 
-HANDED_OUT = Path(__file__).parent / "handed_out"
+_MODULE = "cardiolens_task"
 _MOST_BYTES = 1 << 20  # of a file of the package
-_MODULES = ("reply_words", "visible_reply", "marks", "answer_values", "strict_reading")
-_HEAD = '''"""Score replies to choice questions, as a sweep of CardioLens reads them.
+_READER = ("reply_words", "visible_reply", "marks", "answer_values", "strict_reading")
+_HEAD = '''"""A task of lmms-eval whose replies are read as a sweep of CardioLens reads them.
 
 {about}
 
@@ -39,11 +36,11 @@ This file needs nothing but Python. It is made of several modules of CardioLens.
 _TESTED = "0.7.3"  # the version of lmms-eval that the tests run
 _CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
 _FUNCTIONS = {
-    "doc_to_visual": "cardiolens_prompts.visuals",
-    "doc_to_text": "cardiolens_prompts.text",
-    "doc_to_messages": "cardiolens_prompts.messages",
-    "doc_to_target": "cardiolens_answers.target",
-    "process_results": "cardiolens_answers.process_results",
+    "doc_to_visual": "visuals",
+    "doc_to_text": "text",
+    "doc_to_messages": "messages",
+    "doc_to_target": "target",
+    "process_results": "process_results",
 }
 
 
@@ -60,24 +57,24 @@ def make_tasks(words: Sequence[str]) -> int:
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     if spec.out.resolve().is_relative_to(spec.harness.resolve()):
-        raise InputError(f"out={spec.out}: lies in the release; name a place elsewhere")
+        raise InputError(f"out={spec.out}: is inside the release; name a place elsewhere")
     options = released_options(spec.harness)
     for difference in differences(spec.harness):
         raise InputError(f"harness={spec.harness}: {difference}; ask for the release anew")
-    catalogue = load_catalogue(options["protocol"])
-    given = read_contents(spec.harness, catalogue)
-    scored = replace(given, cohorts={name: _scored(given.cohorts[name]) for name in given.cohorts})
-    canary = _canary(spec.harness)
+    catalogue, canary = load_catalogue(options["protocol"]), _canary(spec.harness)
+    contents = read_contents(spec.harness, catalogue)
     with disk.draft_folder(spec.out) as draft:
         splits = []
-        for name, questions in given.cohorts.items():
-            groups = rows_by_study(name, scored, catalogue, canary=canary, frames=True)
+        for name, questions in contents.cohorts.items():
+            scored = [one for one in questions if one.answer_type not in OPEN and not one.withheld]
+            with_answers = replace(contents, cohorts={name: scored})
+            groups = rows_by_study(name, with_answers, catalogue, canary=canary, frames=True)
             visible = ([row for row in rows if row["frames"]] for rows in groups)
-            asked = write_rows(draft / "data" / split_of(name), filter(None, visible), frames=True)
-            _tell(name, questions, len(scored.cohorts[name]), asked)
-            splits += [split_of(name)] if asked else []
+            n_asked = write_rows(draft / "data" / split_of(name), filter(None, visible), frames=True)
+            say(f"{name}: {n_asked} of {len(questions)} questions: choices with a known answer and frames")
+            splits += [split_of(name)] if n_asked else []
         if not splits:
-            raise InputError(f"harness={spec.harness}: has no choice question with a told answer and frames")
+            raise InputError(f"harness={spec.harness}: has no choice question with a known answer and frames")
         _write_tasks(draft, options["name"], splits, canary)
     say(f"tasks: {spec.out}; its README says how they are used")
     return 0
@@ -86,21 +83,20 @@ def make_tasks(words: Sequence[str]) -> int:
 def _write_tasks(folder: Path, benchmark: str, splits: Sequence[str], canary: str) -> None:
     names = {split: f"{benchmark}_{split}".replace("-", "_") for split in splits}
     group = {"group": f"{benchmark}_all".replace("-", "_"), "task": sorted(names.values())}
-    for split, name in names.items():
-        disk.write_text(folder / f"{name}.yaml", f"# {canary}\n{_task(folder, name, split)}")
-    disk.write_text(
-        folder / f"{group['group']}.yaml", f"# {canary}\n{yaml.safe_dump(group, sort_keys=False)}"
-    )
-    disk.write_text(folder / "cardiolens_answers.py", with_reader(HANDED_OUT / "cardiolens_answers.py"))
-    prompts = "cardiolens_prompts.py"
-    disk.write_bytes(folder / prompts, read_bytes(HANDED_OUT / prompts, _MOST_BYTES))
-    disk.write_text(folder / "README.md", _readme(benchmark, sorted(names.values()), canary))
+    files = {
+        **{f"{name}.yaml": f"# {canary}\n{_task(folder, name, split)}" for split, name in names.items()},
+        f"{group['group']}.yaml": f"# {canary}\n{yaml.safe_dump(group, sort_keys=False)}",
+        f"{_MODULE}.py": task_module(),
+        "README.md": _readme(benchmark, sorted(names.values()), canary),
+    }
+    for name, text in files.items():
+        disk.write_text(folder / name, text)
 
 
 def _task(folder: Path, name: str, split: str) -> str:
     """Return a task in YAML; paths are relative to its file."""
     tables = sorted((folder / "data" / split).glob("*.parquet"))
-    head: Mapping[str, object] = {
+    head: dict[str, object] = {
         "task": name,
         "dataset_path": "parquet",
         "dataset_kwargs": {"data_files": {split: [path.relative_to(folder).as_posix() for path in tables]}},
@@ -109,14 +105,14 @@ def _task(folder: Path, name: str, split: str) -> str:
         "generation_kwargs": {"max_new_tokens": 64, "temperature": 0, "do_sample": False},
         "metric_list": [{"metric": "accuracy", "aggregation": "mean", "higher_is_better": True}],
     }
-    functions = "".join(f"{role}: !function {name}\n" for role, name in _FUNCTIONS.items())
+    functions = "".join(f"{role}: !function {_MODULE}.{name}\n" for role, name in _FUNCTIONS.items())
     return f"{yaml.safe_dump(head, sort_keys=False)}{functions}"
 
 
-def with_reader(scoring: Path) -> str:
-    """The text of a scoring module behind the modules of the reader, from which it imports."""
+def task_module() -> str:
+    """Return the file of a task folder: the modules of the reader, and the functions that import from it."""
     folder = Path(next(iter(replies.__path__)))
-    paths = [*(folder / f"{name}.py" for name in _MODULES), scoring]
+    paths = [*(folder / f"{name}.py" for name in _READER), Path(__file__).with_name("lmms_task.py")]
     bodies = [_body(read_bytes(path, _MOST_BYTES).decode()) for path in paths]
     return _HEAD.format(about=(replies.__doc__ or "").strip()) + "\n".join(bodies)
 
@@ -141,7 +137,7 @@ python -m lmms_eval --include_path /path/to/this/folder --tasks {",".join(names)
 
 Written for lmms-eval {_TESTED}. The folder needs nothing but itself and can be moved. `accuracy` is the share
 of questions whose reply names exactly the right options. Replies are read as in a sweep of CardioLens, but no
-model is asked back; `cardiolens_answers.py` says which are read. Images have their native size.
+model is asked back; `{_MODULE}.py` says which are read. Images have their native size.
 
 {canary}
 """
@@ -153,20 +149,3 @@ def _canary(release: Path) -> str:
     if not _CANARY.fullmatch(canary):
         raise InputError(f"harness={release}: the canary in its {INDEX} is none of cardiolens; do not use it")
     return canary
-
-
-def _scored(questions: Sequence[Question]) -> list[Question]:
-    """Return the questions that a harness can score: a choice, with an answer."""
-    return [question for question in questions if question.answer_type not in OPEN and not question.withheld]
-
-
-def _tell(cohort: str, given: Sequence[Question], scored: int, asked: int) -> None:
-    """Say how many questions of a cohort are asked, and how many are left out for which reason."""
-    reports = sum(one.answer_type == "report" for one in given)
-    left_out = {
-        "reports": reports,
-        "answers withheld": len(given) - reports - scored,
-        "without frames": scored - asked,
-    }
-    reasons = ", ".join(f"{count} {why}" for why, count in left_out.items() if count)
-    say(f"{cohort}: {asked} questions{f'; left out: {reasons}' if reasons else ''}")

@@ -5,6 +5,7 @@ Names of downloaded files and folders do not count: the digest of the files is t
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,11 +17,12 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.curation.ingest.layouts.convention import Convention
 from cardiolens.curation.ingest.scan import find
 from cardiolens.curation.questions.stage_files import read_lines
-from cardiolens.curation.release.verify import PUBLIC_SET, index_of
+from cardiolens.curation.release.verify import index_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 
-CARD_NAME = "CARD.md"
+CARD_NAME, INDEX = "CARD.md", "set.json"
 QUESTIONS = "questions/questions.jsonl"
+_FILES = rf"studies/[^/]+/.+|{re.escape(QUESTIONS)}"  # that the index lists
 _PROTOCOL = "openprotocol-1"
 _CHUNK = 1 << 20
 Record = dict[str, Any]
@@ -36,9 +38,9 @@ def write_set(source: Path, out: Path, convention: Convention) -> Record:
         "downloaded": {"count": len(files), "digest": digest_of(files), "sha256": files},
     }
     sets = _other_sets(out) | {convention.name: one_set}
-    record: Record = {"schema": PUBLIC_SET.schema, "sets": dict(sorted(sets.items()))}
-    record["files"] = index_of(out, PUBLIC_SET)
-    disk.write_text(out / PUBLIC_SET.index, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    record: Record = {"schema": "set-1", "sets": dict(sorted(sets.items()))}
+    record["files"] = index_of(out, _FILES)
+    disk.write_text(out / INDEX, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     disk.write_text(out / CARD_NAME, "\n".join(_card(out, record)) + "\n")
     return record
 
@@ -46,7 +48,7 @@ def write_set(source: Path, out: Path, convention: Convention) -> Record:
 def _other_sets(out: Path) -> Record:
     """Return the sets of earlier imports into a folder."""
     try:
-        sets = read_json(out / PUBLIC_SET.index)["sets"]
+        sets = read_json(out / INDEX)["sets"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return sets if isinstance(sets, dict) else {}
@@ -90,5 +92,5 @@ def _card(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
     yield from (
         "",
         f"Files of studies and of {len(lines)} questions: {len(record['files'])}, digest "
-        f"`{digest_of(record['files'])}`. `python -m cardiolens.release verify=<this folder>` compares them.",
+        f"`{digest_of(record['files'])}`. Two imports are the same if their digests agree.",
     )

@@ -6,7 +6,10 @@ features by which the library `datasets` shows pictures as pictures.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,6 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.config.sweep_factors import SelectorSpec
-from cardiolens.curation.release.facts import Contents
 from cardiolens.protocol.prompts.frames import captions
 from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import render, template_for
@@ -26,23 +28,57 @@ from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.study_folder import look_at
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from cardiolens.protocol.tasks.questions import Question
+from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.show.page.case_viewer.pictures import encoded
 from cardiolens.storage.schemas import FRAME
-from cardiolens.study.manifest import Study
+from cardiolens.study.manifest import Study, read_studies
 
 SELECTOR, BUDGET = SelectorSpec(name="clinical", kind="clinical"), 16  # as conf/sweep.yaml has them
 SHOWN = {"selector": SELECTOR.name, "budget": BUDGET}  # as the index of a release says it
 PLACE = "<image>"  # of a frame in a prompt, in the words of most harnesses
-
-
+QUESTIONS = "questions.jsonl"
+_COHORT = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 Row = dict[str, Any]  # of a table
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The studies of a release by id, and its questions by cohort, in the order of cohorts and file."""
+
+    studies: Mapping[str, Study]
+    cohorts: Mapping[str, Sequence[Question]]
+
+    def studies_of(self, cohort: str) -> list[Study]:
+        """Return the studies of a cohort, in order."""
+        return [study for study in self.studies.values() if cohort in study.manifest.cohort]
+
+
+def read_contents(release: Path, catalogue: Catalogue) -> Contents:
+    """Read the studies and questions of a release.
+
+    InputError if one cannot be used, if a study of a question is not there, or if the name of a cohort, which
+    becomes the name of a folder, is none that a release gives.
+    """
+    studies = read_studies(release / "studies", "studies")
+    cohorts: dict[str, list[Question]] = defaultdict(list)
+    for name in sorted({name for study in studies.values() for name in study.manifest.cohort}):
+        if not _COHORT.fullmatch(name):
+            raise InputError(f"{release}: cohort {name!r} is no name of small letters, digits and hyphens")
+        cohorts[name] = []
+    for row in given_questions(release / QUESTIONS, catalogue):
+        if row.question.study_id not in studies:
+            raise InputError(
+                f"{release}: {QUESTIONS} line {row.number}: its study {row.question.study_id} is not there"
+            )
+        for name in studies[row.question.study_id].manifest.cohort:
+            cohorts[name].append(row.question)
+    return Contents(studies, dict(cohorts))
 
 
 def shown_frames(study: Study, questions: Iterable[Question], catalogue: Catalogue) -> Mapping[str, Row]:
     """Return what each question on a study shows, by qa_id, as columns of a table; the study is read once.
 
-    InputError for a question whose words hold the mark of a frame's place.
+    InputError for a question that contains the mark of a frame's place.
     """
     seen = look_at(study, Windows())
     pngs: dict[tuple[str, int], bytes] = {}
@@ -109,6 +145,11 @@ _OF_QUESTION = (  # columns that are as in the file of questions
     "protocol",
 )
 _DICTIONARY = 1 << 30  # bytes up to which a row group stores equal pictures once
+
+
+def split_of(cohort: str) -> str:
+    """Return the name of a cohort's split: `datasets` takes no hyphen, and cohorts have no underscore."""
+    return cohort.replace("-", "_")
 
 
 def table_schema(*, frames: bool) -> pa.Schema:

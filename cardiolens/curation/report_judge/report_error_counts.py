@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.judges import lines_of
-from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.report_judge.report_errors import (
     OTHER_FINDING,
     TYPES,
@@ -26,14 +25,11 @@ from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm
 from cardiolens.score.statistics.hypothesis_tests import kendall
 from cardiolens.score.verdicts.case_verdict import CaseReply, case_of
-from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.report_verdict import texts
-from cardiolens.storage import documents, schemas, tables
+from cardiolens.show.notebook.run import FinishedRun
 from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import store_of
 
 SCHEMA = "report-errors-1"
-_REPLIES = ("request_key", "text", "status", "finish_reason", "written_at")
 Place = tuple[str, str]  # arm_id, qa_id
 ErrorNames = frozenset[tuple[str, str]]  # finding and type of errors
 
@@ -47,29 +43,24 @@ class RunReport:
     entity_f1: float  # NaN where neither text has an entity
 
 
-def run_reports(run: Run, spec: SweepSpec, catalogue: Catalogue) -> list[RunReport]:
+def run_reports(run: Run, catalogue: Catalogue) -> list[RunReport]:
     """The judged reports of a run that have a text, with their references."""
-    store = store_of(run, spec)
-    verdicts = tables.read(run.verdicts, schemas.VERDICTS)
-    rows = verdicts.filter(
-        pc.and_(pc.equal(verdicts["channel"], "text"), pc.equal(verdicts["status"], "judged"))
+    finished = FinishedRun(run.root, run.given_store)
+    is_report = pc.and_(
+        pc.equal(finished.verdicts["channel"], "text"), pc.equal(finished.verdicts["status"], "judged")
     )
-    questions = tables.read(store.questions, schemas.QUESTIONS)
-    questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(rows["qa_id"])))
+    rows = finished.verdicts.filter(is_report)
+    questions = finished.questions.filter(pc.is_in(finished.questions["qa_id"], pc.unique(rows["qa_id"])))
     cases = {row["qa_id"]: case_of(row, catalogue.protocol) for row in questions.to_pylist()}
-    replies: dict[str, Mapping[str, Any]] = {}
-    for facts in documents.read_manifest(run)["models"].values():
-        final = finals(tables.read(store.completions(facts["model_key"]), schemas.COMPLETIONS, _REPLIES))
-        final = final.filter(pc.is_in(final["request_key"], pc.unique(rows["request_key"])))
-        replies |= {row["request_key"]: row for row in final.to_pylist()}
+    is_judged = pc.is_in(finished.completions["request_key"], pc.unique(rows["request_key"]))
+    replies = {row["request_key"]: row for row in finished.completions.filter(is_judged).to_pylist()}
     reports = []
     for row in rows.to_pylist():
-        reply = replies.get(row["request_key"])
-        if reply is None or row["qa_id"] not in cases:
+        reply, case = replies.get(row["request_key"]), cases.get(row["qa_id"])
+        if reply is None or case is None:
             continue
         refused, is_truncated = reply["status"] == "refused", reply["finish_reason"] == "length"
-        case_reply = CaseReply(reply["text"] or "", refused, is_truncated, ())
-        reference, text = texts(cases[row["qa_id"]], case_reply)
+        reference, text = texts(case, CaseReply(reply["text"] or "", refused, is_truncated, ()))
         if text:
             fields = tuple(ReportForm.of(catalogue, row["subtask"]).fields)
             pair = ReportPair(reference, text, fields)
@@ -145,10 +136,8 @@ def _names(errors: Iterable[ReportError]) -> ErrorNames:
 
 def _between_orders(judgements: Sequence[JudgedReport]) -> dict[str, float | int | None]:
     """F1 of the errors of one order against the other, the share of shared weights, and of equal reports."""
-    shared, alone = (
-        sum(len(judgement.errors) for judgement in judgements),
-        sum(len(judgement.unsure) for judgement in judgements),
-    )
+    shared = sum(len(judgement.errors) for judgement in judgements)
+    alone = sum(len(judgement.unsure) for judgement in judgements)
     return {
         "reports": len(judgements),
         "f1": _ratio(2 * shared, 2 * shared + alone),
@@ -190,11 +179,11 @@ def _with_people(
 
 
 def _counts(judgements: Sequence[JudgedReport]) -> dict[str, Any]:
-    types: Counter[str] = Counter(error.type for judgement in judgements for error in judgement.errors)
-    weights: Counter[str] = Counter(error.weight for judgement in judgements for error in judgement.errors)
+    errors = [error for judgement in judgements for error in judgement.errors]
+    types, weights = Counter(error.type for error in errors), Counter(error.weight for error in errors)
     return {
         "reports": len(judgements),
-        "errors_per_report": sum(types.values()) / len(judgements),
+        "errors_per_report": len(errors) / len(judgements),
         "without_major": sum(
             all(error.weight != "major" for error in judgement.errors) for judgement in judgements
         ),

@@ -119,16 +119,15 @@ def requests_on(pair: ReportPair) -> list[TextRequest]:
     findings = (*pair.findings, OTHER_FINDING)
     schema = json.dumps(_schema(findings))
     requests = []
-    for order, (first, second) in zip(
-        ORDERS, (("reference", "report"), ("report", "reference")), strict=True
-    ):
+    for order, step in zip(ORDERS, (1, -1), strict=True):  # the second in reverse order throughout
+        first, second = ("reference", "report")[::step]
         prompt = _PROMPT.format(
             notice=fence.notice,
             first=fence.blocks[first],
             second=fence.blocks[second],
             findings=", ".join(findings),
-            types=_listed(TYPES, backwards=order == ORDERS[1]),
-            weights=_listed(WEIGHTS, backwards=order == ORDERS[1]),
+            types=_listed(TYPES, step),
+            weights=_listed(WEIGHTS, step),
         )
         requests.append(TextRequest(number, order, _SYSTEM, prompt, schema))
     return requests
@@ -166,9 +165,8 @@ def _heaviness(error: ReportError) -> int:
     return list(WEIGHTS).index(error.weight)
 
 
-def _listed(meanings: Mapping[str, str], *, backwards: bool) -> str:
-    entries = list(meanings.items())
-    return "\n".join(f"  {name}: {meaning};" for name, meaning in (entries[::-1] if backwards else entries))
+def _listed(meanings: Mapping[str, str], step: int) -> str:
+    return "\n".join(f"  {name}: {meaning};" for name, meaning in list(meanings.items())[::step])
 
 
 def _schema(findings: Sequence[str]) -> dict[str, object]:

@@ -1,4 +1,7 @@
-"""Agreement of two readers blind to each other, by subtask and batch, and the batches that pass.
+"""Agreement of people: of two who verify, by batch, subtask and drafter; and of all who read (human ceiling).
+
+Reading compares people with each other, never with reference answers, so unverified questions are sufficient.
+"Cannot tell" is an answer of its own. A question that a person did not read is missing and forms no pair.
 
 Kappa over several subtasks is pooled over their tables: 1 - sum of observed / sum of expected disagreement,
 with expectations within each subtask. A single table of all answers would underestimate chance agreement.
@@ -6,13 +9,14 @@ with expectations within each subtask. A single table of all answers would under
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic_core import to_jsonable_python
 
-from cardiolens.curation.review.ledger import Line
-from cardiolens.curation.review.queue import Outcome
+from cardiolens.curation.review.queue import Key, Line, Outcome, Reviews
 from cardiolens.curation.review.review_items import Item
 from cardiolens.score.statistics.bootstrap import Interval, cluster_interval, cluster_weights
 from cardiolens.score.statistics.hypothesis_tests import wilson
@@ -20,6 +24,7 @@ from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 
 KAPPA, ACCEPTED, ACCEPTED_LOW = 0.80, 0.95, 0.90
+_ALL = "all"  # subtasks
 FEWEST = 35  # items of a batch: with fewer, the lower bound stays below 90 % even if all are accepted
 
 # `small`: all criteria are met that so few items can meet; it counts, and is called what it is.
@@ -50,6 +55,13 @@ class Agreement:
     accepted: Interval
     decision: Decision
     why: tuple[str, ...] = ()
+
+    def line(self) -> str:
+        """Return the line for the terminal."""
+        numbers = f"{self.n_settled}/{self.n_items} settled, {self.n_pairs} pairs, {self.n_patients} patients"
+        agreed = f"kappa {_words(self.kappa)}, AC1 {_words(self.ac1)}, accepted {_words(self.accepted)}"
+        why = f" ({'; '.join(self.why)})" if self.why else ""
+        return f"{self.name}: {numbers}; {agreed}: {self.decision}{why}"
 
 
 class Agreements(NamedTuple):
@@ -105,8 +117,8 @@ def _decision(
 ) -> tuple[Decision, tuple[str, ...]]:
     """Return the decision on a settled batch, and the criteria that it does not meet.
 
-    If kappa is undefined, only a difference in answers fails it. In a small batch AC1 stands for kappa, which
-    a single difference moves by tenths.
+    If kappa is undefined, only a difference in answers fails it. A small batch is decided by AC1, because a
+    single difference moves its kappa by tenths.
     """
     differ = any(pair.answers[0] != pair.answers[1] for pair in pairs)
     rules = (
@@ -136,7 +148,7 @@ def answer_of(item: Item, line: Line) -> tuple[str, ...]:
 
 def intervals(pairs: Sequence[Pair]) -> tuple[Interval, Interval]:
     """Return kappa and Gwet's AC1, pooled over subtasks, with bootstrap intervals by patient."""
-    patients, weights = resampled(pairs)
+    patients, weights = _resampled(pairs)
     observed, by_margins, by_shares = np.zeros((3, len(weights)))
     for table in _tables(pairs, patients):
         parts = _disagreement(np.einsum("rp,pij->rij", weights, table))
@@ -147,7 +159,7 @@ def intervals(pairs: Sequence[Pair]) -> tuple[Interval, Interval]:
     )
 
 
-def resampled(pairs: Sequence[Pair]) -> tuple[Mapping[str, int], Floats]:
+def _resampled(pairs: Sequence[Pair]) -> tuple[Mapping[str, int], Floats]:
     """Return the place of each patient, and how often each resample draws them; of one patient none."""
     patients = {name: place for place, name in enumerate(sorted({pair.patient for pair in pairs}))}
     return patients, cluster_weights(len(patients))
@@ -183,17 +195,106 @@ def _disagreement(counts: Floats) -> tuple[Floats, Floats, Floats]:
     return observed, by_margins, by_shares
 
 
-def as_record(row: Any) -> dict[str, Any]:
+def as_record(row: object) -> dict[str, Any]:
     """Return a row of agreement as JSON values, with null for undefined numbers."""
-    return {name: _without_nan(value) for name, value in asdict(row).items()}
+    record: dict[str, Any] = to_jsonable_python(row, inf_nan_mode="null")
+    return record
 
 
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_nan(part) for name, part in value.items()}
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
-def in_words(interval: Interval) -> str:
+def _words(interval: Interval) -> str:
     """Return an interval as the terminal shows it."""
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderCounts:
+    """Counts of questions that one person read or missed."""
+
+    reader: str
+    n_items: int
+    n_read: int
+    n_cannot_tell: int
+    n_barred: int  # not read because verification showed this person the answer
+    n_missing: int
+    seconds_median: float
+
+    def line(self) -> str:
+        """Return the line for the terminal."""
+        barred = f", {self.n_barred} whose answer they had been shown" if self.n_barred else ""
+        read = f"{self.n_read}/{self.n_items} read, {self.n_missing} missing{barred}"
+        seconds = f"{self.seconds_median:.1f} s a question (median)"
+        return f"{self.reader}: {read}, {self.n_cannot_tell} cannot tell; {seconds}"
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenReaders:
+    """Agreement between pairs of people on questions that both read."""
+
+    subtask: str
+    readers: tuple[str, ...]
+    n_pairs: int
+    n_patients: int
+    same: Interval
+    kappa: Interval
+    ac1: Interval
+
+    def line(self) -> str:
+        """Return the line for the terminal."""
+        numbers = f"{self.n_pairs} pairs, {self.n_patients} patients"
+        agreed = f"same answer {_words(self.same)}, kappa {_words(self.kappa)}, AC1 {_words(self.ac1)}"
+        return f"{self.subtask} ({', '.join(self.readers)}): {numbers}; {agreed}"
+
+
+def people_of(items: Mapping[Key, Item], reviews: Reviews) -> list[ReaderCounts]:
+    """Return the counts of everyone who read a question, sorted by name."""
+    people = []
+    for reader in sorted(name for name, mode in reviews.by_reader if mode == "read"):
+        read = {key: line for key, line in reviews.of_reader(reader, "read").items() if key in items}
+        n_barred = sum((reader, qa_id) in reviews.seen for qa_id, _ in items.keys() - read.keys())
+        counts = ReaderCounts(
+            reader=reader,
+            n_items=len(items),
+            n_read=len(read),
+            n_cannot_tell=sum(not line.answer for line in read.values()),
+            n_barred=n_barred,
+            n_missing=len(items) - len(read) - n_barred,
+            seconds_median=float(np.median([line.seconds for line in read.values()] or [0])),
+        )
+        people += [counts] if read else []
+    return people
+
+
+def ceiling(items: Mapping[Key, Item], reviews: Reviews) -> list[BetweenReaders]:
+    """Return agreement of all pairs, of each pair, and of all pairs by subtask."""
+    by_pair: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    by_subtask: dict[str, list[Pair]] = defaultdict(list)
+    for key, item in items.items():
+        lines = reviews.of("read", key)
+        for first, second in combinations(sorted(lines), 2):
+            table = f"{item.subtask.id} {first} {second}"  # chance agreement is per pair and subtask
+            answers = tuple(sorted(lines[first].answer)), tuple(sorted(lines[second].answer))
+            pair = Pair(item.patient, table, answers)
+            by_pair[first, second].append(pair)
+            by_subtask[item.subtask.id].append(pair)
+    everyone = tuple(sorted({reader for readers in by_pair for reader in readers}))
+    every_pair = [pair for pairs in by_subtask.values() for pair in pairs]
+    rows = [_between(_ALL, everyone, every_pair)] if by_pair else []
+    if len(by_pair) > 1:
+        rows += [_between(_ALL, readers, pairs) for readers, pairs in sorted(by_pair.items())]
+    return rows + [_between(subtask, everyone, pairs) for subtask, pairs in by_subtask.items()]
+
+
+def _between(subtask: str, readers: tuple[str, ...], pairs: Sequence[Pair]) -> BetweenReaders:
+    patients, weights = _resampled(pairs)
+    counts = np.zeros((len(patients), 2))
+    for pair in pairs:
+        counts[patients[pair.patient]] += (pair.answers[0] == pair.answers[1], 1)
+    sums = weights @ counts
+    same = cluster_interval(ratio(sums[:, 0], sums[:, 1]), len(patients))
+    return BetweenReaders(subtask, readers, len(pairs), len(patients), same, *intervals(pairs))
+
+
+def lines_of(persons: Sequence[ReaderCounts], rows: Sequence[BetweenReaders]) -> list[dict[str, Any]]:
+    """Return the lines of the file: people, then agreement; null for undefined numbers."""
+    lines = [{"schema": "human-reader-1", **as_record(person)} for person in persons]
+    return lines + [{"schema": "human-agreement-1", **as_record(row)} for row in rows]

@@ -1,25 +1,36 @@
-"""State for the page of review: the next item without what blinds its reader, and the progress.
+"""The page of review: its state, its pictures, and its server, with the addresses below a person's own link.
 
 People who read as models do, or read replies, see names under a key in place of ids: an id may hold an
 answer ("C10-answer-B"), a list in the order of ids puts equal answers together, and anybody could compute a
-plain digest of an id for each option. The key lies with the links, so that a page that is open while the
-server starts again can still say which question it means.
+plain digest of an id for each option. The key is kept with the links, so that a page that is open while the
+server restarts can still name its question.
 """
 
 import hashlib
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from typing import Any
 
-from cardiolens.curation.review.agreement import agreements, as_record
-from cardiolens.curation.review.people import Person
-from cardiolens.curation.review.queue import DecisionRequest, Queue, outcome, outcomes_of
-from cardiolens.curation.review.review_items import Item, Items
+from cardiolens.base.console import say
+from cardiolens.curation.review.people import People, Person
+from cardiolens.curation.review.queue import DecisionRequest, Queue, outcome
+from cardiolens.curation.review.review_items import Item
 from cardiolens.curation.review.review_pictures import Pictures
-from cardiolens.show.local_server import number_of
+from cardiolens.show.local_server import (
+    LocalServer,
+    Reply,
+    Request,
+    Site,
+    json_reply,
+    number_of,
+    png_reply,
+    read_body,
+    text_reply,
+)
+from cardiolens.show.page.page_rendering import asset, templates
 
 DeskState = dict[str, Any]
 UNREADABLE = "the images of this study cannot be read; tell whoever runs this review"
@@ -41,8 +52,8 @@ class Blinding:
 
     def in_order(self, items: Iterable[Item]) -> list[Item]:
         """Return items study by study, in the given order of subtasks, and otherwise in an order of names."""
-        groups = [list(group) for _, group in groupby(items, lambda item: (_study(item), item.subtask.id))]
-        groups.sort(key=lambda group: self._name("study", _study(group[0])))
+        groups = [list(group) for _, group in groupby(items, lambda item: (item.study, item.subtask.id))]
+        groups.sort(key=lambda group: self._name("study", group[0].study))
         return [item for group in groups for item in sorted(group, key=self.item)]
 
     def _name(self, *parts: str) -> str:
@@ -50,15 +61,10 @@ class Blinding:
         return hashlib.blake2b(text, key=self.key[:64], digest_size=16).hexdigest()
 
 
-def _study(item: Item) -> str:
-    return item.question.study_id
-
-
 @dataclass
 class Desk:
     """A review in progress: one queue, changed only under one lock."""
 
-    items: Items
     queue: Queue
     pictures: Pictures
     blinding: Blinding | None = None  # of people who see no truth
@@ -94,7 +100,7 @@ class Desk:
         if self.blinding is None:
             return request
         item = self.by_handle.get(request.item)
-        qa_id, digest = ("", "") if item is None else (item.qa_id, item.digest)
+        qa_id, digest = ("", "") if item is None else item.key
         return request.model_copy(update={"qa_id": qa_id, "item": digest})
 
     def _state(self, person: Person) -> DeskState:
@@ -116,7 +122,7 @@ class Desk:
         state: DeskState = {
             "qa_id": item.qa_id,
             "item": self._handle(item),
-            "study": question.study_id,
+            "study": item.study,
             "subtask": item.subtask.id,
             "question": question.question,
             "options": [option.model_dump() for option in question.options],
@@ -124,41 +130,38 @@ class Desk:
             "exclusive": list(item.subtask.exclusive),
         }
         if self.blinding is not None:
-            names = {"qa_id": self._handle(item), "study": self.blinding.study(question.study_id)}
+            names = {"qa_id": self._handle(item), "study": self.blinding.study(item.study)}
             of_reply = {} if item.reply is None else {"reply": item.reply, "cut": item.is_cut}
             return state | names | of_reply
         state |= {
             "proposal": list(item.proposal),
             "origin": question.origin,
             "drafted_by": question.verification.get("drafted_by", ""),
-            "evidence": [asdict(quote) for quote in self.items.evidence(item)],
-            "report": self.items.reports.get(question.study_id, ""),
+            "evidence": item.evidence,
+            "report": item.report,
         }
         if person.role == "adjudicator":
-            firsts = outcome(self.queue.reviews.of("verify", (item.qa_id, item.digest))).firsts
-            verdicts = [
-                {"verdict": line.verdict, "answer": list(line.answer), "reason": line.reason}
-                for line in firsts
-            ]
+            firsts = outcome(self.queue.reviews.of("verify", item.key)).firsts
+            verdicts = [line.model_dump(include={"verdict", "answer", "reason"}) for line in firsts]
             state["firsts"] = sorted(verdicts, key=str)  # without names, in an order that hides who was first
         return state
 
     def loops(self, handle: str) -> DeskState | None:
         """Return the loops of an item, or None if it is unknown; masks are truth and hidden in `read`."""
-        item = self.by_handle.get(handle)
-        if item is None or item.reply is not None:
+        item = self._pictured(handle)
+        if item is None:
             return None
         is_blind = self.blinding is not None
         loops, remark = self.pictures.routed(item)
         if is_blind and not loops:
-            remark = UNREADABLE  # the reason names files, and the name of a file may tell an answer
+            remark = UNREADABLE  # the reason names files, and the name of a file may hold an answer
         drawings = [loop.facts() | {"mask": loop.overlay is not None and not is_blind} for loop in loops]
         return {"loops": drawings, "remark": remark}
 
     def sheet(self, handle: str, volume: str, name: str) -> bytes | None:
         """Return all phases of a slice as PNG: `<rank>.png`, or `<rank>-mask.png` with the mask."""
-        item = self.by_handle.get(handle)
-        loops = None if item is None or item.reply is not None else self.pictures.loops(_study(item))
+        item = self._pictured(handle)
+        loops = None if item is None else self.pictures.loops(item.study)
         if loops is None or isinstance(loops, str) or volume not in loops:
             return None
         digits = name.removesuffix(".png").removesuffix("-mask")
@@ -168,18 +171,59 @@ class Desk:
             return None
         return loop.sheet(rank, masked=masked)
 
-    def agreement(self) -> DeskState:
-        """Return agreement by batch and by subtask, for adjudicators only."""
-        items = list(self.queue.items.values())
-        with self.lock:
-            outcomes = outcomes_of(items, self.queue.reviews)
-        rows = agreements(items, outcomes)
-        return {
-            "batches": [as_record(row) for row in rows.batches],
-            "subtasks": [as_record(row) for row in rows.subtasks],
-        }
+    def _pictured(self, handle: str) -> Item | None:
+        """Return the item of a name; None for a reply, which is read without pictures."""
+        item = self.by_handle.get(handle)
+        return None if item is None or item.reply is not None else item
 
 
 def _unwritten(error: OSError) -> DeskState:
     why = f"not saved: the file of reviews cannot be written ({error.strerror or error})"
     return {"error": why, "again": True}
+
+
+def serve_desk(desk: Desk, people: People, port: int) -> None:
+    """Serve the page until it is interrupted, and print everyone's link."""
+    with review_server(desk, people, port) as server:
+        for token, person in people.by_token.items():
+            say(f"{person.name} ({person.role}): {server.address}{token}/")
+        say("pass on each link to its person alone; they lead to this machine only; Ctrl-C ends the page")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            say("")
+
+
+def review_server(desk: Desk, people: People, port: int = 0) -> LocalServer:
+    """Make a server without starting it; port 0 takes a free port."""
+
+    def read(request: Request) -> Reply | None:
+        token, *rest = request.parts
+        person = people.owner(token)
+        return None if person is None else _page(desk, person, rest)
+
+    def change(request: Request) -> Reply | None:
+        token, *rest = request.parts
+        person = people.owner(token)
+        if person is None or rest != ["decide"]:
+            return None
+        decision = read_body(request, DecisionRequest)
+        return decision if isinstance(decision, Reply) else json_reply(desk.decide(decision, person))
+
+    return LocalServer(Site(read, change, token=""), port)
+
+
+def _page(desk: Desk, person: Person, parts: list[str]) -> Reply | None:
+    """Return what the page asks for below a person's link, or None."""
+    match parts:
+        case [""] | ["index.html"]:
+            return text_reply("html", templates().get_template("review.html").render())
+        case ["review.js" | "review.css" as name]:
+            return text_reply("js" if name.endswith(".js") else "css", asset(name))
+        case ["state.json"]:
+            return json_reply(desk.state(person))
+        case ["sheets", handle, volume, name]:
+            return png_reply(desk.sheet(handle, volume, name))
+        case ["loops", handle] if (loops := desk.loops(handle)) is not None:
+            return json_reply(loops)
+    return None

@@ -49,18 +49,22 @@ class People:
     by_token: Mapping[str, Person]
     key: bytes = field(default_factory=lambda: secrets.token_bytes(_KEY_BYTES), repr=False)
 
-    def whose(self, token: str) -> Person | None:
-        """Return whose link has a token, or None; every token is compared in the same time."""
+    @staticmethod
+    def alone(name: str) -> "People":
+        """Return one reader with a new link."""
+        return People({secrets.token_urlsafe(_TOKEN_BYTES): Person(name, "reader")})
+
+    def owner(self, token: str) -> Person | None:
+        """Return the person of a link by its token, or None; every token is compared in the same time."""
         sent = token.encode("utf-8", "replace")
         matches = [(secrets.compare_digest(sent, own.encode()), one) for own, one in self.by_token.items()]
         return next((person for match, person in matches if match), None)
 
 
 def read_people(out: Path, readers: Sequence[str], third: str | None) -> People:
-    """Read the people of a review, and make links for those of them who have none.
+    """Read the people of a review, and make links for new ones; links and key never change.
 
-    Links and key stay the same whenever the page is served again. InputError if nobody is roles, if somebody
-    has another role already, or if others can read the file.
+    InputError if nobody is named, if somebody has another role already, or if others can read the file.
     """
     path = out / LINKS
     links = _read(path) if path.exists() else _Links(schema="links-1", key=secrets.token_hex(_KEY_BYTES))
@@ -83,19 +87,15 @@ def read_people(out: Path, readers: Sequence[str], third: str | None) -> People:
             "digits and '-'; not names of persons, because every output file contains them"
         ) from None
     disk.write_private(path, (json.dumps(links.model_dump(by_alias=True), indent=1) + "\n").encode())
-    return People(
-        {link.token: Person(name, link.role) for name, link in people.items()}, bytes.fromhex(links.key)
-    )
+    by_token = {link.token: Person(name, link.role) for name, link in people.items()}
+    return People(by_token, bytes.fromhex(links.key))
 
 
 def _read(path: Path) -> _Links:
+    check_private(path, str(path), "decide in the name of others")
     try:
-        check_private(path, str(path), "decide in the name of others")
         return _Links.model_validate(read_json(path))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}; remove it, and pass on the new links") from None
-    except InputError:
-        raise
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
+        reason = describe(error) if isinstance(error, ValidationError) else error
+        reason = getattr(error, "strerror", None) or reason
         raise InputError(f"{path}: cannot be read ({reason}); remove it, and pass on the new links") from None

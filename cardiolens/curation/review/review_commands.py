@@ -1,10 +1,14 @@
-"""Actions of the `review` command on questions: `serve` the page, `export` the results."""
+"""Actions of the `review` command on questions: `serve` the page, `export` the results.
+
+The results are verified, rejected and open questions with agreement by batch, and what people read.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -14,23 +18,43 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.command_words import Listed, read_words
-from cardiolens.curation.questions.stage_files import write_lines
-from cardiolens.curation.review.agreement import Agreement, in_words
-from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of
-from cardiolens.curation.review.desk import Blinding, Desk
-from cardiolens.curation.review.ledger import NAME, Key, Ledger, Reviews, read_ledger
+from cardiolens.curation.questions.stage_files import read_lines, write_lines
+from cardiolens.curation.review.agreement import (
+    Agreement,
+    Agreements,
+    agreements,
+    answer_of,
+    as_record,
+    ceiling,
+    lines_of,
+    people_of,
+)
+from cardiolens.curation.review.desk import Blinding, Desk, serve_desk
 from cardiolens.curation.review.people import read_people
-from cardiolens.curation.review.queue import Queue
-from cardiolens.curation.review.review_export import exported, keep_quotes, readings, write
+from cardiolens.curation.review.queue import (
+    NAME,
+    Key,
+    Ledger,
+    Line,
+    Outcome,
+    Queue,
+    Reviews,
+    outcomes_of,
+    read_ledger,
+)
 from cardiolens.curation.review.review_items import Item, read_items
 from cardiolens.curation.review.review_pictures import Pictures
-from cardiolens.curation.review.review_server import serve_desk
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.question_evidence import FINDINGS
 
 CEILING = "ceiling.jsonl"
 SOURCES = "review-{}.json"  # by mode
 PORT = 8431
+STAGE = 8
+_SCHEMAS = {"batches": "batch-1", "subtasks": "subtask-agreement-1", "marks": "mark-agreement-1"}
 QuestionMode = Literal["verify", "read"]
+Record = dict[str, Any]
+Finals = Mapping[tuple[str, str], tuple[Item, Outcome]]  # by study and subtask
 
 
 class Serve(Spec):
@@ -77,7 +101,7 @@ def serve(words: Sequence[str]) -> int:
         for reason, count in items.left_out.items():
             say(f"left out: {count} ({reason})")
         say(f"decisions: {options.out / NAME}")
-        serve_desk(Desk(items, queue, Pictures(items.studies), blinding), people, options.port)
+        serve_desk(Desk(queue, Pictures(items.studies), blinding), people, options.port)
     return 0
 
 
@@ -125,33 +149,133 @@ def _export_verified(out: Path, reviews: Reviews) -> int:
     write(out, result)
     keep_quotes(_sources(out, "verify").questions.parent, out)
     for row in (row for rows in result.agreements for row in rows):
-        say(_line(row))
+        say(row.line())
     counts = f"{len(result.verified)} verified, {len(result.rejects)} rejected, {len(result.open)} open"
     say(f"{len(items)} questions: {counts}: {out}")
     return len(result.verified)
 
 
 def _export_readings(out: Path, reviews: Reviews) -> int:
-    items, n_lines = _items(out, "read"), 0
-    for reader, lines in readings(items, reviews).items():
-        write_lines(out / "readings" / f"{reader}.jsonl", lines)
-        say(f"{reader}: {len(lines)} of {len(items)} questions read: {out / 'readings'}")
-        n_lines += len(lines)
+    items = _items(out, "read")
     persons, rows = people_of(items, reviews), ceiling(items, reviews)
+    for person in persons:
+        read = reviews.of_reader(person.reader, "read")
+        lines = [
+            {"qa_id": key[0], "item": key[1], "answer": list(read[key].answer), "seconds": read[key].seconds}
+            for key in items
+            if key in read
+        ]
+        write_lines(out / "readings" / f"{person.reader}.jsonl", lines)
     write_lines(out / CEILING, lines_of(persons, rows))
     for line in (*(person.line() for person in persons), *(row.line() for row in rows)):
         say(line)
-    return n_lines
+    say(f"answers: {out / 'readings'}")
+    return sum(person.n_read for person in persons)
 
 
 def _items(out: Path, mode: QuestionMode) -> dict[Key, Item]:
     sources = _sources(out, mode)
     listed = read_items(sources.questions, sources.studies, load_catalogue(sources.protocol), mode)
-    return {(item.qa_id, item.digest): item for item in listed.items}
+    return {item.key: item for item in listed.items}
 
 
-def _line(row: Agreement) -> str:
-    numbers = f"{row.n_settled}/{row.n_items} settled, {row.n_pairs} pairs, {row.n_patients} patients"
-    agreed = f"kappa {in_words(row.kappa)}, AC1 {in_words(row.ac1)}, accepted {in_words(row.accepted)}"
-    why = f" ({'; '.join(row.why)})" if row.why else ""
-    return f"{row.name}: {numbers}; {agreed}: {row.decision}{why}"
+@dataclass(frozen=True)
+class Exported:
+    """Lines of the three question files, and agreement."""
+
+    agreements: Agreements
+    verified: list[Record] = field(default_factory=list)
+    rejects: list[Record] = field(default_factory=list)
+    open: list[Record] = field(default_factory=list)
+
+
+def exported(items: Mapping[Key, Item], reviews: Reviews) -> Exported:
+    """Sort the items of a verification into exactly one of verified, rejected and open."""
+    outcomes = outcomes_of(items.values(), reviews)
+    result = Exported(agreements(items.values(), outcomes))
+    by_name = {batch.name: batch for batch in result.agreements.batches}
+    finals = {(item.study, item.subtask.id): (item, outcomes[item.digest]) for item in items.values()}
+    for item in items.values():
+        own, batch = outcomes[item.digest], by_name[item.batch]
+        if own.final is None:
+            result.open.append(_unsettled(item, own.state, batch))
+        elif reason := _reason(own.final) or _parent_reason(item, finals):
+            result.rejects.append(_reject(item, own, reason))
+        elif batch.decision not in ("pass", "small"):
+            result.open.append(_unsettled(item, f"batch_{batch.decision}", batch))
+        elif (parent := _parent(item, finals)) is not None and parent[1].final is None:
+            result.open.append(_unsettled(item, "parent_open", batch))
+        else:
+            result.verified.append(_verified(item, own, own.final, batch))
+    return result
+
+
+def _reason(final: Line) -> str:
+    return {"reject": str(final.reason), "cannot_tell": "cannot_tell"}.get(str(final.verdict), "")
+
+
+def _parent(item: Item, finals: Finals) -> tuple[Item, Outcome] | None:
+    return finals.get((item.study, item.subtask.parent or ""))
+
+
+def _parent_reason(item: Item, finals: Finals) -> str:
+    """Return why the final decision on the parent question closes a question, or an empty string."""
+    parent = _parent(item, finals)
+    if parent is None or (final := parent[1].final) is None:
+        return ""
+    if _reason(final):
+        return "parent_rejected"
+    is_opened = set(answer_of(parent[0], final)) & set(item.subtask.parent_answers)
+    return "" if is_opened else "parent_says_otherwise"
+
+
+def _verified(item: Item, outcome: Outcome, final: Line, batch: Agreement) -> Record:
+    kappa = as_record(batch)["kappa"]["value"]
+    verification = {
+        **item.question.verification,
+        "status": "verified",
+        "stage": STAGE,
+        "verdict": final.verdict,
+        "readers": len(outcome.firsts),
+        "adjudicated": outcome.adjudicated,
+        "by": [line.reader for line in outcome.firsts] + [final.reader] * outcome.adjudicated,
+        "at": max(line.at for line in (*outcome.firsts, final)),
+        "kappa_batch": batch.name,
+        "batch_decision": batch.decision,
+        "kappa": None if kappa is None else round(kappa, 4),
+    }
+    return {**item.record, "answer": list(answer_of(item, final)), "verification": verification}
+
+
+def _unsettled(item: Item, why: str, batch: Agreement) -> Record:
+    verification = {**item.question.verification, "review": why, "kappa_batch": batch.name}
+    return {**item.record, "verification": verification}
+
+
+def _reject(item: Item, outcome: Outcome, reason: str) -> Record:
+    return {
+        "stage": 7,
+        "reason": reason,
+        "study_id": item.study,
+        "qa_id": item.qa_id,
+        "subtask": item.subtask.id,
+        "adjudicated": outcome.adjudicated,
+    }
+
+
+def keep_quotes(drafts: Path, out: Path) -> None:
+    """Copy the findings from the folder of the drafts to `out`: verified questions cite their ids."""
+    for path in sorted(drafts.glob(FINDINGS)):
+        write_lines(out / path.name, read_lines(path))
+
+
+def write(out: Path, result: Exported) -> None:
+    """Write the files of a verification, each whole or not at all."""
+    write_lines(out / "questions.jsonl", result.verified)
+    write_lines(out / "rejects.jsonl", result.rejects)
+    write_lines(out / "open.jsonl", result.open)
+    groups = zip(_SCHEMAS.values(), result.agreements, strict=True)
+    write_lines(
+        out / "batches.jsonl",
+        [{"schema": schema, **as_record(row)} for schema, rows in groups for row in rows],
+    )

@@ -1,8 +1,8 @@
 """Items of a review: questions in order of presentation, with batch, patient and evidence."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ Mode = Literal["verify", "read", "audit"]
 
 _UNJUDGED = {"verification", "patient_id", "withheld", "evidence_slices"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
+Quote = Mapping[str, Any]  # a passage of a report, and where it stands: text, start, end
 BATCH = 200  # least items of a batch; a batch ends with a study
 SECTIONS = "1-sections.jsonl"
 
@@ -32,12 +33,22 @@ class Item:
     patient: str
     batch: str
     digest: str  # of all fields that a person judges; in an audit, the arm of the reply
+    evidence: tuple[Quote, ...] = ()  # that supports the proposed answer
+    report: str = ""  # from which the question was drafted
     reply: str | None = None  # of a model, in an audit
     is_cut: bool = False  # whether the reply ends at its token limit
 
     @property
     def qa_id(self) -> str:
         return self.question.qa_id
+
+    @property
+    def study(self) -> str:
+        return self.question.study_id
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.qa_id, self.digest
 
     @property
     def is_multi(self) -> bool:
@@ -55,29 +66,13 @@ class Item:
         return len(chosen) == 1 or (self.is_multi and not chosen & set(self.subtask.exclusive))
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """A report passage that supports an answer, and its place in the text."""
-
-    text: str
-    start: int | None = None
-    end: int | None = None
-
-
 @dataclass(frozen=True)
 class Items:
-    """All items in order, with their studies and reports."""
+    """All items in order, and their studies."""
 
     items: tuple[Item, ...]
-    studies: Mapping[str, Study] = field(default_factory=dict)
-    quotes: Mapping[tuple[str, str], Quote] = field(default_factory=dict)  # by study and id
-    reports: Mapping[str, str] = field(default_factory=dict)  # text by study
-    left_out: Mapping[str, int] = field(default_factory=dict)  # number of questions left out, by reason
-
-    def evidence(self, item: Item) -> list[Quote]:
-        """Return the quotes that support an answer; an id without a quote becomes the text itself."""
-        study = item.question.study_id
-        return [self.quotes.get((study, name), Quote(name)) for name in item.question.evidence]
+    studies: Mapping[str, Study]
+    left_out: Mapping[str, int]  # number of questions left out, by reason
 
 
 def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> Items:
@@ -92,10 +87,10 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     open_rows = [
         row for row in chosen if mode == "read" or row.question.verification.get("status") != "verified"
     ]
-    if mode == "verify" and (kept := [row for row in open_rows if row.question.withheld]):
+    if mode == "verify" and (withheld := [row for row in open_rows if row.question.withheld]):
         raise InputError(
-            f"{path} line {kept[0].number}: its answer and {len(kept) - 1} others are withheld, and only an "
-            "answer can be verified; give the file that has the answers"
+            f"{path} line {withheld[0].number}: its answer and {len(withheld) - 1} others are withheld, "
+            "and only an answer can be verified; give the file that has the answers"
         )
     if unknown := sorted({row.question.study_id for row in open_rows} - study_rows.keys()):
         raise InputError(
@@ -107,22 +102,21 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     if not open_rows:
         raise InputError(f"{path}: has no question for mode={mode}; give a file with drafts")
     batches = _batches([row.question.study_id for row in open_rows])
-    items = tuple(
+    items = [
         _item(row, catalogue, study_rows[row.question.study_id].manifest.patient_id, batch, mode)
         for row, batch in zip(open_rows, batches, strict=True)
-    )
-    quotes, texts = _evidence(path.parent) if mode == "verify" else ({}, {})
+    ]
+    if mode == "verify":
+        items = _with_evidence(items, path.parent)
     left_out = {"reports": len(rows) - len(chosen), "verified already": len(chosen) - len(open_rows)}
-    return Items(items, study_rows, quotes, texts, {name: count for name, count in left_out.items() if count})
+    return Items(tuple(items), study_rows, {name: count for name, count in left_out.items() if count})
 
 
 def _item(given: GivenQuestion, catalogue: Catalogue, patient: str, batch: str, mode: Mode) -> Item:
     question = given.question
-    unjudged = (
-        _UNJUDGED if mode == "verify" else _UNJUDGED | _TRUTH
-    )  # a digest over the truth could reveal it
-    judged = question.model_dump(mode="json", by_alias=True, exclude=unjudged)
-    return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(judged))
+    truth = set() if mode == "verify" else _TRUTH  # a digest over the truth could reveal it
+    fields = question.model_dump(mode="json", by_alias=True, exclude=_UNJUDGED | truth)
+    return Item(question, given.record, catalogue[question.subtask], patient, batch, digest_of(fields))
 
 
 def _batches(studies: Sequence[str]) -> Iterator[str]:
@@ -136,13 +130,23 @@ def _batches(studies: Sequence[str]) -> Iterator[str]:
         yield f"b{bisect_right(starts, place):02d}"
 
 
-def _evidence(folder: Path) -> tuple[dict[tuple[str, str], Quote], dict[str, str]]:
-    """Read quotes and report texts from the stage files beside the drafts; empty without such files."""
+def _with_evidence(items: Iterable[Item], folder: Path) -> list[Item]:
+    """Add quotes and reports from the stage files beside the drafts; an id without a quote is its text."""
     quotes = {
-        (record["study_id"], item["id"]): Quote(item["quote"], item["start"], item["end"])
+        (record["study_id"], item["id"]): {"text": item["quote"], "start": item["start"], "end": item["end"]}
         for path in sorted(folder.glob(FINDINGS))
         for record in read_lines(path)
         for item in record.get("items", ())
     }
     texts = {record["study_id"]: record["text"] for record in read_lines(folder / SECTIONS)}
-    return quotes, texts
+    return [
+        replace(
+            item,
+            evidence=tuple(
+                quotes.get((item.study, name), {"text": name, "start": None, "end": None})
+                for name in item.question.evidence
+            ),
+            report=texts.get(item.study, ""),
+        )
+        for item in items
+    ]

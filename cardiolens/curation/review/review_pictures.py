@@ -80,7 +80,7 @@ class Pictures:
 
     def routed(self, item: Item) -> tuple[Sequence[Loop], str]:
         """Return the loops for a question, and a remark if its views are missing or substituted."""
-        loops = self.loops(item.question.study_id)
+        loops = self.loops(item.study)
         if isinstance(loops, str):
             return (), loops
         routed = resolve(tuple(loop.structure for loop in loops.values()), Route.of(item.subtask))

@@ -15,7 +15,7 @@ from small_cohort import make_cohort, reader
 
 from cardiolens.commands import compare, export, judge, release, report, review, status, view
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.curation.review.replies import SAMPLE, draw, judged_choices, keep
+from cardiolens.curation.review.audit import SAMPLE, draw, judged_choices, keep
 from cardiolens.show.notebook.run import read_run
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run

@@ -36,7 +36,7 @@ VERBS: dict[str, Callable[[Run, Run], object]] = {
     "status": lambda run, _: status(run),
     "view": lambda run, _: [served_of([run]).script(path, "") for path in ("endings/0.js", "cases/1/0.js")],
     "judge": lambda run, _: judge(run),
-    "judge of": lambda run, _: run_reports(run, documents.read_configuration(run), catalogue()),
+    "judge of": lambda run, _: run_reports(run, catalogue()),
     "judge together": lambda run, other: judge_together([run, other]),
 }
 OTHERS = [None, True, -1, 10**30, 1.5, "", "x", "../../x", "\x1b[2J", [], [[]], {}, {"x": {}}, [None], ["x"]]

@@ -15,8 +15,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.ingest.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger
 from cardiolens.curation.review import desk as review
+from cardiolens.curation.review.desk import review_server
 from cardiolens.curation.review.people import read_people
-from cardiolens.curation.review.review_server import review_server
 from cardiolens.show.local_server import (
     HOST,
     MOST_BYTES,

@@ -195,18 +195,17 @@ const ACTIONS = [
   [".", "next view", () => focusLoop(view.loop + 1), "images"],
   ["/", "masks on, off", () => { view.masks = !view.masks; drawn.clear(); }, "verify"],
   ["*", "whole report", () => { view.whole = !view.whole; truth(); }, "verify"],
-  ["=", "agreement", agreement, "adjudicator"],
   ["?", "keys", () => { byId("help").hidden = !byId("help").hidden; }, "both"],
 ];
 const NAMES = {" ": "Space", ArrowRight: "→", ArrowLeft: "←", ArrowUp: "↑", ArrowDown: "↓", Backspace: "⌫"};
 
-const possible = when => when === "both" || when === "images" && told.mode !== "audit" || when === told.mode || when === told.role && told.mode === "verify";
+const possible = when => when === "both" || when === "images" && told.mode !== "audit" || when === told.mode;
 
 function press(key) {
   if (!told) return false;
   if (key === "Escape") {
     Object.assign(view, {correcting: reading(), rejecting: false, chosen: []});
-    byId("help").hidden = byId("agreement").hidden = true;
+    byId("help").hidden = true;
     if (told.item) options();
     return true;
   }
@@ -215,7 +214,7 @@ function press(key) {
   if (told.item && view.correcting && told.item.options.some(option => option.key === letter)) { choose(letter); return true; }
   const found = ACTIONS.find(([name]) => name === key);
   if (!found || !possible(found[3])) return false;
-  if (told.item || ["Backspace", "=", "?"].includes(key)) found[2]();
+  if (told.item || ["Backspace", "?"].includes(key)) found[2]();
   return true;
 }
 
@@ -312,34 +311,6 @@ function tick(time) {
     loop.caption.textContent = `${loop.name} · slice ${slice + 1}/${loop.slices} · phase ${phase + 1}/${loop.phases}${mark}`;
   });
   requestAnimationFrame(tick);
-}
-
-/* ---- agreement ---- */
-
-const rounded = one => one.value === null ? "–"
-  : `${one.value.toFixed(2)} [${one.low === null ? "–" : one.low.toFixed(2)}, ${one.high === null ? "–" : one.high.toFixed(2)}]`;
-
-async function agreement() {
-  let found;
-  say("Counting agreement ...");
-  try { found = await (await ask("agreement.json")).json(); } catch { say("Not done: the server does not answer"); return; }
-  say("");
-  const heads = ["", "settled", "pairs", "patients", "kappa", "AC1", "accepted", "decision"];
-  const table = rows => {
-    const made = element("table"), head = element("tr");
-    head.append(...heads.map(text => element("th", text, {scope: "col"})));
-    made.append(head, ...rows.map(row => {
-      const line = element("tr");
-      line.append(...[row.name, `${row.n_settled}/${row.n_items}`, row.n_pairs, row.n_patients, rounded(row.kappa), rounded(row.ac1),
-        rounded(row.accepted), [row.decision, ...row.why].join(": ")]
-        .map(text => element("td", text)));
-      return line;
-    }));
-    return made;
-  };
-  byId("agreement").replaceChildren(element("h2", "Batches"), table(found.batches), element("h2", "Subtasks"),
-    table(found.subtasks), element("p", "Esc closes."));
-  byId("agreement").hidden = false;
 }
 
 requestAnimationFrame(tick);

@@ -15,7 +15,6 @@ from cardiolens.curation.ingest.layouts.convention import convention, convention
 from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release import public_set
-from cardiolens.curation.release.verify import verify
 from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, healthy
 from tests.unit.curation.ingest.nifti_exports import grids, save, whole
@@ -143,7 +142,7 @@ def test_groups_and_masks_become_questions_with_the_phantoms_answers(sets):
     assert {line["origin"] for line in drafted.lines} == {"set", "mask"}
 
 
-def test_the_same_set_has_the_same_digests_wherever_it_lies(subjects, tmp_path, capsys):
+def test_the_same_set_has_the_same_digests_wherever_it_lies(subjects, tmp_path):
     digests = []
     for name in ("here", "there"):
         source = tmp_path / name / "deep" / "er" if name == "there" else tmp_path / name
@@ -154,14 +153,6 @@ def test_the_same_set_has_the_same_digests_wherever_it_lies(subjects, tmp_path, 
         record = public_set.write_set(tmp_path / name, out, conventions()["acdc"])
         digests.append([record[part] for part in ("sets", "files")])
     assert digests[0] == digests[1]
-    assert verify(out) == 0
-    with (out / "questions" / "questions.jsonl").open("a") as file:
-        file.write("\n")
-    next(out.glob("studies/*/masks/*.nii")).write_bytes(b"other")
-    assert verify(out) == 1
-    told = capsys.readouterr().out
-    assert "cine_sax.nii: is not what was imported" in told
-    assert "questions.jsonl: is not what was imported" in told
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,8 @@ from scipy.spatial.transform import Rotation
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.masks.grades import quantities
-from cardiolens.curation.masks.labels import Tissue, label_maps
+from cardiolens.curation.masks.labels import MaskReason, Tissue, label_maps, quantities
 from cardiolens.curation.masks.mask_findings import Body, mask_findings, measure_study
-from cardiolens.curation.masks.mask_reasons import Reason
 from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom import roster
 from cardiolens.phantom.geometry import Heart
@@ -154,7 +152,7 @@ def test_a_dark_core_makes_the_signal_mixed_and_has_its_wall_and_level(core, pla
     assert answers["lge.low_walls"].values == (("inferolateral",) if core else ())
     assert answers["lge.low_segments"].values == (("mid",) if core else ())
     assert answers["lge.low_layers"].values == (("mid_wall",) if core else ())
-    assert answers["lge.high_layers"].reason == Reason.STRUCTURE_NOT_LABELLED
+    assert answers["lge.high_layers"].reason == MaskReason.STRUCTURE_NOT_LABELLED
 
 
 def test_without_a_scar_a_map_that_labels_scar_says_so_and_another_says_nothing(place):
@@ -232,10 +230,10 @@ def test_a_volume_is_graded_by_body_surface_and_sex(place):
         return next(one for one in mask_findings(folder, "acdc", body) if one["subtask"] == "C01")
 
     edv = measure_study(folder, "acdc").numbers["lv_edv_ml"]
-    assert size(None)["doubt"] == Reason.NO_BODY_SIZE
+    assert size(None)["doubt"] == MaskReason.NO_BODY_SIZE
     assert size(Body("male", edv / 90))["value"] == "Normal size"
-    assert size(Body("female", edv / 90))["doubt"] == Reason.BETWEEN_GRADES
-    assert size(Body(None, edv / 90))["doubt"] == Reason.BETWEEN_GRADES
+    assert size(Body("female", edv / 90))["doubt"] == MaskReason.BETWEEN_GRADES
+    assert size(Body(None, edv / 90))["doubt"] == MaskReason.BETWEEN_GRADES
     assert size(Body(None, edv / 150))["value"] == "Markedly dilated"
     assert Body.of("male", 180, 80).surface == pytest.approx(2.0)
     with pytest.raises(InputError, match="is implausible; expected cm and kg"):
@@ -255,7 +253,7 @@ def test_every_subtask_has_a_legal_answer_or_a_reason(place):
     assert len({one["id"] for one in records}) == len(records)
     for one in records:
         texts = {option.text for option in catalogue[one["subtask"]].options}
-        assert (one["value"] in texts) or (one["value"] is None and one["doubt"] in set(Reason))
+        assert (one["value"] in texts) or (one["value"] is None and one["doubt"] in set(MaskReason))
         assert (one["certainty"] == "certain") == (one["doubt"] is None)
         assert one["origin"] == one["extractor"] == "mask"
     unconditional = {one.id for one in catalogue.subtasks.values() if one.options and not one.parent}

@@ -11,8 +11,14 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import QuestionsSpec
-from cardiolens.curation.probes.blind_probes import probe, probe_drafts
-from cardiolens.curation.probes.probe_scores import OPTIONS_ALONE, QUESTION_ALONE, SETTINGS, probes_of
+from cardiolens.curation.probes.blind_probes import (
+    OPTIONS_ALONE,
+    QUESTION_ALONE,
+    SETTINGS,
+    probe,
+    probe_drafts,
+    probes_of,
+)
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.prompts.text_request import TextRequest
 from cardiolens.protocol.tasks.questions import given_questions

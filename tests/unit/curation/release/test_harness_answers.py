@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from bench.replies import SETS, reading_of, shared_replies, written_replies
-from cardiolens.curation.release.make_tasks import HANDED_OUT, with_reader
+from cardiolens.curation.release.make_tasks import task_module
 
 
 @pytest.fixture(scope="module")
 def one_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("answers") / "cardiolens_answers.py"
-    path.write_text(with_reader(HANDED_OUT / path.name), encoding="utf-8")
+    path = tmp_path_factory.mktemp("answers") / "cardiolens_task.py"
+    path.write_text(task_module(), encoding="utf-8")
     return path
 
 

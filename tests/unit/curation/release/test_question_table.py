@@ -13,8 +13,7 @@ import pytest
 from cardiolens.config.dataset import Windows
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.curation.release import question_table
-from cardiolens.curation.release.facts import Contents, read_contents
-from cardiolens.curation.release.question_table import rows_by_study, write_rows
+from cardiolens.curation.release.question_table import Contents, read_contents, rows_by_study, write_rows
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route

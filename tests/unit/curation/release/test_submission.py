@@ -3,7 +3,6 @@
 import json
 import random
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +13,16 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.release.benchmark_submission import (
+from cardiolens.curation.release.withheld_answers import (
     MOST_TEXT,
     Score,
     Submit,
+    read_answers,
     read_submission,
     score_submission,
     scores_of,
     submit,
     verdicts_of,
-)
-from cardiolens.curation.release.verify import index_of
-from cardiolens.curation.release.withheld_cohort import (
-    ReleaseName,
-    read_answers,
     without_answers,
     write_answers,
 )
@@ -40,6 +35,7 @@ from cardiolens.storage.places import Run
 
 CATALOGUE = load_catalogue("openprotocol-1")
 SOME = ("C02", "C10", "D01", "R-CINE")
+CANARY = "cardiolens canary 1"
 FIRST = "PH-0004"  # of the patients whose answers are withheld
 ONE = {"name": "standard", "style": "standard", "max_tokens": 64, "asks_back": False}
 PROMPTS = [ONE, ONE | {"name": "three", "samples": 3}]
@@ -87,12 +83,9 @@ def write_release(root: Path) -> None:
     out = root / "release"
     out.mkdir()
     write_questions(out / "questions.jsonl", [row.record for row in without_answers(rows, kept)])
-    facts = {"schema": "release-1", "name": "small", "number": "1.0", "files": index_of(out)}
+    facts = {"schema": "release-1", "name": "small", "canary": CANARY}
     (out / "release.json").write_text(json.dumps(facts))
-    digest = sha256((out / "release.json").read_bytes()).hexdigest()
-    named = ReleaseName(name="small", number="1.0", sha256=digest)
-    lines = [dict(row.record) for row in withheld]
-    write_answers(root / "answers.json", named, CATALOGUE, {study: study for study in kept}, lines)
+    write_answers(root / "answers.jsonl", (dict(row.record) | {"canary": CANARY} for row in withheld))
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +101,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run, RunResult
 
 
 def read(path: Path, answers: Path) -> Any:
-    known = read_answers(answers)
-    return verdicts_of(read_submission(path, known.release, known.questions), known), known
+    known = read_answers(answers, "openprotocol-1")
+    return verdicts_of(read_submission(path, known), known), known
 
 
 def test_the_scores_differ_by_nothing_from_those_of_a_sweep_with_the_answers(
     made: tuple[Path, Run, RunResults],
 ) -> None:
     root, _, alone = made
-    verdicts, known = read(root / "submission.jsonl", root / "answers.json")
+    verdicts, known = read(root / "submission.jsonl", root / "answers.jsonl")
     scored = scores_of(verdicts, known.catalogue).to_pylist()
     expected = {(row["metric"], row["scope"], row["arm_id"]): row for row in alone.scores.to_pylist()}
     assert len(scored) > 100
@@ -139,7 +132,7 @@ def test_what_is_printed_says_what_had_no_reply(
     path = tmp_path / "part.jsonl"
     path.write_text("".join(line for line in lines if line not in dropped))
     capsys.readouterr()
-    assert score_submission(Score(score=path, answers=root / "answers.json")) == 0
+    assert score_submission(Score(score=path, answers=root / "answers.jsonl")) == 0
     said = capsys.readouterr().out
     n_replies = (len(lines) - 1) // 8 - len(dropped)
     assert f"{arm}: {n_replies} replies; {len(dropped)} questions without one count as wrong" in said
@@ -147,7 +140,7 @@ def test_what_is_printed_says_what_had_no_reply(
     cells = [line.split("\t") for line in said.splitlines()]
     (primary,) = (row for row in cells if row[:3] == [arm, "subtask:C10", "primary"])
     assert primary[3:] == ["0.0", *primary[4:6], "6", "6"]
-    verdicts, _ = read(path, root / "answers.json")
+    verdicts, _ = read(path, root / "answers.jsonl")
     ended = verdicts.filter(pc.and_(pc.equal(verdicts["arm_id"], arm), pc.equal(verdicts["subtask"], "C10")))
     assert set(ended["parse_status"].to_pylist()) == {"refusal"}
     assert set(ended["correct"].to_pylist()) == {False}
@@ -163,7 +156,7 @@ def _repeat(lines: Lines) -> None:
 HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
     (lambda lines: lines.clear(), "is no line of submission-1"),
     (lambda lines: lines[0].update(arms=lines[0]["arms"] * 2), "an arm stands twice"),
-    (lambda lines: lines[0]["release"].update(sha256="0" * 64), "the answers are of small 1.0"),
+    (lambda lines: lines[0].update(canary="another"), "has another, and the answers have cardiolens canary"),
     (lambda lines: lines[0].update(catalogue_sha256="0" * 64), "another version of the protocol"),
     (lambda lines: lines[1].update(qa_id="PH-0001:C02"), "is no question with a withheld answer"),
     (lambda lines: lines[1].update(arm_id="other"), "arm other is not in the first line"),
@@ -171,7 +164,6 @@ HOSTILE: list[tuple[Callable[[Lines], object], str]] = [
     (lambda lines: lines[1].update(status="judged"), "status"),
     (lambda lines: lines[1].update(text="\ud800"), "text"),
     (lambda lines: lines[1].update(text="A" * (MOST_TEXT + 1)), "at most 131072 characters"),
-    (lambda lines: lines[1].update(text="A" * 10**7), "has more than"),
     (_repeat, "has a second reply"),
 ]
 
@@ -185,27 +177,23 @@ def test_a_hostile_submission_gets_a_sentence(
     path = tmp_path / "s.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(InputError, match=said) as refusal:
-        score_submission(Score(score=path, answers=made[0] / "answers.json"))
+        score_submission(Score(score=path, answers=made[0] / "answers.jsonl"))
     assert len(str(refusal.value)) < 1000
 
 
-def test_a_release_that_changed_since_the_run_gives_no_submission(
+def test_a_run_without_its_release_gives_no_submission(
     made: tuple[Path, Run, RunResults], tmp_path: Path
 ) -> None:
     root, run, _ = made
-    questions, index = root / "release" / "questions.jsonl", root / "release" / "release.json"
+    index = root / "release" / "release.json"
     words = Submit(submit=run.root, out=tmp_path / "s.jsonl")
-    before = questions.read_bytes(), index.read_bytes()
+    before = index.read_bytes()
     try:
-        questions.write_bytes(before[0] + b"\n")
-        with pytest.raises(InputError, match="is not what the run asked, or not what was released"):
-            submit(words)
         index.unlink()
         with pytest.raises(InputError, match="holds no release"):
             submit(words)
     finally:
-        questions.write_bytes(before[0])
-        index.write_bytes(before[1])
+        index.write_bytes(before)
     assert not words.out.exists()
     assert submit(words) == 0
     assert words.out.read_bytes() == (root / "submission.jsonl").read_bytes()

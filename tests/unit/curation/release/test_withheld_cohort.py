@@ -52,7 +52,7 @@ def words(tmp_path: Path) -> list[str]:
         "studies": "studies",
         "out": "out",
         "links": "links.jsonl",
-        "answers": "home/a.json",
+        "answers": "home/a.jsonl",
     }
     named = [f"{name}={tmp_path / path}" for name, path in given.items()]
     return [
@@ -71,7 +71,7 @@ def asked(out: Path) -> list[Any]:
 
 def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str], tmp_path: Path) -> None:
     assert release(words) == 0
-    out, home = tmp_path / "out", tmp_path / "home" / "a.json"
+    out, home = tmp_path / "out", tmp_path / "home" / "a.jsonl"
     of_study = {path.parent.name: json.loads(path.read_text()) for path in out.glob("studies/*/study.json")}
     test = {name for name, told in of_study.items() if told["cohort"] == ["test"]}
     assert len(test) == 2
@@ -99,14 +99,15 @@ def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str]
     assert facts["subtasks"]["L01"]["withheld"] == 2
     assert "The answers of test are not part of the release" in (out / "README.md").read_text()
     assert list(differences(out)) == []
-    told = json.loads(home.read_text())
-    answers = {
-        one.get("study") or one["study_id"]: one.get("answer") for one in told["questions"] if "study" in one
-    }
+    kept = list(given_questions(home, load_catalogue("openprotocol-1")))
+    answers = {row.question.study_id: row.question.answer for row in kept if row.question.subtask == "L01"}
     assert answers == {
-        links[f"{SECRET}-{n}"]: "AB"[n % 2] for n in range(1, 5) if links[f"{SECRET}-{n}"] in test
+        links[f"{SECRET}-{n}"]: ["AB"[n % 2]] for n in range(1, 5) if links[f"{SECRET}-{n}"] in test
     }
-    assert told["patients"].keys() == test
+    patients = {json.loads(path.read_text())["patient_id"] for path in out.glob("studies/*/study.json")}
+    assert {row.question.patient_id for row in kept} <= patients
+    assert {row.question.canary for row in kept} == {facts["canary"]}
+    assert SECRET not in home.read_text()
     assert stat.S_IMODE(home.stat().st_mode) == 0o600
 
 
@@ -115,7 +116,7 @@ def test_the_answers_of_the_cohort_are_at_home_and_nowhere_else(words: list[str]
     [
         ({"withheld": "[train]"}, "train is no cohort; choose from dev, test"),
         ({"answers": None}, "withheld and answers belong together"),
-        ({"answers": "{root}/out/a.json"}, "answers lies in out"),
+        ({"answers": "{root}/out/a.jsonl"}, "answers lies in out"),
         ({"answers": "{root}/q.jsonl"}, "exists, and may be the only answers of a release"),
     ],
 )

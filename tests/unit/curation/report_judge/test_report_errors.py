@@ -26,7 +26,6 @@ from cardiolens.curation.report_judge.report_errors import (
     requests_on,
 )
 from cardiolens.phantom.roster import catalogue
-from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import read
@@ -168,7 +167,7 @@ def test_the_command_writes_apart_and_touches_no_verdict(
 
 
 def run_reports_of(run: Run) -> list[RunReport]:
-    return run_reports(run, documents.read_configuration(run), catalogue())
+    return run_reports(run, catalogue())
 
 
 def test_a_judge_without_a_usable_reply_is_no_success(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cardiolens.curation.review.ledger import NAME, Ledger
-from cardiolens.curation.review.queue import DecisionRequest, Queue
+from cardiolens.curation.review.queue import NAME, DecisionRequest, Ledger, Queue
 from cardiolens.curation.review.review_items import Item
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions

@@ -19,25 +19,22 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.review.audit import (
     AUDITOR,
     LEDGER,
+    SAMPLE,
+    Sample,
     audit,
     audit_desk,
     audit_report,
-    readings_of,
-    report,
-)
-from cardiolens.curation.review.desk import Desk
-from cardiolens.curation.review.ledger import Ledger, read_ledger
-from cardiolens.curation.review.people import People, Person
-from cardiolens.curation.review.replies import (
-    SAMPLE,
-    Sample,
     draw,
     judged_choices,
     keep,
     read_sample,
-    shown_replies,
+    readings_of,
+    report,
+    sampled_items,
 )
-from cardiolens.curation.review.review_server import review_server
+from cardiolens.curation.review.desk import Desk, review_server
+from cardiolens.curation.review.people import People, Person
+from cardiolens.curation.review.queue import Ledger, read_ledger
 from cardiolens.show.local_server import LocalServer
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.show.page.page_data import read_facts
@@ -60,8 +57,7 @@ def sample(run: FinishedRun) -> Sample:
 
 
 def desk_of(run: FinishedRun, sample: Sample, path: Path) -> Desk:
-    views = shown_replies(run, [one.place for one in sample.replies])
-    return audit_desk(run, sample, views, Ledger(path), PEOPLE.key)
+    return audit_desk(run, sample, Ledger(path), PEOPLE.key)
 
 
 @pytest.fixture
@@ -79,7 +75,7 @@ def test_a_person_is_shown_neither_arm_nor_our_reading(client: Client, sample: S
         *("qa_id", "item", "study", "subtask", "question", "options", "multi", "exclusive", "reply", "cut")
     }
     assert not [one.arm_id for one in sample.replies if one.arm_id.encode() in content]
-    for path in (f"/loops/{item['item']}", f"/sheets/{item['item']}/cine_sax/0.png", "/agreement.json"):
+    for path in (f"/loops/{item['item']}", f"/sheets/{item['item']}/cine_sax/0.png"):
         assert client.ask("GET", path)[0] == 404
 
 
@@ -92,9 +88,9 @@ def test_letters_are_those_that_the_model_saw_and_survive_a_restart(
         state = press(client, state, f"r{number}", verdict="answer", answer=[last])
     assert state["done"] == 12
     requests = run.requests.filter(pc.equal(run.requests["status"], "planned")).to_pylist()
-    displayed = {(row["arm_id"], row["qa_id"]): row["option_keys"] for row in requests}
+    displayed = {(row["qa_id"], row["arm_id"]): row["option_keys"] for row in requests}
     places = [one.place for one in sample.replies]
-    readings = readings_of(read_ledger(tmp_path / LEDGER), shown_replies(run, places))
+    readings = readings_of(read_ledger(tmp_path / LEDGER), sampled_items(run, sample))
     assert readings == {place: (displayed[place][-1],) for place in places[:12]}
     assert any(keys != tuple(sorted(displayed[place])[-1:]) for place, keys in readings.items())
 
@@ -103,7 +99,7 @@ def test_a_person_who_reads_as_we_do_finds_nothing_and_planted_misreadings_are_f
     run: FinishedRun, sample: Sample
 ) -> None:
     verdicts = judged_choices(run)
-    parsed = {(row["arm_id"], row["qa_id"]): tuple(row["parsed"] or ()) for row in verdicts}
+    parsed = {(row["qa_id"], row["arm_id"]): tuple(row["parsed"] or ()) for row in verdicts}
     same = {one.place: parsed[one.place] for one in sample.replies}
     told = audit_report(sample, same, verdicts)
     assert all(entry["misread"]["value"] == entry["missed"]["value"] == 0 for entry in told["models"])

@@ -13,15 +13,13 @@ from reviewers import CATALOGUE, Table, items_of
 from running_server import running
 from test_review_server import Client, press
 
-from cardiolens.curation.review.desk import UNREADABLE, Blinding, Desk
-from cardiolens.curation.review.ledger import NAME as REVIEWS
-from cardiolens.curation.review.ledger import Ledger
+from cardiolens.curation.review.desk import UNREADABLE, Blinding, Desk, review_server
 from cardiolens.curation.review.people import read_people
-from cardiolens.curation.review.queue import Queue
+from cardiolens.curation.review.queue import NAME as REVIEWS
+from cardiolens.curation.review.queue import Ledger, Queue
 from cardiolens.curation.review.review_commands import serve
 from cardiolens.curation.review.review_items import Item, read_items
 from cardiolens.curation.review.review_pictures import Pictures
-from cardiolens.curation.review.review_server import review_server
 
 PLANT = "answer-is-B"  # in every field of the inputs that holds free text
 
@@ -61,7 +59,7 @@ def serving(questions: Path, studies: Path, out: Path) -> Iterator[tuple[Desk, C
     people = read_people(out, ("anna",), None)
     blinding, ledger = Blinding(people.key), Ledger(out / REVIEWS)
     queue = Queue.of(blinding.in_order(items.items), ledger, "read")
-    desk = Desk(items, queue, Pictures(items.studies), blinding)
+    desk = Desk(queue, Pictures(items.studies), blinding)
     with closing(ledger), running(review_server(desk, people)) as server:
         (token,) = people.by_token
         yield desk, Client(server.server_port, f"/{token}")
@@ -69,7 +67,7 @@ def serving(questions: Path, studies: Path, out: Path) -> Iterator[tuple[Desk, C
 
 def requests_of(state: dict[str, Any], loops: list[dict[str, Any]]) -> Iterator[tuple[str, str, Any]]:
     """All that a page asks for at an item, and some that it does not."""
-    for path in ("/", "/review.js", "/review.css", "/state.json", "/agreement.json", "/nothing"):
+    for path in ("/", "/review.js", "/review.css", "/state.json", "/nothing"):
         yield "GET", path, None
     handle = state["item"]["item"]
     yield "GET", f"/loops/{handle}", None
@@ -176,7 +174,7 @@ def test_an_answer_that_decides_what_is_asked_next_cannot_be_taken_back(tmp_path
     assert [table.press("anna", "cannot_tell") for _ in range(3)] == [None] * 3
     while (refused := table.press("anna", undo=True)) is None:
         pass
-    assert table.queue.items[table.ledger.reviews.last("anna", "read").key].subtask.id == parent
+    assert table.queue.items[[*table.ledger.reviews.of_reader("anna", "read")][-1]].subtask.id == parent
     assert "cannot be taken back" in refused
     table.ledger.close()
 
@@ -195,4 +193,4 @@ def test_the_command_blinds_those_who_read_and_nobody_else(
     assert desks[0].blinding is None
     assert desks[1].blinding == desks[2].blinding
     read = list(desks[1].queue.items.values())
-    assert read == desks[1].blinding.in_order(desks[1].items.items)
+    assert read == desks[1].blinding.in_order(read)

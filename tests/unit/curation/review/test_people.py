@@ -25,9 +25,9 @@ def test_everyone_has_a_link_that_stays_and_more_may_join(tmp_path):
 def test_a_token_is_of_one_person_and_no_other_is_anybodys(tmp_path):
     people = read_people(tmp_path, ("anna",), None)
     (token,) = people.by_token
-    assert people.whose(token).name == "anna"
+    assert people.owner(token).name == "anna"
     for other in ("", token[:-1], f"{token}x", token.swapcase(), "\ud800"):
-        assert people.whose(other) is None
+        assert people.owner(other) is None
 
 
 @pytest.mark.parametrize(

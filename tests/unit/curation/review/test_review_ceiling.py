@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reviewers import Table, items_of
 
-from cardiolens.curation.review.ceiling import ceiling, lines_of, people_of
-from cardiolens.curation.review.ledger import Line, Reviews
+from cardiolens.curation.review.agreement import ceiling, lines_of, people_of
+from cardiolens.curation.review.queue import Line, Reviews
 
 ANSWERS = st.sampled_from([(), ("A",), ("B",), ("C",)])
 

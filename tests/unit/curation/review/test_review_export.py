@@ -6,7 +6,7 @@ import pytest
 from reviewers import CATALOGUE, Table, items_of
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.review.review_export import exported, write
+from cardiolens.curation.review.review_commands import exported, write
 from cardiolens.curation.review.review_items import BATCH, _batches
 from tests.unit.questions_file import read_questions
 
@@ -26,7 +26,9 @@ def test_what_is_verified_enters_a_sweep_and_drafts_do_not(tmp_path: Path) -> No
     assert (told["stage"], told["verdict"], told["kappa_batch"], told["readers"]) == (8, "correct", "b01", 2)
     assert told["kappa"] == 1
     assert told["by"] == ["anna", "berta"]
-    assert told["at"] == max(line.at for line in table.queue.reviews.history["berta", "verify"][:1])
+    assert told["at"] == max(
+        line.at for line in [*table.queue.reviews.of_reader("berta", "verify").values()][:1]
+    )
     with pytest.raises(InputError, match="are not verified"):
         read_questions(tmp_path / "drafts.jsonl", CATALOGUE)
     assert result.rejects == result.open == []

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.curation.review.ledger import NAME, Ledger, Line, read_ledger
+from cardiolens.curation.review.queue import NAME, Ledger, Line, read_ledger
 
 WRITER = """
 import sys
-from cardiolens.curation.review.ledger import Ledger, Line, now
+from cardiolens.curation.review.queue import Ledger, Line, now
 from pathlib import Path
 ledger = Ledger(Path(sys.argv[1]))
 for number in range(10**9):

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reviewers import Table, items_of
 
-from cardiolens.curation.review.ledger import NAME, read_ledger
-from cardiolens.curation.review.queue import DecisionRequest, outcome
+from cardiolens.curation.review.queue import NAME, DecisionRequest, outcome, read_ledger
 
 
 @pytest.fixture

@@ -12,14 +12,12 @@ from reviewers import CATALOGUE
 from running_server import running
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.review.desk import Blinding, Desk
-from cardiolens.curation.review.ledger import NAME, Ledger
+from cardiolens.curation.review.desk import Blinding, Desk, review_server
 from cardiolens.curation.review.people import read_people
-from cardiolens.curation.review.queue import Queue
+from cardiolens.curation.review.queue import NAME, Ledger, Queue
 from cardiolens.curation.review.review_commands import export, serve
 from cardiolens.curation.review.review_items import read_items
 from cardiolens.curation.review.review_pictures import Pictures
-from cardiolens.curation.review.review_server import review_server
 
 PNG = b"\x89PNG"
 
@@ -91,7 +89,7 @@ def served_at(data: Path, root: Path, mode: str) -> Iterator[Served]:
     items = read_items(questions, data / "studies", CATALOGUE, mode)
     ledger = Ledger(root / NAME)
     blinding = Blinding(people.key) if mode == "read" else None
-    desk = Desk(items, Queue.of(items.items, ledger, mode), Pictures(items.studies), blinding)
+    desk = Desk(Queue.of(items.items, ledger, mode), Pictures(items.studies), blinding)
     with running(review_server(desk, people)) as server:
         links = {person.name: f"/{token}" for token, person in people.by_token.items()}
         yield Served(root, server.server_port, desk, links)
@@ -174,7 +172,7 @@ def test_nothing_is_said_or_kept_without_a_link(verify: Served) -> None:
     state = anna.tree("GET", "/state.json")
     item = state["item"]
     paths = (
-        *("/", "/review.js", "/state.json", "/agreement.json", f"/loops/{item['item']}"),
+        *("/", "/review.js", "/state.json", f"/loops/{item['item']}"),
         f"/sheets/{item['item']}/cine_sax/0.png",
     )
     body = {"id": "z" * 20, "qa_id": item["qa_id"], "item": item["item"], "verdict": "accept"}
@@ -186,8 +184,6 @@ def test_nothing_is_said_or_kept_without_a_link(verify: Served) -> None:
     assert status == 200
     assert "unsafe" not in headers["Content-Security-Policy"]
     assert headers["Referrer-Policy"] == "no-referrer"
-    assert anna.ask("GET", "/agreement.json")[0] == 404, "agreement would tell a reader what the other said"
-    assert verify.client("third").tree("GET", "/agreement.json")["batches"]
     own = f"http://127.0.0.1:{verify.port}"
     for origin in ("", "null", "http://evil.example", f"http://localhost:{verify.port}", own + "0"):
         assert anna.ask("POST", "/decide", body, Origin=origin)[0] == 404, origin

@@ -9,7 +9,7 @@ from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.release.kept_record import kept_question
-from cardiolens.curation.release.withheld_cohort import without_answers
+from cardiolens.curation.release.withheld_answers import without_answers
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.question_evidence import evidence_of

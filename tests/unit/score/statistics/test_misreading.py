@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from cardiolens.curation.review.replies import allocate, draw
+from cardiolens.curation.review.audit import allocate, draw
 from cardiolens.score.statistics.misreading import Stratum, misreading, shift
 
 RULES = {"ok: answer_line": 0.62, "ok: letters": 0.2, "ok: option_text": 0.08, "ok: answer_phrase": 0.04} | {

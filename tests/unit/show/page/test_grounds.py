@@ -12,7 +12,7 @@ from small_cohort import make_cohort, reader, sweep_spec
 from study_folders import study, volume, voxels, write_nifti
 
 from cardiolens.config.dataset import Windows
-from cardiolens.curation.review.review_export import keep_quotes
+from cardiolens.curation.review.review_commands import keep_quotes
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import overlay_of

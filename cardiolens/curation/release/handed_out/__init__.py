@@ -1,1 +1,0 @@
-"""Files that task folders hold: they stand alone, and import nothing of CardioLens."""
