@@ -27,7 +27,6 @@ from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.conf_names import INDEX, read_index
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.curation.release.withheld_cohort import Answers, Digest, ReleaseName, Strict, read_answers
-from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.report_text.entities import report_forms
@@ -167,9 +166,7 @@ def _release(run: Path, questions: Path, questions_sha256: str) -> Record:
 def _replies(run: Run, model: str, completions: Path, qa_ids: pa.Array) -> Iterator[Record]:
     """Yield the final replies of one model to some questions."""
     requests = run.requests(model)
-    steps = walk(read_chains(requests), completions)
-    keys = pa.array(sorted({step.request_key for step in steps}), pa.string())
-    for block, replies in align_completions(requests, completions, keys).blocks():
+    for block, replies in align_completions(requests, completions).blocks():
         is_asked = pc.and_(
             pc.equal(block["status"], schemas.PLANNED), pc.is_in(block["qa_id"], value_set=qa_ids)
         )

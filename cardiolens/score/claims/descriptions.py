@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from cardiolens.score.claims.parts_of_cohort import SITE
 from cardiolens.score.statistics.answers import FEWEST_HOSPITALS
 from cardiolens.score.statistics.confidence import BIN, BINS, RISK
-from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.metrics import is_collapsed
 from cardiolens.score.statistics.statistic import Row
 
@@ -17,7 +18,6 @@ COLLAPSE_INDICES = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),
     *("entropy", "entropy_deficit", "shift", "unparsed"),
 )
-SITE = "site"  # the attribute of study.json that names a hospital
 _VARIED = ("protocol", "seed", "budget", "prompt", "wording")
 _SUBTASK = "subtask:"
 _WORDS = {2: "two", 3: "three", 4: "four"}
@@ -78,7 +78,7 @@ def range_rows(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Row]:
     Differences between seeds of one protocol are chance alone, so a range over selections that is no wider
     than that over seeds says nothing about selections.
     """
-    labels = factors_of(arms)
+    labels = {arm.arm_id: arm for arm in arms}
     points = [
         (_levels(labels[row["arm_id"]]), row["scope"], row["value"])
         for row in scores

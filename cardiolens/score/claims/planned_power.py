@@ -6,8 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.phrasing import counted
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.factors import ArmFactors, headlines
 from cardiolens.score.statistics.hypothesis_tests import (
     LARGEST,
     detectable_difference,

@@ -20,15 +20,13 @@ from cardiolens.protocol.replies.strict_reading import RULES_VERSION
 from cardiolens.score.claims import descriptions
 from cardiolens.score.claims.confusion import confusion_rows
 from cardiolens.score.claims.difficulty import item_difficulty
-from cardiolens.score.claims.parts_of_cohort import gold_shift, subgroup_rows
-from cardiolens.score.run_results import reading_shares
-from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.claims.parts_of_cohort import Groups, gold_shift, subgroup_rows
+from cardiolens.score.run_results.reply_readings import SHARES, reading_shares
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.confidence import BIN, RISK
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.factors import ArmFactors, headlines
 from cardiolens.score.statistics.statistic import Settings
-from cardiolens.score.statistics.verdict_rows import status_counts
+from cardiolens.score.statistics.verdict_rows import Verdicts, status_counts
 from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-3"
@@ -46,9 +44,11 @@ class _Analyses(BaseModel):
 
 
 def analyses_of(
+    verdicts: pa.Table | Verdicts,
     answers: ArmAnswers,
     scores: Iterable[pa.Table],
     arms: Sequence[ArmFactors],
+    *,
     groups: Groups,
     settings: Settings,
 ) -> Analyses:
@@ -59,11 +59,11 @@ def analyses_of(
     begin("analysing")
     rows = [row for part in scores for row in _rows_read(part).to_pylist()]
     models = headlines(arms)
-    by_subtask, never_right = item_difficulty(answers.verdicts, arms)
+    by_subtask, never_right = item_difficulty(verdicts, arms)
     shifts = [
-        {"part": part.name, "scope": f"subtask:{subtask}", "value": 100 * shift}
-        for part in groups.parts
-        for subtask, shift in gold_shift(answers, part.patients).items()
+        {"part": name, "scope": f"subtask:{subtask}", "value": 100 * shift}
+        for name, patients in groups.parts.items()
+        for subtask, shift in gold_shift(answers, patients).items()
     ]
     by_name: dict[str, Sequence[AnalysisRow]] = {
         "collapse": list(descriptions.collapse_rows(rows)),
@@ -75,9 +75,9 @@ def analyses_of(
         "hospitals": descriptions.hospital_rows(groups.subgroups, len(answers.patients)),
         "item difficulty": by_subtask,
         "items that no reader got right": never_right,
-        reading_shares.NAME: reading_shares.reading_shares(answers.verdicts, arms, settings.min_n),
-        "confusion": confusion_rows(answers.verdicts),
-        "how requests ended": status_counts(answers.verdicts),
+        SHARES: reading_shares(verdicts, arms, settings.min_n),
+        "confusion": confusion_rows(verdicts),
+        "how requests ended": status_counts(verdicts),
     }
     return {name: table for name, table in by_name.items() if table}
 

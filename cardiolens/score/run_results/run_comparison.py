@@ -1,5 +1,6 @@
-"""Comparison of two runs: configuration, paired differences, flips."""
+"""Comparison of two runs: configuration, paired differences, flips; changes from judging a run again."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import check_one_release
 from cardiolens.storage.places import Run, deciding
@@ -21,6 +23,8 @@ from cardiolens.storage.places import Run, deciding
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
 _WORDING = "wording"  # absent from manifests of earlier versions
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
+_KEY = ("arm_id", "qa_id", "channel")
+_OUTCOME = ("status", "parse_status", "parsed", "correct")
 _MAX_CHANGES = 20  # configuration changes that are listed
 
 
@@ -148,3 +152,47 @@ def _flips(judged: pa.Table) -> dict[str, tuple[int, int]]:
         )
         for tier in tiers
     }
+
+
+_Values = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Number of verdicts, and of changed verdicts by their outcome before and after."""
+
+    total: int
+    new: int  # without an earlier verdict
+    gone: int  # earlier verdicts without a later one
+    kinds: Counter[tuple[str, str]]  # changed verdicts by outcome before and after
+
+    @property
+    def changed(self) -> int:
+        return sum(self.kinds.values())
+
+
+def changes(before: Verdicts, after: Verdicts) -> Changes:
+    """Compare the verdicts of one run before and after, one arm at a time."""
+    found = Changes(0, 0, 0, Counter())
+    for arm in dict.fromkeys([*before.arms, *after.arms]):
+        old, new = (_by_key(of_run.of_arm(arm, (*_KEY, *_OUTCOME))) for of_run in (before, after))
+        found.total += len(new)
+        found.new += len(new.keys() - old.keys())
+        found.gone += len(old.keys() - new.keys())
+        differing = [key for key in new.keys() & old.keys() if old[key] != new[key]]
+        found.kinds.update((_kind(old[key]), _kind(new[key])) for key in differing)
+    return found
+
+
+def _by_key(verdicts: pa.Table) -> dict[_Values, _Values]:
+    rows = zip(*(verdicts[name].to_pylist() for name in (*_KEY, *_OUTCOME)), strict=True)
+    return {row[:3]: (*row[3:5], row[5] and tuple(row[5]), row[6]) for row in rows}
+
+
+def _kind(outcome: _Values) -> str:
+    """Outcome in words: `right` or `wrong` (with the parse status unless `ok`), or the status if unjudged."""
+    status, parse_status, _, correct = outcome
+    if status != "judged":
+        return str(status)
+    grade = "right" if correct else "wrong"
+    return grade if parse_status == "ok" else f"{grade} ({parse_status})"

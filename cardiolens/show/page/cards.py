@@ -9,7 +9,7 @@ from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims import declared
 from cardiolens.score.claims.sentences import result, sentence, sides, size, status
 from cardiolens.score.statistics.comparisons import is_reliable
-from cardiolens.score.statistics.headlines import why_no_headline
+from cardiolens.score.statistics.factors import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
 from cardiolens.score.statistics.open_scores import RECIPROCAL, WITHIN

@@ -8,7 +8,7 @@ from small_cohort import make_cohort, swept
 from cardiolens.config.arms import arms
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.score.claims.sentences import basis
-from cardiolens.score.run_results.reading_shares import NAME, READINGS
+from cardiolens.score.run_results.reply_readings import READINGS, SHARES
 from cardiolens.score.run_results.scoring import judge_by_others
 from cardiolens.score.statistics.comparisons import decided, reversed_row
 from cardiolens.score.statistics.factors import ArmFactors
@@ -27,7 +27,7 @@ def runs(tmp_path_factory):
 
 
 def shares(judged):
-    of_model, of_arm = judged.analyses[NAME]
+    of_model, of_arm = judged.analyses[SHARES]
     assert of_model["arm_id"] is None
     assert {name: of_model[name] for name in READINGS} == {name: of_arm[name] for name in READINGS}
     return of_arm

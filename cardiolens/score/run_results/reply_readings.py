@@ -1,0 +1,176 @@
+"""How replies were read: shares by model and arm, bounds of scores, and scores by the readings of others."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.base.phases import heard_by
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.protocol.dialogue.chain import SAMPLED
+from cardiolens.protocol.replies.peer_readings import PEER_READINGS
+from cardiolens.protocol.tasks.legal import letters_of
+from cardiolens.score.run_results.aligned_replies import align_completions
+from cardiolens.score.statistics.factors import ArmFactors, headlines
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Row, Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.score.verdicts.verdicts import judge
+from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, ILLEGAL_SELECTION, NO_ANSWER, VERDICTS
+
+SHARES, PEERS = "how replies were read", "readings of others"  # names of tables
+READINGS = ("at_once", "asked_back", "no_answer", "unread", "refused", "cut", ILLEGAL_SELECTION)
+STRICT = "strict"  # the reading of this run, second turns among them
+TIERS = ("tier:1", "tier:3")  # of choice questions
+_READING = {
+    **{"ok": "at_once", ASKED_BACK: "asked_back", NO_ANSWER: "no_answer", "parse_error": "unread"},
+    **{"inconsistent": "at_once", "contradicted": "unread", "refusal": "refused", "truncated": "cut"},
+    ILLEGAL_SELECTION: ILLEGAL_SELECTION,
+}
+_COUNTED = ("status", "answer_type", "parse_status")
+_OF_REPLY = ("request_key", "status", "text", "finish_reason", "written_at")
+_Scores = Mapping[tuple[str, str], float]  # by model or arm, and tier
+
+
+def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> list[Row]:
+    """Percentages of the replies to choice questions by model and by arm, and bounds of tier scores.
+
+    `once`: the score if an answer that was asked back is wrong; `low`: the score, in which every reply that
+    was not read is wrong; `high`: the score if all of these are right. Without such replies there are none.
+    """
+    counts = {arm.arm_id: _counts(verdicts.of_arm(arm.arm_id, _COUNTED)) for arm in arms}
+    rows: list[Row] = []
+    for model in dict.fromkeys(arm.model for arm in arms):
+        of_model = sum((counts[arm.arm_id] for arm in arms if arm.model == model), Counter[str]())
+        rows += _shares(model, None, of_model)
+    for arm in arms:
+        bounds = _bounds(verdicts.of_arm(arm.arm_id), counts[arm.arm_id], min_n)
+        rows += [row | bounds for row in _shares(arm.model, arm.arm_id, counts[arm.arm_id])]
+    return rows
+
+
+def _counts(verdicts: pa.Table) -> Counter[str]:
+    is_choice = pc.not_equal(verdicts["answer_type"], "report")
+    rows = verdicts.filter(pc.and_(pc.equal(verdicts["status"], "judged"), is_choice)).to_pylist()
+    return Counter(_READING[row["parse_status"]] for row in rows)
+
+
+def _shares(model: str, arm_id: str | None, counts: Counter[str]) -> Iterator[Row]:
+    """One row, none without replies."""
+    if n_replies := counts.total():
+        row: Row = {"model": model, "arm_id": arm_id, "n": n_replies}
+        yield row | {name: 100 * counts[name] / n_replies for name in READINGS}
+
+
+def _bounds(verdicts: pa.Table, counts: Counter[str], min_n: int) -> Row:
+    """The tier scores of one arm by three ways to count what was not read at once; empty without any."""
+    if not counts["asked_back"] and not counts["unread"]:
+        return {}
+    once = _with_all(verdicts, [ASKED_BACK], right=False)
+    high = _with_all(verdicts, ["parse_error", "contradicted"], right=True)
+    return {
+        f"{name}_{scope.replace(':', '_')}": value
+        for name, rows in (("once", once), ("low", verdicts), ("high", high))
+        for (_, scope), value in _tier_scores(rows, (), min_n).items()
+    }
+
+
+def _with_all(verdicts: pa.Table, statuses: Sequence[str], *, right: bool) -> pa.Table:
+    """Verdicts in which those of some parse statuses are all wrong, or all right."""
+    of_statuses = pc.is_in(verdicts["parse_status"], value_set=pa.array(statuses))
+    chosen = pc.fill_null(pc.and_(of_statuses, pc.equal(verdicts["channel"], "answer")), False)
+    rows, others = verdicts.filter(chosen), verdicts.filter(pc.invert(chosen))
+    columns = {
+        "parsed": rows["gold"] if right else pa.array([[]] * rows.num_rows, VERDICTS.field("parsed").type),
+        "parse_status": pa.repeat("ok" if right else "parse_error", rows.num_rows),
+        "correct": pa.array(np.full(rows.num_rows, right)),
+    }
+    changed = pa.table([columns.get(name, rows[name]) for name in VERDICTS.names], schema=VERDICTS)
+    return pa.concat_tables([others.select(VERDICTS.names), changed])
+
+
+def _tier_scores(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], min_n: int) -> _Scores:
+    """The primary scores of arms and headlines on the tiers of choice questions."""
+    with heard_by(lambda phase: None):  # a line for each scoring says nothing
+        results = score(verdicts, arms, Settings(min_n, 1, 0, swaps=1))
+    return {
+        (row["arm_id"], row["scope"]): row["value"]
+        for row in results.scores.whole().to_pylist()
+        if row["metric"] == "primary" and row["scope"] in TIERS
+    }
+
+
+def peer_scores(
+    folders: Sequence[tuple[Path, Path]],
+    questions: pa.Table,
+    own: Verdicts,
+    arms: Sequence[ArmFactors],
+    spec: SweepSpec,
+) -> list[Row]:
+    """Tier scores and ranks of models (without headlines: of arms) by each reading of the first replies.
+
+    `folders` are those of the requests and completions of each model.
+    """
+    by_reading: dict[str, Verdicts] = {STRICT: own, **{name: Verdicts() for name in PEER_READINGS}}
+    choices = questions.filter(pc.not_equal(questions["answer_type"], "report"))
+    for requests, completions in folders:
+        for asked, replies in align_completions(requests, completions).blocks():
+            of_block = choices.filter(pc.is_in(choices["qa_id"], pc.unique(asked["qa_id"])))
+            about = asked.filter(pc.is_in(asked["qa_id"], of_block["qa_id"].combine_chunks()))
+            final = finals(replies)
+            for name in PEER_READINGS:
+                read = _read_by(name, about, final)
+                by_reading[name].add(judge(about, read, of_block, spec.dataset.protocol))
+    names = {f"{PREFIX}{model}": model for model in headlines(arms)} or {
+        arm.arm_id: arm.arm_id for arm in arms if arm.control == "none"
+    }
+    values = {}
+    for reading, verdicts in by_reading.items():
+        found = _tier_scores(verdicts, arms, spec.statistics.min_n)
+        values[reading] = {(names[arm], tier): value for (arm, tier), value in found.items() if arm in names}
+    return [*_peer_rows(values)]
+
+
+def _read_by(name: str, requests: pa.Table, completions: pa.Table) -> pa.Table:
+    """Completions whose text is what a reading finds in them, in the form that the prompt asks for."""
+    keys = dict(zip(requests["request_key"].to_pylist(), requests["option_keys"].to_pylist(), strict=True))
+    rows = []
+    for row in completions.select(_OF_REPLY).to_pylist():
+        if row["request_key"] in keys:
+            if row["finish_reason"] != SAMPLED:  # of samples the majority counts, as in the run
+                text = _found(name, row["text"] or "", tuple(keys[row["request_key"]]))
+                row |= {"text": text, "finish_reason": "stop"}
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=pa.schema([COMPLETIONS.field(name) for name in _OF_REPLY]))
+
+
+@lru_cache(maxsize=1 << 16)
+def _found(name: str, text: str, option_keys: tuple[str, ...]) -> str:
+    letters = PEER_READINGS[name](text, letters_of(option_keys))
+    return f"ANSWER: {', '.join(letters)}" if letters else ""
+
+
+def _peer_rows(values: Mapping[str, _Scores]) -> Iterator[Row]:
+    """One row per model and tier, with the score and the rank of each reading; the best first."""
+    ranks = {name: _ranks(scores) for name, scores in values.items()}
+    for model, scope in sorted(values[STRICT], key=lambda key: (key[1], -values[STRICT][key])):
+        row: Row = {"model": model, "scope": scope}
+        for name, scores in values.items():
+            row |= {name: scores.get((model, scope)), f"{name}_rank": ranks[name].get((model, scope))}
+        yield row
+
+
+def _ranks(scores: _Scores) -> dict[tuple[str, str], int]:
+    """The rank of each model on each tier, 1 for the highest score; equal ones share a rank."""
+    return {
+        (model, scope): 1 + sum(other > value for (_, tier), other in scores.items() if tier == scope)
+        for (model, scope), value in scores.items()
+        if not math.isnan(value)
+    }
