@@ -59,7 +59,6 @@ def analyses_of(
     begin("analysing")
     rows = [row for part in scores for row in _rows_read(part).to_pylist()]
     models = headlines(arms)
-    by_subtask, never_right = item_difficulty(verdicts, arms)
     shifts = [
         {"part": name, "scope": f"subtask:{subtask}", "value": 100 * shift}
         for name, patients in groups.parts.items()
@@ -73,8 +72,7 @@ def analyses_of(
         "gold shifts": shifts,
         "subgroups": list(subgroup_rows(answers, groups.subgroups, models, settings)),
         "hospitals": descriptions.hospital_rows(groups.subgroups, len(answers.patients)),
-        "item difficulty": by_subtask,
-        "items that no reader got right": never_right,
+        "item difficulty": item_difficulty(verdicts, arms),
         SHARES: reading_shares(verdicts, arms, settings.min_n),
         "confusion": confusion_rows(verdicts),
         "how requests ended": status_counts(verdicts),
