@@ -1,6 +1,6 @@
 """Answers to all requests, judged or not, of one arm and of every arm."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -9,10 +9,7 @@ import pyarrow as pa
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.items import Bools, Ints, Items, Reports, Vocabulary, items, reports
-from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, by_arm, cohort, judged_shares
-
-# From so many on, how hospitals differ can be estimated, if roughly; fewer speak of themselves alone.
-FEWEST_HOSPITALS = 5
+from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, by_arm, judged_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +20,10 @@ class Answers:
     reports: Reports
 
     @staticmethod
-    def of(
-        verdicts: pa.Table,
-        patients: list[str],
-        vocabulary: Vocabulary | None = None,
-        hospitals: Ints | None = None,
-    ) -> "Answers":
-        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole.
-
-        `hospitals` are codes of the patients' hospitals, where these are random as well.
-        """
-        given = patients, vocabulary or Vocabulary.of(verdicts), hospitals
-        return Answers(items(verdicts, *given), reports(verdicts, *given))
+    def of(verdicts: pa.Table, vocabulary: Vocabulary | None = None) -> "Answers":
+        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole."""
+        vocabulary = vocabulary or Vocabulary.of(verdicts)
+        return Answers(items(verdicts, vocabulary), reports(verdicts, vocabulary))
 
     @property
     def judged(self) -> "Answers":
@@ -89,26 +78,18 @@ class ArmAnswers:
         verdicts: pa.Table | Verdicts, hospitals: Mapping[str, str] = MappingProxyType({})
     ) -> "ArmAnswers":
         """Read the answers from verdicts, one arm at a time; `hospitals` are those of patients, if known."""
-        patients, vocabulary = cohort(verdicts), Vocabulary.of(verdicts)
-        codes = hospital_codes(patients, hospitals)
+        vocabulary = Vocabulary.of(verdicts, hospitals)
         asked: SpilledMapping[Answers] = SpilledMapping()
         judged_arms = []
         for arm, rows in by_arm(verdicts):
-            answers = asked[arm] = Answers.of(rows, patients, vocabulary, codes)
+            answers = asked[arm] = Answers.of(rows, vocabulary)
             if answers.items.judged.any() or answers.reports.judged.any():
                 judged_arms.append(arm)
-        return ArmAnswers(asked, sorted(judged_arms), patients, judged_shares(verdicts), codes)
+        shares = judged_shares(verdicts)
+        return ArmAnswers(asked, sorted(judged_arms), vocabulary.patients, shares, vocabulary.hospitals)
 
     def judged(self, arm: str) -> Answers:
         """The judged rows of an arm; InputError if it has none."""
         if arm not in self.arms:
             raise InputError(f"arm {arm!r} has no judged item; compare two of {', '.join(self.arms)}")
         return self.asked[arm].judged
-
-
-def hospital_codes(patients: Sequence[str], hospitals: Mapping[str, str]) -> Ints | None:
-    """A number for the hospital of each patient; None unless every patient's is known, and five or more."""
-    names = [hospitals[patient] for patient in patients if patient in hospitals]
-    distinct, codes = np.unique(np.array(names, np.str_), return_inverse=True)
-    is_known = len(names) == len(patients) and len(distinct) >= FEWEST_HOSPITALS
-    return codes.astype(np.int64) if is_known else None

@@ -10,7 +10,7 @@ import pytest
 
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.items import Items, Reports
-from cardiolens.score.statistics.verdict_rows import AT_HAND, SpilledMapping, cohort
+from cardiolens.score.statistics.verdict_rows import AT_HAND, SpilledMapping
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -50,7 +50,7 @@ def verdicts(seed: int, arms: int = 4) -> pa.Table:
 @pytest.mark.parametrize("seed", range(3))
 def test_an_arm_is_what_it_is_in_the_whole_table(seed: int) -> None:
     table = verdicts(seed)
-    whole, asked = Answers.of(table, cohort(table)), ArmAnswers.of(table)
+    whole, asked = Answers.of(table), ArmAnswers.of(table)
     assert asked.arms == ["arm1", "arm2", "arm3"]
     for arm in asked.asked:
         of_arm = whole.where(whole.items.arm == arm, whole.reports.arm == arm)
