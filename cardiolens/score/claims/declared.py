@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec, PrimarySpec
 from cardiolens.score.statistics.comparisons import decided, reversed_row
-from cardiolens.score.statistics.pooled_questions import DOUBLING
 from cardiolens.score.statistics.statistic import Row
 
 FAMILY = "declared"
@@ -47,5 +46,4 @@ def _is_declared(primary: PrimarySpec | PrimaryQuestionSpec, row: Row) -> bool:
         return is_headline and {row["level"], row["versus"]} == {primary.model, primary.versus}
     level = row["versus"] if primary.factor == "control" else row["level"]
     is_named = primary.factor == "budget" or level == primary.level  # of budgets no level is named
-    is_pooled = row["factor"] == primary.factor and row["n_models"] is not None
-    return is_pooled and is_named and row["level"] != DOUBLING
+    return is_named and row["factor"] == primary.factor and row["n_models"] is not None

@@ -131,7 +131,7 @@ class SecondTurns:
     @property
     def n_completions(self) -> int:
         """Number of completions of second turns."""
-        return of_keys(self._completions, pa.array(list(self._ends), pa.string())).num_rows
+        return len(of_keys(self._completions, pa.array(list(self._ends), pa.string())))
 
 
 def _second(verdict: dict[str, object] | None) -> dict[str, object]:

@@ -243,8 +243,9 @@ def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
         ]
         if pairs:
             basis = Basis.of(rows, f"mean over {len(pairs)} {what}")
-            exact, chance = np.stack([share for share, _ in pairs], axis=-1), np.array([c for _, c in pairs])
-            statistics[CORRECTED, tier] = Statistic(mean_defined((exact - chance) / (1 - chance)), basis)
+            exact = np.stack([share for share, _ in pairs], axis=-1)
+            guessed = np.array([chance for _, chance in pairs])
+            statistics[CORRECTED, tier] = Statistic(mean_defined((exact - guessed) / (1 - guessed)), basis)
             statistics[EXACT, tier] = Statistic(mean_defined(exact), basis)
     return statistics
 

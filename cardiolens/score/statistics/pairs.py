@@ -89,7 +89,8 @@ class _Comparing:
 
     def __call__(self, task: tuple[str, str, str]) -> PairComparison:
         """Compare a (factor, arm, versus arm)."""
-        factor, *names = task
+        factor, arm, versus = task
+        names = arm, versus
         every = [self.answers.judged(name) for name in names]
         common = [every[0].common_with(every[1]), every[1].common_with(every[0])]
         is_whole = [*map(len, common)] == [*map(len, every)]
@@ -100,7 +101,7 @@ class _Comparing:
             (key for key in keys if key[0] in ("primary", *EXTRA_METRICS)), key=lambda key: key[::-1]
         )
         differing = self._differing(*common)
-        labels, rows, effects = self._labels(factor, *names), [], {}
+        labels, rows, effects = self._labels(factor, arm, versus), [], {}
         for key, effect, row in compare_sides(ours, theirs, [1.0], keys, self.sampling):
             if key in differing:
                 interval = interval_of(key[0], differing[key], level=0.9)
@@ -109,7 +110,7 @@ class _Comparing:
             effects[key, False] = effect
             if key[0] == "primary" and effect.known.n_same < effect.statistic.basis.n_items:
                 effects[key, True] = Effect.of(differing.get(key, effect.statistic))
-        return PairComparison(*names, rows, effects if frozenset(names) in self.kept else {})
+        return PairComparison(arm, versus, rows, effects if frozenset(names) in self.kept else {})
 
     def _side(self, arm: str, judged: Answers, *, is_whole: bool) -> Side:
         """An arm on some of its judged items, or on the whole of them."""
@@ -263,15 +264,14 @@ def _read_in_both(ours: Side, theirs: Side, shares: Sequence[float], min_n: int)
         reports = _is_read(first.reports) & _is_read(second.reports)
         values, versus = (_values(side.where(items, reports), 1) for side in (first, second))
         for key in values:
-            is_read = [_is_read(side.of_tier(key[1])) for side in (first, second)]
-            counts = int((is_read[0] & is_read[1]).sum()), *(int((~of_side).sum()) for of_side in is_read)
+            ours_read, theirs_read = (_is_read(side.of_tier(key[1])) for side in (first, second))
+            counts = int((ours_read & theirs_read).sum()), int((~ours_read).sum()), int((~theirs_read).sum())
             parts.setdefault(key, []).append((share * (values[key] - versus[key]), *counts))
     found = {}
     for key, of_key in parts.items():
         read, n_read, n_unread, n_versus = (sum(column) for column in zip(*of_key, strict=True))
         if len(of_key) == len(shares) and n_unread + n_versus:
-            counts = {"n_read": n_read, "n_unread": n_unread, "n_unread_versus": n_versus}
-            found[key] = {"read": read, **counts}
+            found[key] = {"read": read, "n_read": n_read, "n_unread": n_unread, "n_unread_versus": n_versus}
     return found
 
 
@@ -294,10 +294,9 @@ def _where_read(answers: Answers) -> Answers:
 
 def _values(answers: Answers, min_n: int) -> dict[Key, float]:
     """The statistics of one arm, over all its patients at once."""
-    items, reports = (
-        replace(rows, patient=np.zeros_like(rows.patient)) for rows in (answers.items, answers.reports)
-    )
-    cells = Cells.of(replace(answers, items=items, reports=reports), 1)
+    items = replace(answers.items, patient=np.zeros_like(answers.items.patient))
+    reports = replace(answers.reports, patient=np.zeros_like(answers.reports.patient))
+    cells = Cells.of(Answers(items, reports), 1)
     return {key: float(value[0]) for key, value in claimed_values(cells.parts, cells.rows, min_n).items()}
 
 

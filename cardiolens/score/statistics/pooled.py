@@ -18,7 +18,7 @@ from cardiolens.score.statistics.hypothesis_tests import row_p
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, SEVERITY_SHIFT
 from cardiolens.score.statistics.pairs import PairComparison
-from cardiolens.score.statistics.pooled_questions import COLLAPSE, DOUBLING, PooledQuestion
+from cardiolens.score.statistics.pooled_questions import COLLAPSE, PooledQuestion
 from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Statistic, interval_of, scale
 
 FAMILY = "questions over all models"
@@ -93,11 +93,10 @@ def pooled_rows(
         if (of_models := effects.of(question, key))
     ]
     rows = [answer.row() for answer in answers]
-    tested = [(row, answer) for row, answer in zip(rows, answers, strict=True) if "family" in row]
     adjust(rows)
-    share = sum(row["p_adjusted"] <= LEVEL for row, _ in tested) / max(len(tested), 1)
-    for row, answer in tested:
-        rows += answer.model_rows(share if row["p_adjusted"] <= LEVEL else 0.0)
+    rejects = [row["p_adjusted"] <= LEVEL for row in rows]
+    for answer, is_rejected in zip(answers, rejects, strict=True):
+        rows += answer.model_rows(sum(rejects) / len(rejects) if is_rejected else 0.0)
     return rows
 
 
@@ -122,9 +121,7 @@ class _Pooled:
         """The mean over models, of equal weight, with how many of them go up and how much they differ."""
         effect = mean([*self.effects.values()])
         row, basis = self._row(effect, len(self.effects)), effect.statistic.basis
-        row["n_models"] = len(self.effects)
-        if self.question.level != DOUBLING:
-            row |= {"family": FAMILY, "adjustment": "holm"}
+        row |= {"n_models": len(self.effects), "family": FAMILY, "adjustment": "holm"}
         if self.key[0] == "primary" and effect.known.n_same and self.differing:
             differing = mean([*self.differing.values()])
             interval = interval_of("primary", differing.statistic, level=0.9)

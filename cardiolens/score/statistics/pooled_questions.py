@@ -1,17 +1,13 @@
 """The questions of a sweep, each pooled over its models, and the pairs of arms behind them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-
-import numpy as np
 
 from cardiolens.config.sweep_factors import REFERENCES
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair, Headlines, arms_of
 
 COLLAPSE, ANSWERS, TRUTH = "collapse", "answers", "truth"  # in place of a factor and its levels
-DOUBLING = "per doubling"
-_FEWEST_FOR_SLOPE = 3
 _LEVELS = {  # attributes of arms by factor; seeds of a selection are no level of their own
     **{"selector": "protocol", "budget": "budget", "prompt": "prompt"},
     **{"control": "control", "wording": "wording"},
@@ -46,16 +42,17 @@ class PooledQuestion:
 def pooled_questions(arms: Sequence[ArmFactors]) -> list[PooledQuestion]:
     """The questions that the models of a run answer: selection, budget, prompt and controls.
 
-    Each selector is compared with `clinical`, the largest budget with the smallest (and the slope over three
-    or more), each prompt with `standard`, no control with each. Simulated readers are no models. A question
-    rests on the settings of the other factors that all its models share; without any it is not asked.
+    Each selector is compared with `clinical`, the largest budget with the smallest, each prompt with
+    `standard`, no control with each. Simulated readers are no models. A question rests on the settings of the
+    other factors that all its models share; without any it is not asked.
     """
     models = [arm for arm in arms if not arm.simulated]
     plain = [arm for arm in models if arm.control == "none"]
+    budgets = sorted({int(arm.budget) for arm in plain if arm.budget.isdecimal()})
     none = REFERENCES["control"]
     questions = [
         *(_contrast(plain, "selector", name, REFERENCES["selector"]) for name in _others(plain, "selector")),
-        *_of_budgets(plain),
+        *([_contrast(plain, "budget", str(budgets[-1]), str(budgets[0]))] if len(budgets) > 1 else []),
         *(_contrast(plain, "prompt", name, REFERENCES["prompt"]) for name in _others(plain, "prompt")),
         *(_contrast(models, "control", none, name) for name in _others(models, "control")),
     ]
@@ -69,31 +66,6 @@ def _level(arm: ArmFactors, factor: str) -> str:
 def _others(arms: Sequence[ArmFactors], factor: str) -> list[str]:
     """The levels of a factor besides its reference."""
     return sorted({_level(arm, factor) for arm in arms} - {REFERENCES[factor]})
-
-
-def _of_budgets(arms: Sequence[ArmFactors]) -> Iterator[PooledQuestion]:
-    """The largest budget against the smallest, and the slope where all models have all budgets."""
-    budgets = sorted({int(arm.budget) for arm in arms if arm.budget.isdecimal()})
-    if len(budgets) < 2:
-        return
-    smallest = str(budgets[0])
-    steps = [_contrast(arms, "budget", str(budget), smallest) for budget in budgets[1:]]
-    yield (largest := steps[-1])
-    if len(budgets) < _FEWEST_FOR_SLOPE or any(
-        step.weights.keys() != largest.weights.keys() for step in steps
-    ):
-        return
-    doublings = np.log2(budgets) - np.log2(budgets).mean()
-    slopes = doublings[1:] / (doublings**2).sum()
-    weights = {
-        model: {
-            pair: float(slope) * weight
-            for step, slope in zip(steps, slopes, strict=True)
-            for pair, weight in step.weights[model].items()
-        }
-        for model in largest.weights
-    }
-    yield PooledQuestion("budget", DOUBLING, smallest, largest.settings, weights)
 
 
 def _contrast(arms: Sequence[ArmFactors], factor: str, level: str, versus: str) -> PooledQuestion:
