@@ -31,7 +31,6 @@ from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-3"
 _SEAL = "digest"  # of the rest of the file
-_MAX_SCHEMA_CHARS = 40  # characters of another schema that a message repeats
 AnalysisRow = Mapping[str, Any]
 Analyses = Mapping[str, Sequence[AnalysisRow]]  # rows by the name of their table
 
@@ -115,25 +114,16 @@ def read_judged(run: Run) -> tuple[str, Analyses]:
     """
     try:
         tree: Any = read_json(run.analyses)
+        found = _Analyses.model_validate(tree)
     except (OSError, ValueError) as error:
+        problem = describe(error) if isinstance(error, ValidationError) else error
         raise InputError(
-            f"{run.root}: has no readable analyses ({error}); run "
+            f"{run.root}: has no readable analyses ({problem}); run "
             f"python -m cardiolens.judge {shown_word('run', run.root)}"
         ) from None
-    kind = tree.get("schema") if isinstance(tree, dict) else tree
-    if kind != SCHEMA:
-        raise InputError(
-            f"{run.analyses}: is {str(kind)[:_MAX_SCHEMA_CHARS]!r}, not {SCHEMA}; judge the run again"
-        )
-    try:
-        _Analyses.model_validate(tree)
-    except ValidationError as error:
-        raise InputError(f"{run.analyses}: {describe(error)}; judge the run again") from None
-    content = {name: value for name, value in tree.items() if name != _SEAL}
-    if tree[_SEAL] != digest_of(content):
+    if found.digest != digest_of({name: value for name, value in tree.items() if name != _SEAL}):
         raise InputError(f"{run.analyses}: was changed since it was judged; judge the run again")
-    tables = {name: [_numbered(row) for row in rows] for name, rows in content["tables"].items()}
-    return str(content["rules"]), tables
+    return found.rules, {name: [_numbered(row) for row in rows] for name, rows in found.tables.items()}
 
 
 def _numbered(row: AnalysisRow) -> AnalysisRow:

@@ -9,11 +9,21 @@ from cardiolens.base.phrasing import counted
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, Part, part_values, tier_values
+from cardiolens.score.statistics.counting import (
+    EXTRA_METRICS,
+    Cells,
+    Key,
+    Part,
+    best_constant,
+    best_constant_report,
+    option_flags,
+    part_values,
+    skill,
+    tier_values,
+)
 from cardiolens.score.statistics.item_scores import item_mean
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, mean_defined, ratio
-from cardiolens.score.statistics.references import best_constant, best_constant_report, option_flags, skill
 from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Scopes, Statistic, mean_of
 
 CORRECTED, EXACT = "corrected_accuracy", "exact_answers"
