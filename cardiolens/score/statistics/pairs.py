@@ -96,10 +96,8 @@ class _Comparing:
         is_whole = [*map(len, common)] == [*map(len, every)]
         sides = zip(names, common, strict=True)
         ours, theirs = (self._side(name, judged, is_whole=is_whole) for name, judged in sides)
-        keys = [key for key in ours.statistics if key[0] == "primary" or factor == "prompt"]
-        keys = sorted(
-            (key for key in keys if key[0] in ("primary", *EXTRA_METRICS)), key=lambda key: key[::-1]
-        )
+        metrics = ("primary", *EXTRA_METRICS) if factor == "prompt" else ("primary",)
+        keys = sorted((key for key in ours.statistics if key[0] in metrics), key=lambda key: key[::-1])
         differing = self._differing(*common)
         labels, rows, effects = self._labels(factor, arm, versus), [], {}
         for key, effect, row in compare_sides(ours, theirs, [1.0], keys, self.sampling):
@@ -136,13 +134,8 @@ class _Comparing:
 
     def _labels(self, factor: str, arm: str, versus: str) -> Row:
         """The columns that say what is compared, and in which family of tests."""
-        labels: Row = {
-            "factor": factor,
-            "arm_id": arm,
-            "versus_arm_id": versus,
-            "level": arm,
-            "versus": versus,
-        }
+        labels: Row = {"factor": factor, "arm_id": arm, "versus_arm_id": versus}
+        labels |= {"level": arm, "versus": versus}
         simulated = False
         if arm in self.labels and versus in self.labels:
             ours, theirs = self.labels[arm], self.labels[versus]
@@ -174,9 +167,9 @@ def compare_sides(
     limits, read = _limits(ours, theirs, min_n), _read_in_both(ours, theirs, shares, min_n)
     for key, difference in differences.items():
         first, second = (side.judged[0].of_tier(key[1]) for side in (ours, theirs))
-        effect = Effect.of(difference)
         n_same = int((first.request == second.request).sum())  # on these both arms are equal
-        known = effect.known._replace(n_same=n_same, **limits.get(key, {}), **read.get(key, {}))
+        known = Effect.of(difference).known
+        known = known._replace(n_same=n_same, **limits.get(key, {}), **read.get(key, {}))
         effect = Effect(difference, known)
         row = effect.row(key, sampling.method, against_margin=against_margin)
         if key in p_values:
