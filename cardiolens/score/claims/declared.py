@@ -27,12 +27,12 @@ def declared_row(
     It has its own tests if no answer was there when it was declared; else it is one of its family.
     """
     of_tier = (row for row in rows if (row["metric"], row["tier"]) == ("primary", primary.tier))
-    found = next((row for row in of_tier if _is_declared(primary, row)), None)
-    if found is None or found["p"] is None:
+    declared = next((row for row in of_tier if _is_declared(primary, row)), None)
+    if declared is None or declared["p"] is None:
         return None
-    if isinstance(primary, PrimarySpec) and found["level"] != primary.model:
-        found = reversed_row(found)
-    row = found | {"family": FAMILY}
+    if isinstance(primary, PrimarySpec) and declared["level"] != primary.model:
+        declared = reversed_row(declared)
+    row = declared | {"family": FAMILY}
     if answered_before == 0:
         row |= {f"{test}_adjusted": row[test] for test in ("p", "within_p", "beyond_p")}
         row |= {"adjustment": "alone", "family_size": 1}

@@ -49,12 +49,12 @@ def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
 
     Parts hold some of the patients, but not all. Patients whose studies disagree are in no subgroup.
     """
-    judged, study_cohort = set(cohort(verdicts)), read_cohort(store)
+    patients, study_cohort = set(cohort(verdicts)), read_cohort(store)
     records = study_cohort.studies if study_cohort else {}
     parts: dict[str, set[str]] = {}
     values: dict[tuple[str, str], set[str]] = {}  # by attribute and patient
     for row in read_volumes(store).select(["study_id", "patient_id", "cohort"]).to_pylist():
-        if (patient := row["patient_id"]) in judged:
+        if (patient := row["patient_id"]) in patients:
             for name in row["cohort"]:
                 parts.setdefault(name, set()).add(patient)
             if row["study_id"] in records:
@@ -64,7 +64,7 @@ def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
     for (attribute, patient), of_patient in values.items():
         if len(of_patient) == 1:
             subgroups.setdefault(attribute, {}).setdefault(of_patient.pop(), set()).add(patient)
-    return Groups({name: parts[name] for name in sorted(parts) if parts[name] != judged}, subgroups)
+    return Groups({name: parts[name] for name in sorted(parts) if parts[name] != patients}, subgroups)
 
 
 def full_minus_part(

@@ -23,12 +23,12 @@ _OPTIONS = ("caption", "answer_format", "templates", "statistics")
 _KEY = ("arm_id", "qa_id", "channel")
 _COLUMNS = ("arm_id", "subtask", "template")
 # What one name stands for; seeds stand in the names of arms, and limits of replies are each model's own.
-_NAMED = {
+_APART = {
     "selector": {"seeds", "encoder"},  # an encoder has another path on each machine
     "prompt": {"max_tokens", "report_max_tokens", "step_max_tokens"},
 }
 
-_Asked = tuple[str, str, str]  # prompt, control, subtask
+_Place = tuple[str, str, str]  # prompt, control, subtask
 
 
 def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[dict[str, Any]]) -> None:
@@ -38,7 +38,7 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
     """
     check_one_release(runs, manifests)
     shared: dict[str, Any] = {}
-    named: dict[tuple[str, str], tuple[Run, dict[str, Any]]] = {}
+    by_name: dict[tuple[str, str], tuple[Run, dict[str, Any]]] = {}
     for run, spec, manifest in zip(runs, specs, manifests, strict=True):
         facts = {name: manifest[name] for name in _ALIKE} | spec.model_dump(include=set(_OPTIONS))
         for name, value in facts.items():
@@ -47,10 +47,10 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
                     f"{run.root}: {name} is not that of {runs[0].root}; runs that are seen as one must have "
                     f"asked the same questions on the same studies in the same form"
                 )
-        for kind, name, own in _named(spec, manifest):
-            first_run, first = named.setdefault((kind, name), (run, own))
-            if differing := [entry for entry in own if own[entry] != first[entry]]:
-                here, there = own[differing[0]], first[differing[0]]
+        for kind, name, properties in _properties(spec, manifest):
+            first_run, first = by_name.setdefault((kind, name), (run, properties))
+            if differing := [entry for entry in properties if properties[entry] != first[entry]]:
+                here, there = properties[differing[0]], first[differing[0]]
                 raise InputError(
                     f"{run.root}: {kind} {name} has {differing[0]} {here}, in {first_run.root} {there}; "
                     f"one name stands for one {kind}: give one of them another name and run it again, or "
@@ -58,9 +58,9 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
                 )
 
 
-def _named(spec: SweepSpec, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _properties(spec: SweepSpec, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Yield kind, name and properties of what a name of a run stands for; runs are ranked by names."""
-    for kind, apart in _NAMED.items():
+    for kind, apart in _APART.items():
         for entry in getattr(spec, kind):
             yield kind, entry.name, entry.model_dump(mode="json", exclude=apart)
     for model, described in manifest["models"].items():
@@ -72,7 +72,7 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
 
     A template's name holds a digest of its text, so that one name is one text.
     """
-    first: dict[_Asked, tuple[str, Run, str]] = {}
+    first: dict[_Place, tuple[str, Run, str]] = {}
     for run, manifest in zip(runs, manifests, strict=True):
         for model in manifest["models"]:
             for place, template in _templates(run, model, manifest["arms"]):
@@ -85,20 +85,20 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
                     )
 
 
-def _templates(run: Run, model: str, arms: Sequence[Mapping[str, Any]]) -> list[tuple[_Asked, str]]:
+def _templates(run: Run, model: str, arms: Sequence[Mapping[str, Any]]) -> list[tuple[_Place, str]]:
     """The template of each prompt, control and subtask that a model was asked, and what is shown with it."""
     by_id = {arm["arm_id"]: arm for arm in arms}
     rows = tables.read(run.requests(model), schemas.REQUESTS, _COLUMNS)
     rows = rows.filter(pc.is_in(rows["arm_id"], value_set=pa.array(list(by_id), pa.string())))
-    found = set()
+    templates = set()
     for row in rows.group_by(list(_COLUMNS)).aggregate([]).to_pylist():
         arm, template = by_id[row["arm_id"]], row["template"]
         if shots := int(arm.get("shots", 0)):
             template += f" after {shots} solved examples"
         if arm.get("cine") == "video":
             template += " with cine as video"
-        found.add(((str(arm["prompt"]), str(arm["control"]), row["subtask"]), template))
-    return sorted(found)
+        templates.add(((str(arm["prompt"]), str(arm["control"]), row["subtask"]), template))
+    return sorted(templates)
 
 
 def merged_run(runs: Sequence[Run]) -> Run:

@@ -68,14 +68,14 @@ def judge_model(
     times_asked: Counter[str] = Counter()  # rows of the plan, by the key of their chain
     withheld = is_withheld(questions)
     answered, no_answer = questions.filter(pc.invert(withheld)), questions["qa_id"].filter(withheld)
-    for asked, of_block in replies.blocks():
-        key = asked["request_key"]
+    for block, of_block in replies.blocks():
+        key = block["request_key"]
         times_asked.update(key.filter(pc.is_in(key, of_chains)).to_pylist())
-        judged = asked.filter(pc.invert(pc.is_in(asked["qa_id"], no_answer.combine_chunks())))
-        about = answered.filter(pc.is_in(answered["qa_id"], pc.unique(judged["qa_id"])))
-        verdicts = judge(judged, of_block, about, spec.dataset.protocol, metrics)
+        answerable = block.filter(pc.invert(pc.is_in(block["qa_id"], no_answer.combine_chunks())))
+        of_questions = answered.filter(pc.is_in(answered["qa_id"], pc.unique(answerable["qa_id"])))
+        verdicts = judge(answerable, of_block, of_questions, spec.dataset.protocol, metrics)
         final = finals(of_block)
-        rows.add(turns.read(add_reply_columns(verdicts, judged, final), judged, final, about))
+        rows.add(turns.read(add_reply_columns(verdicts, answerable, final), answerable, final, of_questions))
     counts = Counter(replies.counts)
     counts.update({f"second_{name}": number for name, number in turns.counts.items()})
     counts["unrequested"] = replies.others.num_rows - of_steps.num_rows - turns.n_completions

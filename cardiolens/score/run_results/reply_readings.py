@@ -87,13 +87,13 @@ def peer_scores(
     by_reading: dict[str, Verdicts] = {STRICT: own, **{name: Verdicts() for name in PEER_READINGS}}
     choices = questions.filter(pc.not_equal(questions["answer_type"], "report"))
     for requests, completions in folders:
-        for asked, replies in align_completions(requests, completions).blocks():
-            of_block = choices.filter(pc.is_in(choices["qa_id"], pc.unique(asked["qa_id"])))
-            about = asked.filter(pc.is_in(asked["qa_id"], of_block["qa_id"].combine_chunks()))
+        for block, replies in align_completions(requests, completions).blocks():
+            of_block = choices.filter(pc.is_in(choices["qa_id"], pc.unique(block["qa_id"])))
+            of_choices = block.filter(pc.is_in(block["qa_id"], of_block["qa_id"].combine_chunks()))
             final = finals(replies)
             for name in PEER_READINGS:
-                read = _read_by(name, about, final)
-                by_reading[name].add(judge(about, read, of_block, spec.dataset.protocol))
+                read = _read_by(name, of_choices, final)
+                by_reading[name].add(judge(of_choices, read, of_block, spec.dataset.protocol))
     names = {f"{PREFIX}{model}": model for model in headlines(arms)} or {
         arm.arm_id: arm.arm_id for arm in arms if arm.control == "none"
     }
@@ -111,14 +111,14 @@ def _read_by(name: str, requests: pa.Table, completions: pa.Table) -> pa.Table:
     for row in completions.select(_OF_REPLY).to_pylist():
         if row["request_key"] in keys:
             if row["finish_reason"] != SAMPLED:  # of samples the majority counts, as in the run
-                text = _found(name, row["text"] or "", tuple(keys[row["request_key"]]))
+                text = _letters_in(name, row["text"] or "", tuple(keys[row["request_key"]]))
                 row |= {"text": text, "finish_reason": "stop"}
             rows.append(row)
     return pa.Table.from_pylist(rows, schema=pa.schema([COMPLETIONS.field(name) for name in _OF_REPLY]))
 
 
 @lru_cache(maxsize=1 << 16)
-def _found(name: str, text: str, option_keys: tuple[str, ...]) -> str:
+def _letters_in(name: str, text: str, option_keys: tuple[str, ...]) -> str:
     letters = PEER_READINGS[name](text, letters_of(option_keys))
     return f"ANSWER: {', '.join(letters)}" if letters else ""
 

@@ -114,16 +114,16 @@ def read_judged(run: Run) -> tuple[str, Analyses]:
     """
     try:
         tree: Any = read_json(run.analyses)
-        found = _Analyses.model_validate(tree)
+        document = _Analyses.model_validate(tree)
     except (OSError, ValueError) as error:
         problem = describe(error) if isinstance(error, ValidationError) else error
         raise InputError(
             f"{run.root}: has no readable analyses ({problem}); run "
             f"python -m cardiolens.judge {shown_word('run', run.root)}"
         ) from None
-    if found.digest != digest_of({name: value for name, value in tree.items() if name != _SEAL}):
+    if document.digest != digest_of({name: value for name, value in tree.items() if name != _SEAL}):
         raise InputError(f"{run.analyses}: was changed since it was judged; judge the run again")
-    return found.rules, {name: [_numbered(row) for row in rows] for name, rows in found.tables.items()}
+    return document.rules, {name: [_numbered(row) for row in rows] for name, rows in document.tables.items()}
 
 
 def _numbered(row: AnalysisRow) -> AnalysisRow:

@@ -169,15 +169,15 @@ class Changes:
 
 def changes(before: Verdicts, after: Verdicts) -> Changes:
     """Compare the verdicts of one run before and after, one arm at a time."""
-    found = Changes(0, 0, 0, Counter())
+    counts = Changes(0, 0, 0, Counter())
     for arm in dict.fromkeys([*before.arms, *after.arms]):
         old, new = (_by_key(of_run.of_arm(arm, (*_KEY, *_OUTCOME))) for of_run in (before, after))
-        found.total += len(new)
-        found.new += len(new.keys() - old.keys())
-        found.gone += len(old.keys() - new.keys())
+        counts.total += len(new)
+        counts.new += len(new.keys() - old.keys())
+        counts.gone += len(old.keys() - new.keys())
         differing = [key for key in new.keys() & old.keys() if old[key] != new[key]]
-        found.kinds.update((_kind(old[key]), _kind(new[key])) for key in differing)
-    return found
+        counts.kinds.update((_kind(old[key]), _kind(new[key])) for key in differing)
+    return counts
 
 
 def _by_key(verdicts: pa.Table) -> dict[_Values, _Values]:

@@ -19,7 +19,7 @@ from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, NO_ANSWER, SEEN
 _ORDER = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
 
 
-class _Asked(NamedTuple):
+class _Turn(NamedTuple):
     """A verdict that is asked back: its row, its request, and the second turn."""
 
     row: int
@@ -43,28 +43,28 @@ class SecondTurns:
         self, verdicts: pa.Table, requests: pa.Table, completions: pa.Table, questions: pa.Table
     ) -> pa.Table:
         """Return the verdicts of a block by the last turn; `completions` has one row for each key."""
-        asked = [*self._asked(verdicts, requests, completions, questions)]
-        if not asked:
+        turns = [*self._turns(verdicts, requests, completions, questions)]
+        if not turns:
             return verdicts
-        keys = pa.array([one.turn.request_key for one in asked])
+        keys = pa.array([second.turn.request_key for second in turns])
         replies = {row["request_key"]: row for row in finals(of_keys(self._completions, keys)).to_pylist()}
         answers = {}
-        for one in asked:
-            key, reply = one.turn.request_key, replies.get(one.turn.request_key)
+        for second in turns:
+            key, reply = second.turn.request_key, replies.get(second.turn.request_key)
             self._ends[key] = "open"
             if reply is not None:
-                answer = answers[one.row] = _answer(one.choice, reply)
+                answer = answers[second.row] = _answer(second.choice, reply)
                 self._ends[key] = "unread" if answer is None else "answered" if answer else "none"
                 self._seen[key] = {
-                    "request_key": one.request["request_key"],
-                    "stage": one.request["stage"] + 1,
+                    "request_key": second.request["request_key"],
+                    "stage": second.request["stage"] + 1,
                     "step_key": key,
-                    "prompt": one.turn.ending,
+                    "prompt": second.turn.ending,
                     "reply": reply["text"],
                     "status": ASKED_BACK,
                 }
-        read = [(one, answers[one.row] or ()) for one in asked if answers.get(one.row)]
-        of_answers = self._judged(requests, read, questions)
+        read = [(second, answers[second.row] or ()) for second in turns if answers.get(second.row)]
+        of_answers = self._verdicts(requests, read, questions)
         rows = [row for row, answer in answers.items() if answer is not None]
         changed = [
             old | _second(of_answers.get((old["arm_id"], old["qa_id"])))
@@ -72,12 +72,14 @@ class SecondTurns:
         ]
         stands = np.ones(verdicts.num_rows, bool)
         stands[rows] = False
-        kept = verdicts.filter(pa.array(stands))
-        return pa.concat_tables([kept, pa.Table.from_pylist(changed, schema=kept.schema)]).sort_by(_ORDER)
+        standing = verdicts.filter(pa.array(stands))
+        return pa.concat_tables([standing, pa.Table.from_pylist(changed, schema=standing.schema)]).sort_by(
+            _ORDER
+        )
 
-    def _asked(
+    def _turns(
         self, verdicts: pa.Table, requests: pa.Table, completions: pa.Table, questions: pa.Table
-    ) -> Iterator[_Asked]:
+    ) -> Iterator[_Turn]:
         """Yield the verdicts of choice questions on replies that are asked back."""
         unread = pc.and_(pc.equal(verdicts["status"], "judged"), pc.not_equal(verdicts["parse_status"], "ok"))
         is_choice = pc.and_(unread, pc.equal(verdicts["channel"], "answer"))
@@ -102,17 +104,17 @@ class SecondTurns:
                 choice = DisplayedChoice.of(*form, texts[request["qa_id"]])
                 words = first["text"] or "", first["finish_reason"] or ""
                 if (turn := choice.second_turn(request["request_key"], *words)) is not None:
-                    yield _Asked(row, at, request, turn, choice)
+                    yield _Turn(row, at, request, turn, choice)
 
-    def _judged(
-        self, requests: pa.Table, read: list[tuple[_Asked, tuple[str, ...]]], questions: pa.Table
+    def _verdicts(
+        self, requests: pa.Table, read: list[tuple[_Turn, tuple[str, ...]]], questions: pa.Table
     ) -> dict[tuple[str, str], dict[str, object]]:
         """The verdicts on answers of second turns, by arm and question."""
-        of_rows = requests.take(pa.array([one.place for one, _ in read], pa.int64()))
+        of_rows = requests.take(pa.array([second.place for second, _ in read], pa.int64()))
         replies = [
-            {"request_key": one.request["request_key"], "status": "ok", "finish_reason": "stop"}
+            {"request_key": second.request["request_key"], "status": "ok", "finish_reason": "stop"}
             | {"text": f"ANSWER: {', '.join(answer)}"}
-            for one, answer in read
+            for second, answer in read
         ]
         of_read = questions.filter(pc.is_in(questions["qa_id"], value_set=pc.unique(of_rows["qa_id"])))
         rows = judge(of_rows, tables.from_rows(replies, COMPLETIONS), of_read, self._protocol).to_pylist()

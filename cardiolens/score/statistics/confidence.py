@@ -138,17 +138,17 @@ def _curves(answers: ConfidentAnswers, weights: Floats) -> dict[str, Floats]:
     retained = np.cumsum(curve.positive + curve.negative, axis=-1)
     coverage, risk = ratio(retained, retained[..., -1:]), ratio(np.cumsum(curve.negative, axis=-1), retained)
     step = np.diff(coverage, axis=-1, prepend=0)
-    found = {
+    values = {
         "calibration_error": ratio(np.abs(hits - sure).sum(axis=-1), count.sum(axis=-1)),
         "risk_area": np.asarray(np.where(step > 0, step * risk, 0).sum(axis=-1)),
     }
     for percent in COVERAGES:
         first = (coverage >= percent / 100 - 1e-12).argmax(axis=-1)[:, None]
-        found[f"{RISK}.{percent}"] = np.take_along_axis(risk, first, axis=-1)[:, 0]
+        values[f"{RISK}.{percent}"] = np.take_along_axis(risk, first, axis=-1)[:, 0]
     for at in range(BINS):
-        found[f"{BIN}.{at + 1}.confidence"] = ratio(sure[:, at], count[:, at])
-        found[f"{BIN}.{at + 1}.accuracy"] = ratio(hits[:, at], count[:, at])
-    return found
+        values[f"{BIN}.{at + 1}.confidence"] = ratio(sure[:, at], count[:, at])
+        values[f"{BIN}.{at + 1}.accuracy"] = ratio(hits[:, at], count[:, at])
+    return values
 
 
 @dataclass(frozen=True, slots=True)

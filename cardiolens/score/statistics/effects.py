@@ -12,7 +12,7 @@ from cardiolens.score.statistics.statistic import Basis, Row, Statistic, how, in
 from cardiolens.score.statistics.verdict_rows import COMPLETE
 
 
-class Known(NamedTuple):
+class Reach(NamedTuple):
     """The reach of a difference over answers that are not known, as fractions, and counts of these."""
 
     low: float  # had the missing answers been wrong on our side and right on the other
@@ -32,38 +32,38 @@ class Effect:
     """A difference, as a fraction, and what is known of it."""
 
     statistic: Statistic
-    known: Known
+    reach: Reach
     weight: float = 1.0  # of the pairs that are in
 
     @staticmethod
     def of(difference: Statistic) -> "Effect":
         """The effect that a difference is where all was judged and read."""
         value = float(difference.values[0])
-        return Effect(difference, Known(value, value, value, difference.basis.n_items))
+        return Effect(difference, Reach(value, value, value, difference.basis.n_items))
 
     def times(self, weight: float) -> "Effect":
         """This effect with a weight; a negative one exchanges the sides."""
-        known = self.known
-        low, high = sorted((weight * known.low, weight * known.high))
-        unread, versus = (known.n_unread, known.n_unread_versus)[:: 1 if weight > 0 else -1]
-        known = known._replace(low=low, high=high, read=weight * known.read)
-        known = known._replace(n_unread=unread, n_unread_versus=versus)
+        reach = self.reach
+        low, high = sorted((weight * reach.low, weight * reach.high))
+        unread, versus = (reach.n_unread, reach.n_unread_versus)[:: 1 if weight > 0 else -1]
+        reach = reach._replace(low=low, high=high, read=weight * reach.read)
+        reach = reach._replace(n_unread=unread, n_unread_versus=versus)
         statistic = replace(self.statistic, values=weight * self.statistic.values)
-        return Effect(statistic, known, abs(weight))
+        return Effect(statistic, reach, abs(weight))
 
     def row(self, key: Key, method: str, *, against_margin: bool = True) -> Row:
         """The row of a comparison, without its p; of scores with the tests against the margin."""
-        known, unit = self.known, scale(key[0])
+        reach, unit = self.reach, scale(key[0])
         row = comparison(key, self.statistic, method, against_margin=against_margin)
         if against_margin:
-            row["n_same_request"] = known.n_same
-        if known.n_dropped:
-            row |= {"n_dropped": known.n_dropped, "low_bound": unit * known.low}
-            row |= {"high_bound": unit * known.high}
-            row["is_incomplete"] = known.n_missing > (1 - COMPLETE) * known.n_asked
-        if known.n_unread + known.n_unread_versus:
-            row |= {"read_difference": unit * known.read, "n_read": known.n_read}
-            row |= {"n_unread": known.n_unread, "n_unread_versus": known.n_unread_versus}
+            row["n_same_request"] = reach.n_same
+        if reach.n_dropped:
+            row |= {"n_dropped": reach.n_dropped, "low_bound": unit * reach.low}
+            row |= {"high_bound": unit * reach.high}
+            row["is_incomplete"] = reach.n_missing > (1 - COMPLETE) * reach.n_asked
+        if reach.n_unread + reach.n_unread_versus:
+            row |= {"read_difference": unit * reach.read, "n_read": reach.n_read}
+            row |= {"n_unread": reach.n_unread, "n_unread_versus": reach.n_unread_versus}
         return row
 
 
@@ -93,8 +93,8 @@ def total(effects: Sequence[Effect]) -> Effect:
     """The sum of effects; its basis counts all of their items."""
     values = np.sum([effect.statistic.values for effect in effects], axis=0)
     basis = joined([effect.statistic.basis for effect in effects])
-    known = Known(*(sum(getattr(effect.known, name) for effect in effects) for name in Known._fields))
-    return Effect(Statistic(values, basis, of_pairs=True), known, sum(effect.weight for effect in effects))
+    reach = Reach(*(sum(getattr(effect.reach, name) for effect in effects) for name in Reach._fields))
+    return Effect(Statistic(values, basis, of_pairs=True), reach, sum(effect.weight for effect in effects))
 
 
 def mean(effects: Sequence[Effect]) -> Effect:

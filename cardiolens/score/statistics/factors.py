@@ -71,8 +71,8 @@ def families(arms: Sequence[ArmFactors]) -> dict[str, list[ArmPair]]:
     for factor in FACTORS:
         alike: dict[tuple[str, ...], list[ArmFactors]] = {}
         for arm in sorted(arms, key=lambda arm: arm.arm_id):
-            others = tuple(getattr(arm, name) for name in FACTORS if name != factor)
-            alike.setdefault(others, []).append(arm)
+            rest = tuple(getattr(arm, name) for name in FACTORS if name != factor)
+            alike.setdefault(rest, []).append(arm)
         for first, second in (pair for group in alike.values() for pair in combinations(group, 2)):
             if getattr(first, factor) != getattr(second, factor):
                 versus, arm = sorted((first, second), key=lambda arm: _rank(arm, factor))

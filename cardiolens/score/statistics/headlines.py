@@ -51,8 +51,8 @@ def headline_results(
         return HeadlineResults([], [], {})
     judged = _common_items(answers, [arm for of in models.values() for arm in arms_of(of)], simulated)
     by_arm = {
-        arm: statistics[arm] if len(own) == len(answers.judged(arm)) else arm_statistics(own, sampling)
-        for arm, own in judged.items()
+        arm: statistics[arm] if len(of_arm) == len(answers.judged(arm)) else arm_statistics(of_arm, sampling)
+        for arm, of_arm in judged.items()
     }
     means = {model: model_means(by_arm, protocols) for model, protocols in models.items()}
     rows = []
@@ -111,9 +111,9 @@ def _side(
 ) -> Side:
     """The arms behind a headline as a side of a comparison."""
     arms = arms_of(protocols)
-    own = [judged[arm] for arm in arms]
-    cells = [Cells.of(of_arm, sampling.patients) for of_arm in own]
-    return Side(own, [answers.asked[arm] for arm in arms], cells, means)
+    of_arms = [judged[arm] for arm in arms]
+    cells = [Cells.of(of_arm, sampling.patients) for of_arm in of_arms]
+    return Side(of_arms, [answers.asked[arm] for arm in arms], cells, means)
 
 
 def model_means(

@@ -192,8 +192,8 @@ def _rows_of(verdicts: pa.Table, channels: list[str]) -> pa.Table:
 
 
 def _in_common(rows: pa.Table, vocabulary: Vocabulary) -> dict[str, Any]:
-    known = pa.array(vocabulary.patients, pa.string())
-    patient = np.asarray(pc.index_in(rows["patient_id"], value_set=known), np.int64)
+    patients = pa.array(vocabulary.patients, pa.string())
+    patient = np.asarray(pc.index_in(rows["patient_id"], value_set=patients), np.int64)
     hospitals = vocabulary.hospitals
     return {
         "arm": strings(rows["arm_id"]),

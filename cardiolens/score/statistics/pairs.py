@@ -70,9 +70,9 @@ def compare_pairs(
     kept. Worker processes do it where that pays off; neither their number nor order changes a digit.
     """
     pairs = [(factor, *pair) for factor, of_factor in families.items() for pair in of_factor]
-    kept = frozenset(frozenset(pair) for pair in pooled)
+    pooled_pairs = frozenset(frozenset(pair) for pair in pooled)
     labels = {arm.arm_id: arm for arm in arms}
-    compare = _Comparing(answers, statistics, sampling, labels, kept, SpilledMapping())
+    compare = _Comparing(answers, statistics, sampling, labels, pooled_pairs, SpilledMapping())
     return spread(compare, pairs, chunk=_CHUNK, worth=len(pairs) * sampling.weights.size >= MANY)
 
 
@@ -84,7 +84,7 @@ class _Comparing:
     statistics: Mapping[str, Mapping[Key, Statistic]]
     sampling: Resampling
     labels: Mapping[str, ArmFactors]
-    kept: frozenset[frozenset[str]]
+    pooled_pairs: frozenset[frozenset[str]]
     cells: SpilledMapping[Cells]  # of arms on all their judged items
 
     def __call__(self, task: tuple[str, str, str]) -> PairComparison:
@@ -106,9 +106,9 @@ class _Comparing:
                 row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
             rows.append(labels | row)
             effects[key, False] = effect
-            if key[0] == "primary" and effect.known.n_same < effect.statistic.basis.n_items:
+            if key[0] == "primary" and effect.reach.n_same < effect.statistic.basis.n_items:
                 effects[key, True] = Effect.of(differing.get(key, effect.statistic))
-        return PairComparison(arm, versus, rows, effects if frozenset(names) in self.kept else {})
+        return PairComparison(arm, versus, rows, effects if frozenset(names) in self.pooled_pairs else {})
 
     def _side(self, arm: str, judged: Answers, *, is_whole: bool) -> Side:
         """An arm on some of its judged items, or on the whole of them."""
@@ -168,9 +168,9 @@ def compare_sides(
     for key, difference in differences.items():
         first, second = (side.judged[0].of_tier(key[1]) for side in (ours, theirs))
         n_same = int((first.request == second.request).sum())  # on these both arms are equal
-        known = Effect.of(difference).known
-        known = known._replace(n_same=n_same, **limits.get(key, {}), **read.get(key, {}))
-        effect = Effect(difference, known)
+        reach = Effect.of(difference).reach
+        reach = reach._replace(n_same=n_same, **limits.get(key, {}), **read.get(key, {}))
+        effect = Effect(difference, reach)
         row = effect.row(key, sampling.method, against_margin=against_margin)
         if key in p_values:
             row["p"] = p_values[key]
@@ -221,19 +221,19 @@ def _limits(ours: Side, theirs: Side, min_n: int) -> dict[Key, dict[str, Any]]:
     every one that theirs lacks is what raises it; at the high end the reverse. A reply that was not read
     is an answer that a side lacks.
     """
-    asked, *others = [*ours.asked, *theirs.asked]
-    known = common = ours.judged[0]
-    for answers in (asked, *others):
+    asked, *rest = [*ours.asked, *theirs.asked]
+    read = common = ours.judged[0]
+    for answers in (asked, *rest):
         asked = asked.joined_with(answers.common_with(asked, out=True))
-        known = known.common_with(_where_read(answers))
-    if len(asked) == len(known):
+        read = read.common_with(_where_read(answers))
+    if len(asked) == len(read):
         return {}
     filled = {
         fill: [_mean_filled(side.asked, asked, fill, min_n) for side in (ours, theirs)] for fill in _FILLS
     }
     limits = {}
     for key in filled["right"][0]:
-        n_asked, n_common, n_known = (len(rows.of_tier(key[1])) for rows in (asked, common, known))
+        n_asked, n_common, n_known = (len(rows.of_tier(key[1])) for rows in (asked, common, read))
         if n_known < n_asked:
             worst, best = (filled[fill] for fill in _ENDS.get(key[0], _OF_SCORES))
             ends = {"low": worst[0][key] - best[1][key], "high": best[0][key] - worst[1][key]}

@@ -55,8 +55,8 @@ class PooledEffects:
             for place, weight in self._uses.get(arms, ()):
                 effects = self._effects.setdefault(place, {})
                 for key, effect in pair.effects.items():
-                    own = effect.times(sign * weight)
-                    effects[key] = total([effects[key], own]) if key in effects else own
+                    weighted = effect.times(sign * weight)
+                    effects[key] = total([effects[key], weighted]) if key in effects else weighted
 
     def put(self, question: PooledQuestion, model: str, key: Key, statistic: Statistic) -> None:
         """Set the effect of a model on a question that is no difference of two arms."""
@@ -122,7 +122,7 @@ class _Pooled:
         effect = mean([*self.effects.values()])
         row, basis = self._row(effect, len(self.effects)), effect.statistic.basis
         row |= {"n_models": len(self.effects), "family": FAMILY, "adjustment": "holm"}
-        if self.key[0] == "primary" and effect.known.n_same and self.differing:
+        if self.key[0] == "primary" and effect.reach.n_same and self.differing:
             differing = mean([*self.differing.values()])
             interval = interval_of("primary", differing.statistic, level=0.9)
             row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
@@ -153,8 +153,8 @@ class _Pooled:
     def _row(self, effect: Effect, models: int, *, against_margin: bool = True) -> Row:
         question, statistic = self.question, effect.statistic
         note = f"mean over {counted(models, 'model')} in {counted(question.settings, 'setting')}"
-        noted = replace(statistic, basis=replace(statistic.basis, note=note))
-        row = replace(effect, statistic=noted).row(self.key, self.method, against_margin=against_margin)
+        with_note = replace(statistic, basis=replace(statistic.basis, note=note))
+        row = replace(effect, statistic=with_note).row(self.key, self.method, against_margin=against_margin)
         names = {"factor": question.factor, "level": question.level, "versus": question.versus}
         p = two_sided_p(statistic.values, row, statistic.basis.units)
         return names | row | {"p": p, "n_settings": question.settings}

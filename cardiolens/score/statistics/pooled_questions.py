@@ -51,10 +51,13 @@ def pooled_questions(arms: Sequence[ArmFactors]) -> list[PooledQuestion]:
     budgets = sorted({int(arm.budget) for arm in plain if arm.budget.isdecimal()})
     none = REFERENCES["control"]
     questions = [
-        *(_contrast(plain, "selector", name, REFERENCES["selector"]) for name in _others(plain, "selector")),
+        *(
+            _contrast(plain, "selector", name, REFERENCES["selector"])
+            for name in _compared(plain, "selector")
+        ),
         *([_contrast(plain, "budget", str(budgets[-1]), str(budgets[0]))] if len(budgets) > 1 else []),
-        *(_contrast(plain, "prompt", name, REFERENCES["prompt"]) for name in _others(plain, "prompt")),
-        *(_contrast(models, "control", none, name) for name in _others(models, "control")),
+        *(_contrast(plain, "prompt", name, REFERENCES["prompt"]) for name in _compared(plain, "prompt")),
+        *(_contrast(models, "control", none, name) for name in _compared(models, "control")),
     ]
     return [question for question in questions if question.weights]
 
@@ -63,7 +66,7 @@ def _level(arm: ArmFactors, factor: str) -> str:
     return str(getattr(arm, _LEVELS[factor]))
 
 
-def _others(arms: Sequence[ArmFactors], factor: str) -> list[str]:
+def _compared(arms: Sequence[ArmFactors], factor: str) -> list[str]:
     """The levels of a factor besides its reference."""
     return sorted({_level(arm, factor) for arm in arms} - {REFERENCES[factor]})
 
@@ -96,10 +99,10 @@ def _pairs(arms: Sequence[ArmFactors], factor: str, level: str, versus: str) -> 
         sides.setdefault((_level(arm, factor), setting, seed), []).append(arm.arm_id)
     pairs: dict[_Setting, list[ArmPair]] = {}
     for of_level, setting, seed in sorted(sides):
-        others = sides.get((versus, setting, seed))
-        if of_level == level and others:
+        against = sides.get((versus, setting, seed))
+        if of_level == level and against:
             ours = sides[level, setting, seed]
-            pairs.setdefault(setting, []).extend(product(sorted(ours), sorted(others)))
+            pairs.setdefault(setting, []).extend(product(sorted(ours), sorted(against)))
     return pairs
 
 

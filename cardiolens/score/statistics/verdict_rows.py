@@ -168,8 +168,8 @@ class SpilledMapping(Mapping[str, Value]):
         self._keep(name, value)
 
     def __getitem__(self, name: str) -> Value:
-        held = name in self._at_hand
-        value = self._at_hand.pop(name) if held else pickle.loads(self._file.read(self._places[name]))
+        is_cached = name in self._at_hand
+        value = self._at_hand.pop(name) if is_cached else pickle.loads(self._file.read(self._places[name]))
         self._keep(name, value)
         return value
 
