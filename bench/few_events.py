@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.comparisons import comparison
+from cardiolens.score.statistics.effects import comparison
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.metrics import (
     CRITERION,
@@ -101,7 +101,7 @@ def rejections(setting: tuple[int, int, float, float, int, int], runs: int) -> F
             values = np.mean(of_gates, axis=0)
             for column, effective in ((2 * at, math.inf), (2 * at + 1, worth)):
                 basis = Basis(patients * gates * models, patients, 0, 0, n_effective=effective)
-                row = comparison(name, "tier:1", Statistic(values, basis, of_pairs=True), "")
+                row = comparison((name, "tier:1"), Statistic(values, basis, of_pairs=True), "")
                 rejected[column] += two_sided_p(values, row, basis.units) <= 0.05
     return 100 * rejected / runs
 

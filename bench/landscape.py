@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from bench.claims import SUBTASKS, verdicts
 from bench.page import write_record
 from cardiolens.base import disk
-from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
@@ -78,7 +78,7 @@ def make_run(folder: Path, names: list[str], *, is_full: bool) -> Run:
     compared = compared_models(drawn_comparisons.to_pylist(), names)
     judged = renamed(judged, dict(zip(BASE, names, strict=False)))
     answers = ArmAnswers.of(judged)
-    analyses = analyses_of(answers, [scores], arms, Groups(), settings)
+    analyses = analyses_of(judged, answers, [scores], arms, groups=Groups(), settings=settings)
     if is_full:  # analyses stay those of the small grid
         arms = arms_of([*names, *READERS], is_full=True)
         scores, compared = of_arms(scores.to_pylist(), arms), [*of_pairs(compared, arms)]
@@ -174,9 +174,9 @@ def of_pairs(rows: list[dict[str, Any]], arms: list[ArmFactors]) -> Iterator[dic
     first = next(row for row in rows if row["arm_id"] is not None)
     sides = first["arm_id"], first["versus_arm_id"]
     own = [row for row in rows if (row["arm_id"], row["versus_arm_id"]) == sides]
-    for name, family in families(arms).items():
+    for factor, family in families(arms).items():
         for ours, theirs in family:
-            names = {"factor": name.partition(" | ")[0], "arm_id": ours, "versus_arm_id": theirs}
+            names = {"factor": factor, "arm_id": ours, "versus_arm_id": theirs}
             yield from (row | names for row in own)
 
 

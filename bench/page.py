@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bench.bootstrap import arms, verdicts
 from cardiolens.base import disk
-from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.scores import compute_scores
@@ -67,7 +67,9 @@ def make_run(folder: Path, items: int) -> Run:
     tables.replace(run.verdicts, judged, schemas.VERDICTS)
     tables.replace_by(run.scores, results.scores.parts(), schemas.SCORES)
     tables.replace_by(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
-    write_analyses(run, analyses_of(answers, results.scores.parts(), asked, Groups(), settings))
+    write_analyses(
+        run, analyses_of(judged, answers, results.scores.parts(), asked, groups=Groups(), settings=settings)
+    )
     for start in range(0, judged.num_rows, PART_ROWS):
         rows = requests(judged.slice(start, PART_ROWS))
         tables.write_part(run.requests("model"), rows, schemas.REQUESTS)

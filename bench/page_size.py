@@ -25,7 +25,7 @@ from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
 from cardiolens.base import disk
 from cardiolens.commands.view import served_of
-from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
@@ -103,7 +103,9 @@ def page_of(run: Run, models: int) -> None:
     judged = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, few)
     made = timed(
         "analyses of few patients",
-        lambda: analyses_of(ArmAnswers.of(judged), [simulated], asked, Groups(), Settings(1, 20, 1)),
+        lambda: analyses_of(
+            judged, ArmAnswers.of(judged), [simulated], asked, groups=Groups(), settings=Settings(1, 20, 1)
+        ),
     )
     tables.replace(run.scores, simulated, schemas.SCORES)
     tables.replace(run.comparisons, comparisons(asked), schemas.COMPARISONS)
@@ -255,8 +257,8 @@ def scores(models: int) -> pa.Table:
 def comparisons(asked: list[ArmFactors]) -> pa.Table:
     """The difference of the score of every pair of arms that differ in one factor, on every tier."""
     pairs = [
-        (name.partition(" | ")[0], *pair, tier)
-        for name, family in families(asked).items()
+        (factor, *pair, tier)
+        for factor, family in families(asked).items()
         for pair in family
         for tier in (1, 2, 3)
     ]

@@ -30,8 +30,8 @@ from cardiolens.config.arms import Arm, arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results import model_replies, scoring
-from cardiolens.score.run_results.groups import Groups
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
 

@@ -16,7 +16,7 @@ from cardiolens.protocol.tasks.questions import is_withheld
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.claims.planned_power import power_lines
-from cardiolens.score.run_results.groups import arm_factors
+from cardiolens.score.statistics.factors import arm_factors
 from cardiolens.show.terminal import show
 from cardiolens.show.terminal.placement_table import show_placement
 from cardiolens.storage import documents, schemas, tables

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from cardiolens.score.statistics.answers import FEWEST_HOSPITALS
+from cardiolens.score.claims.parts_of_cohort import SITE
 from cardiolens.score.statistics.confidence import BIN, BINS, RISK
-from cardiolens.score.statistics.factors import ArmFactors, factors_of
+from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.items import FEWEST_HOSPITALS
 from cardiolens.score.statistics.metrics import is_collapsed
 from cardiolens.score.statistics.statistic import Row
 
@@ -17,11 +17,10 @@ COLLAPSE_INDICES = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),
     *("entropy", "entropy_deficit", "shift", "unparsed"),
 )
-SITE = "site"  # the attribute of study.json that names a hospital
 _VARIED = ("protocol", "seed", "budget", "prompt", "wording")
 _SUBTASK = "subtask:"
 _WORDS = {2: "two", 3: "three", 4: "four"}
-Point = tuple[Mapping[str, str], str, float]  # levels of an arm, scope, score
+Point = tuple[ArmFactors, str, float]  # arm, scope, score
 
 
 def collapse_rows(scores: Sequence[Row]) -> Iterator[Row]:
@@ -78,31 +77,32 @@ def range_rows(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Row]:
     Differences between seeds of one protocol are chance alone, so a range over selections that is no wider
     than that over seeds says nothing about selections.
     """
-    labels = factors_of(arms)
+    labels = {arm.arm_id: arm for arm in arms if arm.control == "none"}
     points = [
-        (_levels(labels[row["arm_id"]]), row["scope"], row["value"])
+        (labels[row["arm_id"]], row["scope"], row["value"])
         for row in scores
         if row["metric"] == "primary" and row["scope"].startswith("tier:") and row["arm_id"] in labels
     ]
-    points = [point for point in points if point[0]["control"] == "none" and not math.isnan(point[2])]
+    points = [point for point in points if not math.isnan(point[2])]
     return [row for factor in _VARIED for row in _ranges(factor, points)]
 
 
 def _levels(arm: ArmFactors) -> dict[str, str]:
-    levels = {name: str(value) for name, value in asdict(arm).items()}
-    protocol, _, seed = levels.pop("selector").partition("@")
-    return levels | {"protocol": protocol, "seed": seed}
+    protocol, _, seed = arm.selector.partition("@")
+    others = {"budget": arm.budget, "prompt": arm.prompt, "wording": arm.wording}
+    return {"protocol": protocol, "seed": seed, **others}
 
 
 def _ranges(factor: str, points: Sequence[Point]) -> Iterator[Row]:
     """Yield one row per model and tier; protocols are compared by their mean over seeds."""
-    others = [name for name in _VARIED if name not in (factor, "seed")]
-    others += ["seed"] if factor not in ("protocol", "seed") else []
+    averaged = ("protocol", "seed") if factor == "protocol" else (factor,)
     values: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    for levels, scope, value in points:
-        if factor != "seed" or levels["seed"]:
-            key = (levels["model"], scope, *(levels[name] for name in others))
-            values.setdefault(key, {}).setdefault(levels[factor], []).append(value)
+    for arm, scope, value in points:
+        levels = _levels(arm)
+        if levels[factor] or factor != "seed":
+            others = (level for name, level in levels.items() if name not in averaged)
+            by_level = values.setdefault((arm.model, scope, *others), {})
+            by_level.setdefault(levels[factor], []).append(value)
     widths: dict[tuple[str, str], list[float]] = {}
     names: dict[tuple[str, str], set[str]] = {}
     for (model, scope, *_), by_level in values.items():

@@ -21,8 +21,8 @@ _ITEM = ("tier", "subtask", "qa_id")
 Item = tuple[int, str, str]  # tier, subtask, question
 
 
-def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> tuple[list[Row], list[Row]]:
-    """Difficulty and discrimination of choice items by subtask, and the items that no reader got right.
+def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> list[Row]:
+    """Difficulty and discrimination of choice items by subtask.
 
     A reader's result on an item is its share of exact answers over the arms without control. `difficulty` is
     the mean over readers, in percent right; `discrimination` the correlation over readers of an item with all
@@ -32,13 +32,11 @@ def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -
     eligible = [arm for arm in arms if arm.control == "none"]
     eligible = [arm for arm in eligible if not arm.simulated] or eligible
     items, shares = _shares(verdicts, {arm.arm_id: arm.model for arm in eligible})
-    if not items:
-        return [], []
-    rows = []
+    rows: list[Row] = []
     tier, subtask = (np.array([item[at] for item in items]) for at in (0, 1))
     discrimination = np.full(len(items), np.nan)
-    for of_tier in (tier == number for number in np.unique(tier)):
-        discrimination[of_tier] = _discrimination(shares[of_tier])
+    for number in np.unique(tier):
+        discrimination[tier == number] = _discrimination(shares[tier == number])
     for name in dict.fromkeys(subtask.tolist()):
         of_subtask = shares[subtask == name]
         rates, defined = np.nanmean(of_subtask, axis=1), discrimination[subtask == name]
@@ -56,14 +54,7 @@ def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -
                 "n_discrimination": len(defined),
             }
         )
-    if shares.shape[1] < FEWEST_READERS:
-        return rows, []
-    never = [
-        {"qa_id": item[2], "scope": f"subtask:{item[1]}", "readers": int((~np.isnan(of_item)).sum())}
-        for item, of_item in zip(items, shares, strict=True)
-        if np.nanmax(of_item) == 0
-    ]
-    return rows, sorted(never, key=lambda row: (row["scope"], row["qa_id"]))
+    return rows
 
 
 def _shares(verdicts: pa.Table | Verdicts, reader: dict[str, str]) -> tuple[list[Item], Floats]:

@@ -1,37 +1,80 @@
-"""Headlines on parts of a cohort: the full one against e.g. the public one, and subgroups (8.5)."""
+"""Parts of a cohort: the full one against e.g. the public one, and headlines of subgroups (8.5)."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.statistics.answers import Answers, ArmAnswers
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
-from cardiolens.score.statistics.bootstrap import Interval, resampling_weights
-from cardiolens.score.statistics.comparisons import comparison, decided
+from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.comparisons import adjust, decided
 from cardiolens.score.statistics.counting import Cells, Key
-from cardiolens.score.statistics.headlines import PREFIX, Headlines, model_means
-from cardiolens.score.statistics.hypothesis_tests import adjusted, interval_p
+from cardiolens.score.statistics.effects import comparison
+from cardiolens.score.statistics.factors import Headlines, Protocols, arms_of
+from cardiolens.score.statistics.headlines import PREFIX, model_means
+from cardiolens.score.statistics.hypothesis_tests import row_p
 from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic, as_row
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
+from cardiolens.study.cohort import read_cohort
+from cardiolens.study.shards import read_volumes
 
 FEWEST = 5  # smaller subgroups have no score, which could identify patients
 TOO_FEW = f"fewer than {FEWEST} patients: not given"
-Subgroups = Mapping[str, Mapping[str, Collection[str]]]  # by attribute, by its value: patients
+SITE = "site"  # the attribute of study.json that names a hospital
+Parts = Mapping[str, Collection[str]]  # patients by the name of a part
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A named subset of the patients of a cohort."""
+class Groups:
+    """Parts of a cohort by name, e.g. the public one, and subgroups by attribute and value, e.g. vendor."""
 
-    name: str
-    patients: Collection[str]
+    parts: Parts = field(default_factory=dict)
+    subgroups: Mapping[str, Parts] = field(default_factory=dict)
+
+    @property
+    def hospitals(self) -> dict[str, str]:
+        """The hospital of each patient, where it is known."""
+        by_site = self.subgroups.get(SITE, {})
+        return {patient: site for site, patients in by_site.items() for patient in patients}
+
+
+def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
+    """Group the judged patients by the manifests of their studies.
+
+    Parts hold some of the patients, but not all. Patients whose studies disagree are in no subgroup.
+    """
+    patients, study_cohort = set(cohort(verdicts)), read_cohort(store)
+    records = study_cohort.studies if study_cohort else {}
+    parts: dict[str, set[str]] = {}
+    values: dict[tuple[str, str], set[str]] = {}  # by attribute and patient
+    for row in read_volumes(store).select(["study_id", "patient_id", "cohort"]).to_pylist():
+        if (patient := row["patient_id"]) in patients:
+            for name in row["cohort"]:
+                parts.setdefault(name, set()).add(patient)
+            if row["study_id"] in records:
+                for attribute, value in records[row["study_id"]].subgroups.items():
+                    values.setdefault((attribute, patient), set()).add(value)
+    subgroups: dict[str, dict[str, set[str]]] = {}
+    for (attribute, patient), of_patient in values.items():
+        if len(of_patient) == 1:
+            subgroups.setdefault(attribute, {}).setdefault(of_patient.pop(), set()).add(patient)
+    return Groups({name: parts[name] for name in sorted(parts) if parts[name] != patients}, subgroups)
 
 
 def full_minus_part(
-    answers: ArmAnswers, part: Part, models: Headlines, settings: Settings, simulated: Collection[str] = ()
+    answers: ArmAnswers,
+    name: str,
+    part: Collection[str],
+    models: Headlines,
+    settings: Settings,
+    *,
+    simulated: Collection[str] = (),
 ) -> list[Row]:
     """The headlines of every model on the full cohort minus those on a part, one family of Holm.
 
@@ -39,7 +82,7 @@ def full_minus_part(
     are simulated readers: they are in no test. An unknown patient, or a part with no or all patients, is an
     InputError.
     """
-    inside = _inside(answers.patients, part.patients)
+    inside = _inside(answers.patients, part)
     weights = separate_weights(inside, settings.resamples, settings.seed)
     sampling = Resampling(settings, weights)
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
@@ -49,48 +92,35 @@ def full_minus_part(
         full, of_part = (_headline(answers, protocols, sampling, patients) for patients in (None, inside))
         for key in (key for key in full if key in of_part):
             values = full[key].values - of_part[key].values
-            row = comparison(*key, Statistic(values, full[key].basis, of_pairs=True), method)
-            names = {"factor": "cohort", "level": "full", "versus": part.name, "model": model}
-            rows.append(names | row | {"simulated": model in simulated})
-    tested = [row for row in rows if not row["simulated"]]
-    for row in tested:
-        interval = Interval(row["difference"], row["low"], row["high"])
-        row["p"] = interval_p(interval, 0.0, row["n_patients"])
-    for row, p in zip(tested, adjusted([row["p"] for row in tested]), strict=True):
-        row |= {"p_adjusted": float(p), "adjustment": "holm", "family_size": len(tested)}
-        row["family"] = f"full cohort against {part.name}"
-    for row in rows:  # what is equivalent is asked of settings, not of cohorts
-        for name in ("low_90", "high_90", "within_p", "beyond_p"):
-            row.pop(name, None)
-        row.update(decided({"p_adjusted": None, "adjustment": None, **row}))
-    return rows
+            difference = Statistic(values, full[key].basis, of_pairs=True)
+            # what is equivalent is asked of settings, not of cohorts
+            row = comparison(key, difference, method, against_margin=False)
+            row |= {"factor": "cohort", "level": "full", "versus": name, "model": model}
+            row["simulated"] = model in simulated
+            if model not in simulated:
+                row |= {"p": row_p(row, row["n_patients"]), "adjustment": "holm"}
+                row["family"] = f"full cohort against {name}"
+            rows.append(row)
+    adjust(rows)
+    return [row | decided(row) for row in rows]
 
 
 def _headline(
-    answers: ArmAnswers,
-    protocols: Mapping[str, Collection[str]],
-    sampling: Resampling,
-    patients: Bools | None,
+    answers: ArmAnswers, protocols: Protocols, sampling: Resampling, patients: Bools | None
 ) -> dict[Key, Statistic]:
-    """The tier scores of a model: the mean over its protocols of the mean over seeds."""
+    """The tier scores of a model, of some patients: the mean over its protocols of the mean over seeds."""
     by_arm = {}
-    for arm in (arm for arms in protocols.values() for arm in arms):
-        own = answers[arm].judged
+    for arm in arms_of(protocols):
+        own = answers.asked[arm].judged
         own = own if patients is None else own.of_patients(patients)
         if len(own):
-            by_arm[arm] = _tier_scores(own, sampling)
-    arms_of_protocol = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}
-    means = model_means(by_arm, arms_of_protocol)
-    return {key: mean for key, mean in means.items() if key[0] == "primary"}
-
-
-def _tier_scores(answers: Answers, sampling: Resampling) -> dict[Key, Statistic]:
-    statistics = claimed_statistics(answers, Cells.of(answers, sampling.patients), sampling)
-    return {key: statistic for key, statistic in statistics.items() if key[0] == "primary"}
+            by_arm[arm] = claimed_statistics(own, Cells.of(own, sampling.patients), sampling)
+    protocols = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}
+    return {key: mean for key, mean in model_means(by_arm, protocols).items() if key[0] == "primary"}
 
 
 def subgroup_rows(
-    answers: ArmAnswers, subgroups: Subgroups, models: Headlines, settings: Settings
+    answers: ArmAnswers, subgroups: Mapping[str, Parts], models: Headlines, settings: Settings
 ) -> Iterator[Row]:
     """Yield the headlines of models on each subgroup, with intervals over its patients.
 

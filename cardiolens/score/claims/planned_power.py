@@ -6,8 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.phrasing import counted
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.factors import ArmFactors, headlines
 from cardiolens.score.statistics.hypothesis_tests import (
     LARGEST,
     detectable_difference,
@@ -15,7 +14,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
     planned_error,
 )
 from cardiolens.score.statistics.pooled import COLLAPSE_KEYS, CONSERVATISM
-from cardiolens.score.statistics.pooled_questions import DOUBLING, collapse_questions, pooled_questions
+from cardiolens.score.statistics.pooled_questions import collapse_questions, pooled_questions
 
 ASSUMED = (
     "assumed: half of the answers right, answers of two arms to an item correlated by 0.3, differences of "
@@ -49,8 +48,9 @@ def number_of_questions(arms: Sequence[ArmFactors], tiers: Sequence[int]) -> int
     """Size of the family of pooled questions: each on every tier, for prompts also caution, and collapse."""
     scopes = [f"tier:{tier}" for tier in tiers]
     of_caution = sum(scope in scopes for _, scope in CONSERVATISM)
-    questions = [question for question in pooled_questions(arms) if question.level != DOUBLING]
-    number = sum(len(tiers) + of_caution * (question.factor == "prompt") for question in questions)
+    number = sum(
+        len(tiers) + of_caution * (question.factor == "prompt") for question in pooled_questions(arms)
+    )
     simulated = {arm.arm_id for arm in arms if arm.simulated}
     if collapse_questions(headlines(arms), simulated):
         number += sum(scope in scopes for _, scope in COLLAPSE_KEYS)

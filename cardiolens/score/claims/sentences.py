@@ -9,7 +9,6 @@ from cardiolens.score.statistics.comparisons import comes_of_reading, is_reliabl
 from cardiolens.score.statistics.counting import EXTRA_METRICS
 from cardiolens.score.statistics.hypothesis_tests import MARGIN, detectable_difference, difference_words
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, SEVERITY_SHIFT
-from cardiolens.score.statistics.pooled_questions import DOUBLING
 from cardiolens.score.statistics.statistic import OWN_UNIT, Row
 
 _NORMAL_95 = 1.959963984540054
@@ -68,8 +67,6 @@ def what(row: Row) -> str:
 def sides(row: Row) -> str:
     """Both levels of a comparison in words, e.g. random selection − clinical."""
     factor, level, versus = row["factor"], row["level"], row["versus"]
-    if level == DOUBLING:
-        return "slice budget doubled"
     if factor == "control":
         return f"as asked − {CONTROLS.get(versus, versus)}" if versus != "blind" else "with images − without"
     if factor == "tier":

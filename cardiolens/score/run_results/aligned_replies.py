@@ -19,14 +19,8 @@ from cardiolens.storage.schemas import COMPLETIONS, PLANNED, REQUESTS
 BLOCK = 2**16  # requests from which a block is full
 
 _REQUEST_COLUMNS = (
-    "arm_id",
-    "qa_id",
-    "answer_type",
-    "option_keys",
-    "exclusive",
-    "stage",
-    "status",
-    "request_key",
+    *("arm_id", "qa_id", "answer_type", "option_keys", "exclusive"),
+    *("stage", "status", "request_key"),
 )
 _COMPLETION_COLUMNS = ("request_key", "status", "text", "finish_reason", "option_logprobs", "written_at")
 
@@ -36,31 +30,32 @@ class AlignedCompletions:
     """Blocks of requests with their completions, and counts over all distinct requests."""
 
     parts: Sequence[Sequence[Path]]  # of requests, by block
-    counts: Counter[str]  # by how planned requests ended; agreeing and disagreeing doubles; unrequested rows
-    attempted_steps: frozenset[str]  # of the steps, those with any completion
-    completions: pa.Table = field(repr=False)  # in order of arrival
+    counts: Counter[str]  # by how planned requests ended; agreeing and disagreeing doubles
+    completions: pa.Table = field(repr=False)  # of the requests, in order of arrival
+    others: pa.Table = field(repr=False)  # of stages, of second turns, and of other runs
 
     def blocks(self) -> Iterator[tuple[pa.Table, pa.Table]]:
         """Yield the requests of each block and all their completions; blocks may share completions."""
         for parts in self.parts:
             requests = pa.concat_tables(tables.read_part(part, REQUESTS, _REQUEST_COLUMNS) for part in parts)
-            yield requests, _of_keys(self.completions, requests["request_key"])
+            yield requests, of_keys(self.completions, requests["request_key"])
 
 
-def align_completions(requests: Path, completions: Path, steps: pa.Array) -> AlignedCompletions:
-    """Join a folder's completions to its requests; `steps` are the request keys of chain stages."""
-    parts = _blocks_of(requests)
+def align_completions(requests: Path, completions: Path) -> AlignedCompletions:
+    """Join a folder's completions to its requests."""
     asked = tables.read(requests, REQUESTS, ("request_key", "status"))
     replies = tables.read(completions, COMPLETIONS, _COMPLETION_COLUMNS)
-    requested = _of_keys(replies, asked["request_key"])
+    is_requested = pc.is_in(replies["request_key"], pc.unique(asked["request_key"]))
+    requested = replies.filter(is_requested)
     planned = pc.unique(asked.filter(pc.equal(asked["status"], PLANNED))["request_key"])
-    of_steps = _of_keys(replies, steps)["request_key"]
-    counts = _count_endings(len(planned), requested)
-    counts["unrequested"] = replies.num_rows - requested.num_rows - len(of_steps)
-    return AlignedCompletions(parts, counts, frozenset(of_steps.to_pylist()), requested)
+    others = replies.drop_columns(["option_logprobs"]).filter(pc.invert(is_requested))
+    return AlignedCompletions(
+        _blocks_of(requests), _count_endings(len(planned), requested), requested, others
+    )
 
 
-def _of_keys(completions: pa.Table, keys: pa.ChunkedArray | pa.Array) -> pa.Table:
+def of_keys(completions: pa.Table, keys: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """The completions of some requests."""
     return completions.filter(pc.is_in(completions["request_key"], pc.unique(keys)))
 
 

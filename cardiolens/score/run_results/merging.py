@@ -1,7 +1,7 @@
 """Merge several runs into one, e.g. of two clusters or two days; runs that did not ask alike are refused."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,15 +22,13 @@ _ALIKE = ("protocol", "catalogue_sha256", "questions_sha256", "questions_digest"
 _OPTIONS = ("caption", "answer_format", "templates", "statistics")
 _KEY = ("arm_id", "qa_id", "channel")
 _COLUMNS = ("arm_id", "subtask", "template")
-_SETTING = ("prompt", "control")
-_FILMED = " with cine as video"
 # What one name stands for; seeds stand in the names of arms, and limits of replies are each model's own.
-_NAMED = {
+_APART = {
     "selector": {"seeds"},
     "prompt": {"max_tokens"},
 }
 
-_Asked = tuple[str, str, str]  # prompt, control, subtask
+_Place = tuple[str, str, str]  # prompt, control, subtask
 
 
 def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[dict[str, Any]]) -> None:
@@ -39,44 +37,34 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
     Runs of different releases are refused first.
     """
     check_one_release(runs, manifests)
-    facts = [
-        {name: manifest[name] for name in _ALIKE} | spec.model_dump(mode="json", include=set(_OPTIONS))
-        for spec, manifest in zip(specs, manifests, strict=True)
-    ]
-    for run, values in zip(runs, facts, strict=True):
-        for name, value in values.items():
-            if value != facts[0][name]:
+    shared: dict[str, Any] = {}
+    by_name: dict[tuple[str, str], tuple[Run, dict[str, Any]]] = {}
+    for run, spec, manifest in zip(runs, specs, manifests, strict=True):
+        facts = {name: manifest[name] for name in _ALIKE} | spec.model_dump(include=set(_OPTIONS))
+        for name, value in facts.items():
+            if value != shared.setdefault(name, value):
                 raise InputError(
                     f"{run.root}: {name} is not that of {runs[0].root}; runs that are seen as one must have "
                     f"asked the same questions on the same studies in the same form"
                 )
-    _check_names(runs, specs)
-    keys: dict[str, str] = {}
-    for run, manifest in zip(runs, manifests, strict=True):
-        for model, described in manifest["models"].items():
-            key = str(described["model_key"])
-            if keys.setdefault(model, key) != key:
+        for kind, name, properties in _properties(spec, manifest):
+            first_run, first = by_name.setdefault((kind, name), (run, properties))
+            if differing := [entry for entry in properties if properties[entry] != first[entry]]:
+                here, there = properties[differing[0]], first[differing[0]]
                 raise InputError(
-                    f"{run.root}: model {model} is {key}, in an earlier run {keys[model]}; one name stands "
-                    "for one model: give one of them another name, or leave that run out"
+                    f"{run.root}: {kind} {name} has {differing[0]} {here}, in {first_run.root} {there}; "
+                    f"one name stands for one {kind}: give one of them another name and run it again, or "
+                    "leave that run out"
                 )
 
 
-def _check_names(runs: Sequence[Run], specs: Sequence[SweepSpec]) -> None:
-    """Refuse runs in which one name stands for two selectors or two prompts: they would be ranked as one."""
-    first: dict[tuple[str, str], tuple[Run, dict[str, Any]]] = {}
-    for run, spec in zip(runs, specs, strict=True):
-        for kind, apart in _NAMED.items():
-            for entry in getattr(spec, kind):
-                own = entry.model_dump(mode="json", exclude=apart)
-                other_run, other = first.setdefault((kind, entry.name), (run, own))
-                if differing := [name for name in own if own[name] != other[name]]:
-                    name = differing[0]
-                    raise InputError(
-                        f"{run.root}: {kind} {entry.name} has {name} {own[name]}, in {other_run.root} "
-                        f"{other[name]}; one name stands for one {kind}: give one of them another name and "
-                        "run it again, or leave that run out"
-                    )
+def _properties(spec: SweepSpec, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Yield kind, name and properties of what a name of a run stands for; runs are ranked by names."""
+    for kind, apart in _APART.items():
+        for entry in getattr(spec, kind):
+            yield kind, entry.name, entry.model_dump(mode="json", exclude=apart)
+    for model, described in manifest["models"].items():
+        yield "model", model, {"key": described["model_key"]}
 
 
 def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> None:
@@ -84,13 +72,10 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
 
     A template's name holds a digest of its text, so that one name is one text.
     """
-    first: dict[_Asked, tuple[str, Run, str]] = {}
+    first: dict[_Place, tuple[str, Run, str]] = {}
     for run, manifest in zip(runs, manifests, strict=True):
-        settings = {arm["arm_id"]: tuple(str(arm[name]) for name in _SETTING) for arm in manifest["arms"]}
-        added = {str(arm["prompt"]): _added(arm) for arm in manifest["arms"]}
         for model in manifest["models"]:
-            for place, alone in _templates(run, model, settings):
-                template = f"{alone}{added[place[0]]}"
+            for place, template in _templates(run, model, manifest["arms"]):
                 first_template, first_run, first_model = first.setdefault(place, (template, run, model))
                 if first_template != template:
                     raise InputError(
@@ -100,31 +85,26 @@ def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]])
                     )
 
 
-def _added(arm: Mapping[str, Any]) -> str:
-    """What the prompt of an arm shows besides its template, in words."""
-    shots = int(arm.get("shots", 0))
-    return (
-        f"{f' after {shots} solved examples' if shots else ''}{_FILMED if arm.get('cine') == 'video' else ''}"
-    )
-
-
-def _templates(run: Run, model: str, settings: Mapping[str, tuple[str, ...]]) -> list[tuple[_Asked, str]]:
-    """The template of each prompt, control and subtask that a model was asked, in order."""
+def _templates(run: Run, model: str, arms: Sequence[Mapping[str, Any]]) -> list[tuple[_Place, str]]:
+    """The template of each prompt, control and subtask that a model was asked, and what is shown with it."""
+    by_id = {arm["arm_id"]: arm for arm in arms}
     rows = tables.read(run.requests(model), schemas.REQUESTS, _COLUMNS)
-    distinct = rows.filter(
-        pc.is_in(rows["arm_id"], value_set=pa.array(list(settings), pa.string()))
-    ).group_by(list(_COLUMNS))
-    pairs = {
-        ((*settings[row["arm_id"]], row["subtask"]), row["template"])
-        for row in distinct.aggregate([]).to_pylist()
-    }
-    return sorted(((prompt, control, subtask), template) for (prompt, control, subtask), template in pairs)
+    rows = rows.filter(pc.is_in(rows["arm_id"], value_set=pa.array(list(by_id), pa.string())))
+    templates = set()
+    for row in rows.group_by(list(_COLUMNS)).aggregate([]).to_pylist():
+        arm, template = by_id[row["arm_id"]], row["template"]
+        if shots := int(arm.get("shots", 0)):
+            template += f" after {shots} solved examples"
+        if arm.get("cine") == "video":
+            template += " with cine as video"
+        templates.add(((str(arm["prompt"]), str(arm["control"]), row["subtask"]), template))
+    return sorted(templates)
 
 
 def merged_run(runs: Sequence[Run]) -> Run:
     """Folder of the merged run, next to the first run; independent of the order of the runs.
 
-    Its name tells what was judged in each run, so a run that was judged anew since is merged anew.
+    Its name depends on what was judged in each run: a run that was judged again is merged again.
     """
     judged = sorted([run.root.name, sha256_of(run.analyses)] for run in runs if run.analyses.exists())
     unjudged = sorted(run.root.name for run in runs if not run.analyses.exists())
@@ -148,7 +128,8 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
         counts += Counter(part.counts)
     for status, keys in unjudged.items():  # recounted: a reply missing in one run may be in another
         counts[status] = len(keys)
-    reply_scores = _first_of(tables.concat([part.reply_scores for part in parts], schemas.SCORES))
+    scores = tables.concat([part.reply_scores for part in parts], schemas.SCORES)
+    reply_scores = _first_of(scores, ("metric", "scope", "arm_id"))
     seen = tables.concat([part.seen for part in parts], schemas.SEEN)
     digest, withheld = parts[0].questions_digest, parts[0].withheld  # all asked the same questions
     return Replies(verdicts, reply_scores, digest, seen, counts, withheld=withheld)
@@ -162,19 +143,11 @@ def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:
     )
     rows = rows.append_column("unjudged", pc.not_equal(rows["status"], "judged"))
     ordered = rows.sort_by([(name, "ascending") for name in (*_KEY, "unjudged", "order")])
-    first = ordered.append_column("row", pa.array(range(ordered.num_rows))).group_by(list(_KEY))
-    unique_rows = ordered.take(
-        np.sort(first.aggregate([("row", "min")])["row_min"])
-    )  # groups come in any order
-    return unique_rows.select(schemas.VERDICTS.names)
+    return _first_of(ordered, _KEY).select(schemas.VERDICTS.names)
 
 
-def _first_of(scores: pa.Table) -> pa.Table:
-    """Drop rows whose metric, scope and arm an earlier row already has."""
-    keys: set[tuple[str, str, str]] = set()
-    rows = []
-    for at, row in enumerate(scores.select(["metric", "scope", "arm_id"]).to_pylist()):
-        key = row["metric"], row["scope"], row["arm_id"]
-        rows += [] if key in keys else [at]
-        keys.add(key)
-    return scores.take(pa.array(rows, pa.int64()))
+def _first_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:
+    """Drop the rows that have the key of an earlier row."""
+    groups = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64())).group_by(list(key))
+    first = groups.aggregate([("row", "min")])["row_min"]
+    return rows.take(np.sort(first))  # groups come in any order

@@ -13,7 +13,7 @@ from cardiolens.config.arms import arms, arms_asking_back
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, seen_table, walk
 from cardiolens.protocol.tasks.questions import is_withheld
-from cardiolens.score.run_results.aligned_replies import align_completions
+from cardiolens.score.run_results.aligned_replies import align_completions, of_keys
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
 from cardiolens.score.run_results.second_turns import SecondTurns
 from cardiolens.score.statistics.verdict_rows import Verdicts
@@ -22,15 +22,6 @@ from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import REQUESTS
-
-
-@dataclass(frozen=True, slots=True)
-class OnDisk:
-    """One model of a run, with the folders of its requests and completions."""
-
-    model: str
-    requests: Path
-    completions: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,42 +48,43 @@ class ModelReplies:
 
 
 def judge_model(
-    files: OnDisk, questions: pa.Table, spec: SweepSpec, metrics: Sequence[TextMetric]
+    requests: Path,
+    completions: Path,
+    questions: pa.Table,
+    spec: SweepSpec,
+    metrics: Sequence[TextMetric],
 ) -> ModelReplies:
     """Judge a model's replies, one block of studies at a time, but those to questions with withheld answers.
 
     Chains are an exception: all of them are walked at once, with the replies to their stages in memory.
     """
-    chains = read_chains(files.requests)
-    steps = walk(chains, files.completions)
-    keys = pa.array(sorted({step.request_key for step in steps}), pa.string())
-    replies = align_completions(files.requests, files.completions, keys)
+    chains = read_chains(requests)
+    steps = walk(chains, completions)
+    replies = align_completions(requests, completions)
+    of_steps = of_keys(replies.others, pa.array(sorted({step.request_key for step in steps}), pa.string()))
     rows = Verdicts(WITH_REPLIES)
-    turns = SecondTurns(arms_asking_back(spec), files.completions, spec.dataset.protocol)
+    turns = SecondTurns(arms_asking_back(spec), replies.others, spec.dataset.protocol)
     of_chains = pa.array(list(chains), pa.string())
     times_asked: Counter[str] = Counter()  # rows of the plan, by the key of their chain
     withheld = is_withheld(questions)
     answered, no_answer = questions.filter(pc.invert(withheld)), questions["qa_id"].filter(withheld)
-    for asked, completions in replies.blocks():
-        key = asked["request_key"]
+    for block, of_block in replies.blocks():
+        key = block["request_key"]
         times_asked.update(key.filter(pc.is_in(key, of_chains)).to_pylist())
-        requests = asked.filter(pc.invert(pc.is_in(asked["qa_id"], no_answer.combine_chunks())))
-        of_block = answered.filter(pc.is_in(answered["qa_id"], pc.unique(requests["qa_id"])))
-        verdicts = judge(requests, completions, of_block, spec.dataset.protocol, metrics)
-        final = finals(completions)
-        rows.add(turns.hold(add_reply_columns(verdicts, requests, final), requests, final, of_block))
-    for verdicts in turns.judged():
-        rows.add(verdicts)
+        answerable = block.filter(pc.invert(pc.is_in(block["qa_id"], no_answer.combine_chunks())))
+        of_questions = answered.filter(pc.is_in(answered["qa_id"], pc.unique(answerable["qa_id"])))
+        verdicts = judge(answerable, of_block, of_questions, spec.dataset.protocol, metrics)
+        final = finals(of_block)
+        rows.add(turns.read(add_reply_columns(verdicts, answerable, final), answerable, final, of_questions))
     counts = Counter(replies.counts)
     counts.update({f"second_{name}": number for name, number in turns.counts.items()})
-    counts["unrequested"] -= counts.pop("second_rows", 0)
-    of_model = [arm for arm in arms(spec) if arm.model.name == files.model]
+    counts["unrequested"] = replies.others.num_rows - of_steps.num_rows - turns.n_completions
     return ModelReplies(
         verdicts=rows,
-        reply_scores=scores_from_replies(rows, of_model, spec.statistics),
+        reply_scores=scores_from_replies(rows, arms(spec), spec.statistics),
         seen=pa.concat_tables([seen_table(chains, steps), turns.seen]),
         counts=counts,
-        stages=_stages(steps, times_asked, replies.attempted_steps),
+        stages=_stages(steps, times_asked, {*of_steps["request_key"].to_pylist()}),
     )
 
 

@@ -9,7 +9,6 @@ from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.protocol.prompts.question import LEADING
 from cardiolens.protocol.tasks.twins import LESION
-from cardiolens.score.run_results.groups import judged_arms
 from cardiolens.score.statistics.confidence import confidence_scores
 from cardiolens.score.statistics.control_scores import (
     lesion_scores,
@@ -17,7 +16,7 @@ from cardiolens.score.statistics.control_scores import (
     position_scores,
     suggestion_scores,
 )
-from cardiolens.score.statistics.factors import control_pairs
+from cardiolens.score.statistics.factors import control_pairs, judged_arms
 from cardiolens.score.statistics.item_scores import ItemScores, table_of
 from cardiolens.score.statistics.open_scores import open_scores
 from cardiolens.score.statistics.statistic import Row, Settings
@@ -64,12 +63,12 @@ def _rows(rows: Verdicts, sweep_arms: Sequence[Arm], settings: Settings) -> Iter
     for arm in sorted(is_shuffled & {*rows.arms}):
         yield from position_scores(arm, rows.of_arm(arm), scores)
     arms = judged_arms(sweep_arms, [arm for arm in rows.arms if _is_judged(rows, arm)])
-    for pair in sorted(control_pairs(arms, "reversed_options")):
+    for pair in control_pairs(arms, "reversed_options"):
         yield from order_scores(pair, both(pair), scores)
     for control in LEADING:
-        for pair in sorted(control_pairs(arms, control)):
+        for pair in control_pairs(arms, control):
             yield from suggestion_scores(pair, both(pair), scores, control)
-    for pair in sorted(control_pairs(arms, LESION)):
+    for pair in control_pairs(arms, LESION):
         yield from lesion_scores(pair, both(pair), scores)
 
 

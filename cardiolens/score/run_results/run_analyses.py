@@ -20,20 +20,17 @@ from cardiolens.protocol.replies.strict_reading import RULES_VERSION
 from cardiolens.score.claims import descriptions
 from cardiolens.score.claims.confusion import confusion_rows
 from cardiolens.score.claims.difficulty import item_difficulty
-from cardiolens.score.claims.parts_of_cohort import gold_shift, subgroup_rows
-from cardiolens.score.run_results import reading_shares
-from cardiolens.score.run_results.groups import Groups
+from cardiolens.score.claims.parts_of_cohort import Groups, gold_shift, subgroup_rows
+from cardiolens.score.run_results.reply_readings import SHARES, reading_shares
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.confidence import BIN, RISK
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.factors import ArmFactors, headlines
 from cardiolens.score.statistics.statistic import Settings
-from cardiolens.score.statistics.verdict_rows import status_counts
+from cardiolens.score.statistics.verdict_rows import Verdicts, status_counts
 from cardiolens.storage.places import Run
 
 SCHEMA = "analyses-3"
 _SEAL = "digest"  # of the rest of the file
-_MAX_SCHEMA_CHARS = 40  # characters of another schema that a message repeats
 AnalysisRow = Mapping[str, Any]
 Analyses = Mapping[str, Sequence[AnalysisRow]]  # rows by the name of their table
 
@@ -46,9 +43,11 @@ class _Analyses(BaseModel):
 
 
 def analyses_of(
+    verdicts: pa.Table | Verdicts,
     answers: ArmAnswers,
     scores: Iterable[pa.Table],
     arms: Sequence[ArmFactors],
+    *,
     groups: Groups,
     settings: Settings,
 ) -> Analyses:
@@ -59,11 +58,10 @@ def analyses_of(
     begin("analysing")
     rows = [row for part in scores for row in _rows_read(part).to_pylist()]
     models = headlines(arms)
-    by_subtask, never_right = item_difficulty(answers.verdicts, arms)
     shifts = [
-        {"part": part.name, "scope": f"subtask:{subtask}", "value": 100 * shift}
-        for part in groups.parts
-        for subtask, shift in gold_shift(answers, part.patients).items()
+        {"part": name, "scope": f"subtask:{subtask}", "value": 100 * shift}
+        for name, patients in groups.parts.items()
+        for subtask, shift in gold_shift(answers, patients).items()
     ]
     by_name: dict[str, Sequence[AnalysisRow]] = {
         "collapse": list(descriptions.collapse_rows(rows)),
@@ -73,11 +71,10 @@ def analyses_of(
         "gold shifts": shifts,
         "subgroups": list(subgroup_rows(answers, groups.subgroups, models, settings)),
         "hospitals": descriptions.hospital_rows(groups.subgroups, len(answers.patients)),
-        "item difficulty": by_subtask,
-        "items that no reader got right": never_right,
-        reading_shares.NAME: reading_shares.reading_shares(answers.verdicts, arms, settings.min_n),
-        "confusion": confusion_rows(answers.verdicts),
-        "how requests ended": status_counts(answers.verdicts),
+        "item difficulty": item_difficulty(verdicts, arms),
+        SHARES: reading_shares(verdicts, arms),
+        "confusion": confusion_rows(verdicts),
+        "how requests ended": status_counts(verdicts),
     }
     return {name: table for name, table in by_name.items() if table}
 
@@ -117,25 +114,16 @@ def read_judged(run: Run) -> tuple[str, Analyses]:
     """
     try:
         tree: Any = read_json(run.analyses)
+        document = _Analyses.model_validate(tree)
     except (OSError, ValueError) as error:
+        problem = describe(error) if isinstance(error, ValidationError) else error
         raise InputError(
-            f"{run.root}: has no readable analyses ({error}); run "
+            f"{run.root}: has no readable analyses ({problem}); run "
             f"python -m cardiolens.judge {shown_word('run', run.root)}"
         ) from None
-    kind = tree.get("schema") if isinstance(tree, dict) else tree
-    if kind != SCHEMA:
-        raise InputError(
-            f"{run.analyses}: is {str(kind)[:_MAX_SCHEMA_CHARS]!r}, not {SCHEMA}; judge the run again"
-        )
-    try:
-        _Analyses.model_validate(tree)
-    except ValidationError as error:
-        raise InputError(f"{run.analyses}: {describe(error)}; judge the run again") from None
-    content = {name: value for name, value in tree.items() if name != _SEAL}
-    if tree[_SEAL] != digest_of(content):
+    if document.digest != digest_of({name: value for name, value in tree.items() if name != _SEAL}):
         raise InputError(f"{run.analyses}: was changed since it was judged; judge the run again")
-    tables = {name: [_numbered(row) for row in rows] for name, rows in content["tables"].items()}
-    return str(content["rules"]), tables
+    return document.rules, {name: [_numbered(row) for row in rows] for name, rows in document.tables.items()}
 
 
 def _numbered(row: AnalysisRow) -> AnalysisRow:

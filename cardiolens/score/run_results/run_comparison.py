@@ -1,6 +1,7 @@
-"""Comparison of two runs: configuration, paired differences, flips."""
+"""Comparison of two runs: configuration, paired differences, flips; changes from judging a run again."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,13 +15,15 @@ from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import check_one_release
 from cardiolens.storage.places import Run, deciding
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
-_WORDING = "wording"  # absent from manifests of earlier versions
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
+_KEY = ("arm_id", "qa_id", "channel")
+_OUTCOME = ("status", "parse_status", "parsed", "correct")
 _MAX_CHANGES = 20  # configuration changes that are listed
 
 
@@ -90,61 +93,102 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     if not common:
         raise InputError(f"{second.root}: shares no arm with {first.root}; compare runs of the same arms")
     settings = documents.read_configuration(first).statistics
-    rows: list[ArmDifference] = []
-    for setting in common:
-        verdicts = pa.concat_tables(
-            _verdicts(run, arm, side)
-            for run, arm, side in ((first, old[setting], "a"), (second, new[setting], "b"))
+    return [
+        row
+        for setting in common
+        for row in _differences(
+            " / ".join(setting), _verdicts(first, old[setting]), _verdicts(second, new[setting]), settings
         )
-        rows += _differences(" / ".join(setting), verdicts, settings)
-    return rows
+    ]
 
 
 def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
-    wording, shots = arm.get(_WORDING, 0), arm.get("shots", 0)
-    return (
-        *(str(arm[name]) for name in _FACTORS),
-        *([f"wording {wording}"] if wording else []),
-        *([f"{shots} shots"] if shots else []),
-        *(["cine as video"] if arm.get("cine") == "video" else []),
-    )
+    """The factors of an arm of a manifest; those that few sweeps vary only where it has them."""
+    words = [f"wording {arm['wording']}"] if arm["wording"] else []
+    words += [f"{arm['shots']} shots"] if arm.get("shots") else []
+    words += ["cine as video"] if arm.get("cine") == "video" else []
+    return (*(str(arm[name]) for name in _FACTORS), *words)
 
 
-def _verdicts(run: Run, arm: str, side: str) -> pa.Table:
-    """Verdicts of one arm, with the arm_id replaced by the side ("a" or "b")."""
-    every = tables.read(run.verdicts, schemas.VERDICTS)
-    of_arm = every.filter(pc.equal(every["arm_id"], arm))
-    names = pa.array([side] * of_arm.num_rows, pa.string())
-    return of_arm.set_column(0, schemas.VERDICTS.field("arm_id"), names)
+def _verdicts(run: Run, arm: str) -> pa.Table:
+    """The judged verdicts of one arm."""
+    of_arm = (pc.field("arm_id") == arm) & (pc.field("status") == "judged")
+    return tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, of_arm)
 
 
-def _differences(arm: str, verdicts: pa.Table, settings: StatisticsSpec) -> list[ArmDifference]:
-    judged = verdicts.filter(pc.equal(verdicts["status"], "judged"))
-    if len(pc.unique(judged["arm_id"])) < 2:
-        return []
+def _differences(
+    arm: str, first: pa.Table, second: pa.Table, settings: StatisticsSpec
+) -> Iterator[ArmDifference]:
+    """Yield the differences of an arm on every tier; none where a run has no judged item of it."""
+    if not first.num_rows or not second.num_rows:
+        return
+    column = schemas.VERDICTS.get_field_index("arm_id")
+    sides = [
+        rows.set_column(column, schemas.VERDICTS.field("arm_id"), pa.repeat(side, rows.num_rows))
+        for side, rows in (("a", first), ("b", second))
+    ]
     chosen = Settings(settings.min_n, settings.resamples, settings.seed)
-    results = compute_scores(ArmAnswers.of(verdicts), (), chosen, {"runs": [("b", "a")]})
-    flips = _flips(judged)
-    rows = []
+    answers = ArmAnswers.of(pa.concat_tables(sides))
+    results = compute_scores(answers, (), chosen, {"runs": [("b", "a")]})
+    before, after = _correct(first), _correct(second)
     for row in results.tables[1].to_pylist():
-        tier = f"tier:{row['tier']}"
-        gained, lost = flips.get(tier, (0, 0))
+        tier = row["tier"]
         numbers = row["difference"], row["low"], row["high"], row["n_patients"], row["n_items"]
-        rows.append(ArmDifference(arm, tier, *numbers, gained, lost))
-    return rows
+        both = [item for item in before.keys() & after.keys() if item[2] == tier]
+        gained = sum(after[item] and not before[item] for item in both)
+        lost = sum(before[item] and not after[item] for item in both)
+        yield ArmDifference(arm, f"tier:{tier}", *numbers, gained, lost)
 
 
-def _flips(judged: pa.Table) -> dict[str, tuple[int, int]]:
-    """Count the items that became right and that became wrong, by tier, without the texts of reports."""
-    names = ["qa_id", "channel", "tier", "correct"]
-    items = judged.filter(pc.not_equal(judged["channel"], "text"))
-    old, new = (items.filter(pc.equal(items["arm_id"], side)).select(names) for side in ("a", "b"))
-    pairs = old.join(new, ["qa_id", "channel", "tier"], right_suffix="_b", join_type="inner").to_pylist()
-    tiers: Sequence[int] = sorted({row["tier"] for row in pairs})
+def _correct(verdicts: pa.Table) -> dict[tuple[str, str, int], bool]:
+    """Whether each item is right, by question, channel and tier, without the texts of reports."""
+    rows = verdicts.select(["qa_id", "channel", "tier", "correct"]).to_pylist()
     return {
-        f"tier:{tier}": (
-            sum(row["tier"] == tier and bool(row["correct_b"]) and not row["correct"] for row in pairs),
-            sum(row["tier"] == tier and bool(row["correct"]) and not row["correct_b"] for row in pairs),
-        )
-        for tier in tiers
+        (row["qa_id"], row["channel"], row["tier"]): bool(row["correct"])
+        for row in rows
+        if row["channel"] != "text"
     }
+
+
+_Values = tuple[object, ...]
+
+
+@dataclass(slots=True)
+class Changes:
+    """Number of verdicts, and of changed verdicts by their outcome before and after."""
+
+    total: int
+    new: int  # without an earlier verdict
+    gone: int  # earlier verdicts without a later one
+    kinds: Counter[tuple[str, str]]  # changed verdicts by outcome before and after
+
+    @property
+    def changed(self) -> int:
+        return sum(self.kinds.values())
+
+
+def changes(before: Verdicts, after: Verdicts) -> Changes:
+    """Compare the verdicts of one run before and after, one arm at a time."""
+    counts = Changes(0, 0, 0, Counter())
+    for arm in dict.fromkeys([*before.arms, *after.arms]):
+        old, new = (_by_key(of_run.of_arm(arm, (*_KEY, *_OUTCOME))) for of_run in (before, after))
+        counts.total += len(new)
+        counts.new += len(new.keys() - old.keys())
+        counts.gone += len(old.keys() - new.keys())
+        differing = [key for key in new.keys() & old.keys() if old[key] != new[key]]
+        counts.kinds.update((_kind(old[key]), _kind(new[key])) for key in differing)
+    return counts
+
+
+def _by_key(verdicts: pa.Table) -> dict[_Values, _Values]:
+    rows = zip(*(verdicts[name].to_pylist() for name in (*_KEY, *_OUTCOME)), strict=True)
+    return {row[:3]: (*row[3:5], row[5] and tuple(row[5]), row[6]) for row in rows}
+
+
+def _kind(outcome: _Values) -> str:
+    """Outcome in words: `right` or `wrong` (with the parse status unless `ok`), or the status if unjudged."""
+    status, parse_status, _, correct = outcome
+    if status != "judged":
+        return str(status)
+    grade = "right" if correct else "wrong"
+    return grade if parse_status == "ok" else f"{grade} ({parse_status})"

@@ -12,33 +12,26 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.phases import begin, phase
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import count_withheld, is_withheld
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.report_text.entities import report_forms
-from cardiolens.score.claims.declared import Declaration, DeclaredComparison, DeclaredQuestion
-from cardiolens.score.claims.parts_of_cohort import full_minus_part
-from cardiolens.score.run_results.groups import Groups, groups_of, judged_arms
-from cardiolens.score.run_results.model_replies import (
-    ModelReplies,
-    OnDisk,
-    StageCounts,
-    judge_model,
-    question_ids_of,
-)
-from cardiolens.score.run_results.peer_scores import peer_scores
+from cardiolens.score.claims.declared import declared_row
+from cardiolens.score.claims.parts_of_cohort import Groups, full_minus_part, groups_of
+from cardiolens.score.run_results.model_replies import StageCounts, judge_model, question_ids_of
+from cardiolens.score.run_results.reply_readings import peer_scores
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, analyses_of, write_analyses
 from cardiolens.score.run_results.stored_replies import changed_questions, digest_of_questions
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
-from cardiolens.score.statistics.headlines import headlines
+from cardiolens.score.statistics.factors import headlines, judged_arms
 from cardiolens.score.statistics.scores import Results, compute_scores
-from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
+from cardiolens.storage.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +98,7 @@ class RunResults:
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
     """Recompute and write verdicts, scores and analyses of a run from its completions, without engines."""
     replies = judge_replies(run, store, model_keys, spec)
-    groups = groups_of(store.root, replies.verdict_store)
-    return write_results(run, replies, groups, arms(spec), spec)
+    return write_results(run, replies, groups_of(store.root, replies.verdict_store), arms(spec), spec)
 
 
 def of_tiers(scores: pa.Table) -> pa.Table:
@@ -129,21 +121,24 @@ def judge_replies(
     if questions_digest not in (None, digest):
         raise changed_questions(run, store)
     verdicts, counts = Verdicts(), Counter[str]()
-    judged: dict[str, ModelReplies] = {}
+    stages: dict[str, tuple[StageCounts, ...]] = {}
+    reply_scores, seen = [], []
     metrics = open_text_metrics(spec.statistics)
     for model, model_key in phase("judging", "models", model_keys.items()):
         of_model = questions.filter(pc.is_in(questions["qa_id"], qa_ids[model]))
-        files = OnDisk(model, run.requests(model), store.completions(model_key))
-        judged[model] = judge_model(files, of_model, spec, metrics)
-        verdicts.extend(judged[model].verdicts)
-        counts.update(judged[model].counts)
+        judged = judge_model(run.requests(model), store.completions(model_key), of_model, spec, metrics)
+        verdicts.extend(judged.verdicts)
+        counts.update(judged.counts)
+        reply_scores.append(judged.reply_scores)
+        seen.append(judged.seen)
+        stages[model] = judged.stages
     return Replies(
         verdicts,
-        tables.concat([replies.reply_scores for replies in judged.values()], schemas.SCORES),
+        tables.concat(reply_scores, schemas.SCORES),
         digest,
-        tables.concat([replies.seen for replies in judged.values()], schemas.SEEN),
+        tables.concat(seen, schemas.SEEN),
         counts,
-        {model: replies.stages for model, replies in judged.items()},
+        stages,
         count_withheld(questions),
     )
 
@@ -152,11 +147,11 @@ def judge_by_others(
     run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec, replies: Replies
 ) -> Sequence[AnalysisRow]:
     """Score the stored first replies by the readings of others, beside the run's own."""
-    files = [OnDisk(model, run.requests(model), store.completions(key)) for model, key in model_keys.items()]
-    questions = _questions(store, [question_ids_of(model.requests) for model in files], spec)
+    folders = [(run.requests(model), store.completions(key)) for model, key in model_keys.items()]
+    questions = _questions(store, [question_ids_of(requests) for requests, _ in folders], spec)
     answered = questions.filter(pc.invert(is_withheld(questions)))
     factors = judged_arms(arms(spec), replies.verdict_store.arms)
-    return peer_scores(files, answered, replies.verdict_store, factors, spec)
+    return peer_scores(folders, answered, replies.verdict_store, factors, spec)
 
 
 def _questions(store: Store, qa_ids: Iterable[pa.Array], spec: SweepSpec) -> pa.Table:
@@ -175,25 +170,6 @@ def _questions(store: Store, qa_ids: Iterable[pa.Array], spec: SweepSpec) -> pa.
     return questions
 
 
-def _declared(parts: Sequence[tuple[Run, SweepSpec]]) -> DeclaredComparison | DeclaredQuestion | None:
-    """What the first of some runs declared, with the number of answers that the declarations found.
-
-    Where another of the runs declared none, or something else, it is not known what was there.
-    """
-    primary = parts[0][1].primary
-    if primary is None:
-        return None
-    counts = [
-        documents.answered_before(run, spec) if spec.primary == primary else None for run, spec in parts
-    ]
-    known = [count for count in counts if count is not None]
-    answered = sum(known) if len(known) == len(counts) else None
-    declaration = Declaration(answered)
-    if isinstance(primary, PrimaryQuestionSpec):
-        return DeclaredQuestion(primary.factor, primary.level, primary.tier, primary.claim, declaration)
-    return DeclaredComparison(primary.model, primary.versus, primary.tier, declaration)
-
-
 def write_results(
     run: Run,
     replies: Replies,
@@ -209,31 +185,49 @@ def write_results(
     `parts` are the runs that this one joins, each with its configuration, if it joins several; `further` are
     tables of the replies themselves, by name.
     """
-    answers = ArmAnswers.of(replies.verdict_store, groups.hospitals)
+    verdicts = replies.verdict_store
+    answers = ArmAnswers.of(verdicts, groups.hospitals)
     # twins are other studies: no arm has a question in common with the one that asks about them
     factors = [arm for arm in judged_arms(sweep_arms, answers.arms) if arm.control != LESION]
-    catalogue = load_catalogue(spec.dataset.protocol)
+    catalogue, chosen = load_catalogue(spec.dataset.protocol), spec.statistics
     forms, scopes = report_forms(catalogue), field_scopes(catalogue)
-    chosen = spec.statistics
     settings = Settings(chosen.min_n, chosen.resamples, chosen.seed, forms, scopes)
     results = compute_scores(answers, factors, settings)
     results.scores.add(replies.reply_scores)
     models, simulated = headlines(factors), {arm.model for arm in factors if arm.simulated}
     added = [
-        row for part in groups.parts for row in full_minus_part(answers, part, models, settings, simulated)
+        row
+        for name, part in groups.parts.items()
+        for row in full_minus_part(answers, name, part, models, settings, simulated=simulated)
     ]
-    if (declared := _declared(parts or [(run, spec)])) is not None:
-        candidates = pc.is_null(pc.field("arm_id"))
-        rows = (row for part in results.comparisons.parts() for row in part.filter(candidates).to_pylist())
-        added += filter(None, [declared.row_of(list(rows))])
+    added += _declared(parts or [(run, spec)], results.comparisons)
     results.comparisons.add(tables.from_rows(added, schemas.COMPARISONS))
-    of_run = analyses_of(answers, results.scores.parts(), factors, groups, settings)
+    scores = results.scores.parts()
+    of_run = analyses_of(verdicts, answers, scores, factors, groups=groups, settings=settings)
     analyses = {**of_run, **further}
     begin("writing verdicts, scores and analyses")
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)
-    tables.replace_by(run.verdicts, replies.verdict_store.blocks(), schemas.VERDICTS)
+    tables.replace_by(run.verdicts, verdicts.blocks(), schemas.VERDICTS)
     tables.replace_by(run.scores, results.scores.parts(), schemas.SCORES)
     tables.replace_by(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
     write_analyses(run, analyses)
     return RunResults(replies, results, analyses)
+
+
+def _declared(parts: Sequence[tuple[Run, SweepSpec]], comparisons: Spool) -> list[Row]:
+    """The row of what the first of some runs declared, if there is one.
+
+    Where another of the runs declared none, or something else, it is not known how many answers were there.
+    """
+    primary = parts[0][1].primary
+    if primary is None:
+        return []
+    counts = [
+        documents.answered_before(run, spec) if spec.primary == primary else None for run, spec in parts
+    ]
+    answered = None if None in counts else sum(filter(None, counts))
+    over_arms = pc.is_null(pc.field("arm_id"))
+    rows = [row for part in comparisons.parts() for row in part.filter(over_arms).to_pylist()]
+    found = declared_row(primary, answered, rows)
+    return [] if found is None else [found]

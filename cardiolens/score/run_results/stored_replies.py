@@ -1,4 +1,7 @@
-"""Whether the store of a judged run still has what its verdicts were judged from."""
+"""The stored replies of a run: whether they are all there, and what computed them."""
+
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,6 +14,8 @@ from cardiolens.storage.places import Run, Store
 from cardiolens.storage.run_place import store_of
 
 _AT_ONCE = 4_096  # questions that are Python objects at a time
+NUMERICS = ("engine", "device", "attention_backend", "tensor_parallel")
+"""Columns of completions; the same request may have another answer where one of them differs."""
 
 
 def check_stored(run: Run) -> Store:
@@ -69,3 +74,26 @@ def digest_of_questions(questions: pa.Table) -> str:
     """Digest of a table of questions (32 hex digits), independent of row order."""
     batches = questions.sort_by("qa_id").to_batches(max_chunksize=_AT_ONCE)
     return digest_of_rows(row for batch in batches for row in batch.to_pylist())
+
+
+def numerics_of(requests: Path, completions: Path) -> list[dict[str, Any]]:
+    """Count the answered requests of one model by their numerics, the most frequent first."""
+    keys = pc.unique(tables.read(requests, schemas.REQUESTS, ("request_key",))["request_key"])
+    rows = tables.read(completions, schemas.COMPLETIONS, ("request_key", "status", *NUMERICS))
+    final = pc.is_in(rows["status"], pa.array(schemas.FINAL))
+    rows = rows.filter(pc.and_(final, pc.is_in(rows["request_key"], keys)))
+    counted = rows.group_by(list(NUMERICS)).aggregate([("request_key", "count_distinct")])
+    records = counted.rename_columns([*NUMERICS, "requests"]).to_pylist()
+    return sorted(records, key=lambda record: (-record["requests"], str(record)))
+
+
+def phrase(record: dict[str, Any]) -> str:
+    """Return one set of numerics and its number of requests as a phrase."""
+    size = record["tensor_parallel"]
+    parts = (
+        record["engine"],
+        record["device"],
+        record["attention_backend"],
+        size and f"tensor parallel {size}",
+    )
+    return f"{', '.join(part or 'unknown' for part in parts)} ({record['requests']:,} requests)"

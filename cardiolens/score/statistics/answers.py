@@ -1,7 +1,7 @@
-"""Answers to all requests, judged or not, of one arm, of every arm, and of two arms side by side."""
+"""Answers to all requests, judged or not, of one arm and of every arm."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -9,11 +9,7 @@ import pyarrow as pa
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.items import Bools, Ints, Items, Reports, Vocabulary, items, reports
-from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, by_arm, cohort, judged_shares
-from cardiolens.storage.schemas import VERDICTS
-
-# From so many on, how hospitals differ can be estimated, if roughly; fewer speak of themselves alone.
-FEWEST_HOSPITALS = 5
+from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, by_arm, judged_shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +20,10 @@ class Answers:
     reports: Reports
 
     @staticmethod
-    def of(
-        verdicts: pa.Table,
-        patients: list[str],
-        vocabulary: Vocabulary | None = None,
-        hospitals: Ints | None = None,
-    ) -> "Answers":
-        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole.
-
-        `hospitals` are codes of the patients' hospitals, where these are random as well.
-        """
-        given = patients, vocabulary or Vocabulary.of(verdicts), hospitals
-        return Answers(items(verdicts, *given), reports(verdicts, *given))
+    def of(verdicts: pa.Table, vocabulary: Vocabulary | None = None) -> "Answers":
+        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole."""
+        vocabulary = vocabulary or Vocabulary.of(verdicts)
+        return Answers(items(verdicts, vocabulary), reports(verdicts, vocabulary))
 
     @property
     def judged(self) -> "Answers":
@@ -76,13 +64,10 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmAnswers(Mapping[str, Answers]):
-    """The answers of each arm, judged or not. Codes of questions, requests and entity sets are shared across
-    arms.
-    """
+class ArmAnswers:
+    """The answers of each arm; codes of questions, requests and entity sets are shared across arms."""
 
-    verdicts: pa.Table | Verdicts
-    answers: Mapping[str, Answers]
+    asked: Mapping[str, Answers]  # judged or not
     arms: list[str]  # with a judged row, sorted
     patients: list[str]  # of all arms, sorted
     shares: Mapping[tuple[str, str], float]  # of the items that were judged, by arm and scope
@@ -93,65 +78,18 @@ class ArmAnswers(Mapping[str, Answers]):
         verdicts: pa.Table | Verdicts, hospitals: Mapping[str, str] = MappingProxyType({})
     ) -> "ArmAnswers":
         """Read the answers from verdicts, one arm at a time; `hospitals` are those of patients, if known."""
-        patients, vocabulary = cohort(verdicts), Vocabulary.of(verdicts)
-        codes = hospital_codes(patients, hospitals)
-        answers_by_arm: SpilledMapping[Answers] = SpilledMapping()
+        vocabulary = Vocabulary.of(verdicts, hospitals)
+        asked: SpilledMapping[Answers] = SpilledMapping()
         judged_arms = []
         for arm, rows in by_arm(verdicts):
-            answers = answers_by_arm[arm] = Answers.of(rows, patients, vocabulary, codes)
+            answers = asked[arm] = Answers.of(rows, vocabulary)
             if answers.items.judged.any() or answers.reports.judged.any():
                 judged_arms.append(arm)
         shares = judged_shares(verdicts)
-        return ArmAnswers(verdicts, answers_by_arm, sorted(judged_arms), patients, shares, codes)
-
-    def without_verdicts(self) -> "ArmAnswers":
-        """A copy without the verdicts, for other processes that need the answers only."""
-        return replace(self, verdicts=VERDICTS.empty_table())
+        return ArmAnswers(asked, sorted(judged_arms), vocabulary.patients, shares, vocabulary.hospitals)
 
     def judged(self, arm: str) -> Answers:
         """The judged rows of an arm; InputError if it has none."""
         if arm not in self.arms:
             raise InputError(f"arm {arm!r} has no judged item; compare two of {', '.join(self.arms)}")
-        return self.answers[arm].judged
-
-    def __getitem__(self, arm: str) -> Answers:
-        return self.answers[arm]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.answers)
-
-    def __len__(self) -> int:
-        return len(self.answers)
-
-
-def hospital_codes(patients: Sequence[str], hospitals: Mapping[str, str]) -> Ints | None:
-    """A number for the hospital of each patient; None unless every patient's is known, and five or more."""
-    names = [hospitals.get(patient) for patient in patients]
-    distinct = sorted({name for name in names if name is not None})
-    if None in names or len(distinct) < FEWEST_HOSPITALS:
-        return None
-    number = {name: at for at, name in enumerate(distinct)}
-    return np.array([number[name] for name in names if name is not None], np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two arms on the items judged in both, in the same order."""
-
-    arm: Answers
-    versus: Answers
-    complete: bool  # neither was judged on others
-
-    @staticmethod
-    def of(answers: ArmAnswers, arm: str, versus: str) -> "Pair":
-        """Take the common items of two arms; an arm without judged items is an InputError."""
-        first, second = answers.judged(arm), answers.judged(versus)
-        ours, theirs = first.common_with(second), second.common_with(first)
-        return Pair(ours, theirs, len(ours) == len(first) and len(theirs) == len(second))
-
-    @property
-    def differing(self) -> tuple[Answers, Answers]:
-        """Both arms on the items whose requests differ."""
-        items = self.arm.items.request != self.versus.items.request
-        reports = self.arm.reports.request != self.versus.reports.request
-        return self.arm.where(items, reports), self.versus.where(items, reports)
+        return self.asked[arm].judged

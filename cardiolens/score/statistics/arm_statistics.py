@@ -9,12 +9,22 @@ from cardiolens.base.phrasing import counted
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, Part, part_values, tier_values
+from cardiolens.score.statistics.counting import (
+    EXTRA_METRICS,
+    Cells,
+    Key,
+    Part,
+    best_constant,
+    best_constant_report,
+    option_flags,
+    part_values,
+    skill,
+    tier_values,
+)
 from cardiolens.score.statistics.item_scores import item_mean
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, mean_defined, ratio
-from cardiolens.score.statistics.references import best_constant, best_constant_report, option_flags, skill
-from cardiolens.score.statistics.statistic import Basis, Resampling, Scopes, Statistic, mean_of
+from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Scopes, Statistic, mean_of
 
 CORRECTED, EXACT = "corrected_accuracy", "exact_answers"
 SET_ACCURACY = "set_accuracy"
@@ -26,6 +36,7 @@ _CHANNELS: dict[str, Callable[[metrics.Sums], dict[str, Floats]]] = {
 }
 _Statistics = dict[Key, Statistic]
 _PartValues = Sequence[tuple[Part, Mapping[str, Floats]]]
+_Exact = tuple[Bools, Ints, Ints]  # which items are answered exactly, their gold answer and patient
 
 
 def arm_statistics(answers: Answers, sampling: Resampling) -> _Statistics:
@@ -33,7 +44,7 @@ def arm_statistics(answers: Answers, sampling: Resampling) -> _Statistics:
     values = _values(Cells.of(answers, sampling.patients), sampling)
     min_n = sampling.settings.min_n
     statistics = _subtasks(answers.items, values, sampling)
-    statistics |= _tiers(answers, values, min_n) | dict(_means(statistics, answers.items, values, min_n))
+    statistics |= _tiers(answers, values, min_n) | dict(_means(statistics, answers.items, min_n))
     statistics |= _reports(answers.reports, sampling) | _corrected(answers, sampling)
     statistics |= {
         ("primary.skill", scope): Statistic(
@@ -149,28 +160,25 @@ def _together(names: Sequence[str]) -> str:
     return " and ".join(names) if len(names) > 1 else f"{names[0]} alone"
 
 
-def _means(
-    statistics: Mapping[Key, Statistic], items: Items, values: _PartValues, min_n: int
-) -> Iterator[tuple[Key, Statistic]]:
+def _means(statistics: Mapping[Key, Statistic], items: Items, min_n: int) -> Iterator[tuple[Key, Statistic]]:
     """Means over subtasks: scores of sequences, best constants of sequences and tiers, entropy deficits."""
 
     def mean(metric: str, subtasks: Sequence[str], basis: Basis) -> Statistic:
         keys = [(metric, f"subtask:{subtask}") for subtask in subtasks]
         return mean_of([statistics[key] for key in keys if key in statistics], basis)
 
-    first = items.where(items.tier == 1)
-    scopes = {f"sequence:{name}": first.where(first.sequence == name) for name in np.unique(first.sequence)}
-    scopes |= {"tier:1": first} if len(first) else {}
-    for scope, in_scope in scopes.items():
-        names, basis = _enough(in_scope, min_n)
+    first, third = (items.where(items.tier == tier) for tier in (1, 3))
+    for sequence in np.unique(first.sequence):
+        names, basis = _enough(first.where(first.sequence == sequence), min_n)
         for metric in ("primary", "primary.constant"):
-            if (metric, scope) != ("primary", "tier:1"):
-                yield (metric, scope), mean(metric, names, basis)
+            yield (metric, f"sequence:{sequence}"), mean(metric, names, basis)
     if len(first):
-        choices = [part.subtask for part, _ in values if part.kind != "set"]
-        names, basis = _enough(first.where(np.isin(first.subtask, choices)), min_n)
-        yield (ENTROPY_DEFICIT, "tier:1"), mean(ENTROPY_DEFICIT, names, basis)
-    third = items.where(items.tier == 3)
+        for metric, rows in (
+            ("primary.constant", first),
+            (ENTROPY_DEFICIT, first.where(first.answer_type != "multi")),
+        ):
+            names, basis = _enough(rows, min_n)
+            yield (metric, TIERS[0]), mean(metric, names, basis)
     if names := list(map(str, np.unique(third.subtask))):
         for metric, of, words in (
             ("primary.constant", "macro_f1.constant", "macro_f1"),
@@ -179,7 +187,7 @@ def _means(
         ):
             basis = Basis.of(third, f"{words} of {_together(names)}")
             basis = basis.of_classes(third) if words == "macro_f1" else basis
-            yield (metric, "tier:3"), mean(of, names, basis)
+            yield (metric, TIERS[2]), mean(of, names, basis)
 
 
 def _reports(reports: Reports, sampling: Resampling) -> _Statistics:
@@ -228,36 +236,40 @@ def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
     subtasks, in tier 2 over fields; subtasks with fewer than min_n items, or with a single gold answer, are
     left out of both.
     """
-    fields = answers.reports.of_fields
-    rows: dict[int, Items | Reports] = {2: fields}
-    exact: dict[int, list[tuple[Bools, Ints, Ints]]] = {1: [], 2: [*_exact_fields(fields)], 3: []}
-    for tier in (1, 3):
-        items = answers.items.where(answers.items.tier == tier)
-        rows[tier] = items
-        for subtask in np.unique(items.subtask):
-            own = items.where(items.subtask == subtask)
-            if tier == 3 or len(own) >= sampling.settings.min_n:
-                exact[tier].append((own.gold == own.parsed, own.gold, own.patient))
     statistics: _Statistics = {}
-    for tier, of_tier in exact.items():
+    for tier in TIERS:
+        rows = answers.of_tier(tier)
+        if isinstance(rows, Items):
+            questions, what = (
+                _exact_items(rows, sampling.settings.min_n if tier == TIERS[0] else 1),
+                "subtasks",
+            )
+        else:
+            questions, what = _exact_fields(rows), "fields"
         pairs = [
             (item_mean(right.astype(np.float64), patient, sampling.weights), chance)
-            for right, gold, patient in of_tier
+            for right, gold, patient in questions
             if (chance := chance_accuracy(gold)) < 1
         ]
-        basis = Basis.of(rows[tier], f"mean over {len(pairs)} {'fields' if tier == 2 else 'subtasks'}")
-        for metric, values in (
-            (CORRECTED, [(share - chance) / (1 - chance) for share, chance in pairs]),
-            (EXACT, [share for share, _ in pairs]),
-        ):
-            if pairs:
-                mean = mean_of([Statistic(value, basis) for value in values], basis)
-                statistics[metric, f"tier:{tier}"] = mean
+        if pairs:
+            basis = Basis.of(rows, f"mean over {len(pairs)} {what}")
+            exact = np.stack([share for share, _ in pairs], axis=-1)
+            guessed = np.array([chance for _, chance in pairs])
+            statistics[CORRECTED, tier] = Statistic(mean_defined((exact - guessed) / (1 - guessed)), basis)
+            statistics[EXACT, tier] = Statistic(mean_defined(exact), basis)
     return statistics
 
 
-def _exact_fields(fields: Reports) -> Iterator[tuple[Bools, Ints, Ints]]:
-    """Each field of a report as an item: right, gold, patient. In an unparsed report all are wrong."""
+def _exact_items(items: Items, least: int) -> Iterator[_Exact]:
+    """The items of each subtask that has as many as `least`."""
+    for subtask in np.unique(items.subtask):
+        own = items.where(items.subtask == subtask)
+        if len(own) >= least:
+            yield own.gold == own.parsed, own.gold, own.patient
+
+
+def _exact_fields(fields: Reports) -> Iterator[_Exact]:
+    """Each field of a report as an item; in an unparsed report all are wrong."""
     of_entity = np.array([name.partition(": ")[0] for name in fields.entities])
     for subtask in np.unique(fields.subtask):
         own = fields.where(fields.subtask == subtask)
@@ -297,19 +309,20 @@ def _fields(items: Items, sampling: Resampling) -> Iterator[tuple[Key, Statistic
 
     The exact set counts as right. Hit, precision, recall and F1 are of fields that take several options.
     """
-    scopes = sampling.settings.scopes
-    for scope in dict.fromkeys(name for names in scopes.values() for name in names):
-        subtasks = [subtask for subtask, names in scopes.items() if scope in names]
+    by_scope: dict[str, list[str]] = {}
+    for subtask, scopes in sampling.settings.scopes.items():
+        for scope in scopes:
+            by_scope.setdefault(scope, []).append(subtask)
+    for scope, subtasks in by_scope.items():
         rows = items.where(np.isin(items.subtask, subtasks))
         sets = rows.where(rows.answer_type == "multi")
-        measures: list[tuple[str, Items, Floats]] = []
-        if len(rows):
-            measures.append((SET_ACCURACY, rows, (rows.gold == rows.parsed).astype(np.float64)))
-        if len(sets) and not scope.startswith("subtask:"):
+        measures = [(SET_ACCURACY, rows, (rows.gold == rows.parsed).astype(np.float64))]
+        if not scope.startswith("subtask:"):
             measures += [(name, sets, values) for name, values in zip(OF_SETS, set_scores(sets), strict=True)]
         for name, of_items, values in measures:
-            mean = item_mean(values, of_items.patient, sampling.weights)
-            yield (name, scope), Statistic(mean, Basis.of(of_items))
+            if len(of_items):
+                mean = item_mean(values, of_items.patient, sampling.weights)
+                yield (name, scope), Statistic(mean, Basis.of(of_items))
 
 
 def set_scores(sets: Items) -> tuple[Floats, Floats, Floats, Floats]:

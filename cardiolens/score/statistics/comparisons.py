@@ -1,22 +1,14 @@
-"""Comparisons as wide rows: estimates, families of tests, and what is decided."""
+"""Comparisons as wide rows: families of tests, and what is decided."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, Interval
 from cardiolens.score.statistics.counting import EXTRA_METRICS
-from cardiolens.score.statistics.hypothesis_tests import (
-    MARGIN,
-    MarginSide,
-    adjusted,
-    beyond_p,
-    equivalence_p,
-    margin_side,
-)
-from cardiolens.score.statistics.statistic import Row, Statistic, how, interval_of
+from cardiolens.score.statistics.hypothesis_tests import MARGIN, MarginSide, adjusted, margin_side
+from cardiolens.score.statistics.statistic import Row
 from cardiolens.storage.schemas import COMPARISONS
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import from_rows
@@ -27,28 +19,8 @@ RUN = ("selector", "budget", "prompt", "control")
 VARIED = "what the run varied"
 _FIFTH = 0.2  # share of a difference from which it comes of what was not read
 _TESTS = ("p", "within_p", "beyond_p")
+_OF_TESTS = ("family", "adjustment", "family_size", *_TESTS, *(f"{test}_adjusted" for test in _TESTS))
 _AT_ONCE = 4096  # rows that are buffered in memory
-
-
-def comparison(metric: str, tier: str, statistic: Statistic, method: str) -> Row:
-    """The row of a difference on a tier with its intervals; of scores also the tests against the margin."""
-    interval, basis = interval_of(metric, statistic), statistic.basis
-    row: Row = {
-        "metric": metric,
-        "tier": int(tier.removeprefix("tier:")),
-        "difference": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "n_items": basis.n_items,
-        "n_patients": basis.n_patients,
-        "method": how(basis, interval, method),
-    }
-    if metric == "primary":
-        at_90 = interval_of(metric, statistic, level=0.9)
-        row |= {"low_90": at_90.low, "high_90": at_90.high}
-        row["within_p"] = equivalence_p(at_90, int(basis.units))
-        row["beyond_p"] = beyond_p(at_90, int(basis.units))
-    return row
 
 
 def reversed_row(row: Row) -> Row:
@@ -93,7 +65,7 @@ def _sign(row: Row) -> str:
     carried = is_reliable(row) and _at_most(row.get("p_adjusted"))
     if not carried or not (row["low"] > 0 or row["high"] < 0):
         return "open"
-    if row["adjustment"] == "fdr":
+    if row.get("adjustment") == "fdr":
         return "explored"
     if row["metric"] in EXTRA_METRICS and comes_of_reading(row):
         return "open"
@@ -104,7 +76,7 @@ def _sign(row: Row) -> str:
 
 def _margin(row: Row) -> MarginSide | None:
     """The side of the margin that is shown: also on items whose requests differ, for any dropped answers."""
-    if row.get("low_90") is None or not is_reliable(row) or row["adjustment"] == "fdr":
+    if row.get("low_90") is None or not is_reliable(row) or row.get("adjustment") == "fdr":
         return None
     side = margin_side(Interval(row["difference"], row["low_90"], row["high_90"]))
     if side == "within":
@@ -134,60 +106,46 @@ def _keeps(row: Row, low: float, high: float) -> bool:
     return bool(low < row["low_bound"] and row["high_bound"] < high)
 
 
-class Comparisons:
-    """Rows of comparisons, spilled to a file: runs of many models have hundreds of thousands.
+def adjust(rows: Sequence[Row]) -> None:
+    """Set adjusted p-values in rows that have a `family` and none yet, each kind of test for itself."""
+    families: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.get("family") and row.get("p_adjusted") is None:
+            families.setdefault((row["family"], row["adjustment"]), []).append(row)
+    for (_, adjustment), of_family in families.items():
+        for test in _TESTS:
+            tested = [row for row in of_family if row.get(test) is not None]
+            p_values = adjusted([row[test] for row in tested], "fdr_bh" if adjustment == "fdr" else "holm")
+            for row, p in zip(tested, p_values, strict=True):
+                row[f"{test}_adjusted"] = float(p)
+        size = sum(row.get("p") is not None for row in of_family)
+        for row in of_family:
+            row["family_size"] = size
 
-    Rows with a `family` and no adjusted p are adjusted over it, each kind of test for itself.
-    """
+
+class Comparisons:
+    """Rows of comparisons, spilled to a file: runs of many models have hundreds of thousands."""
 
     def __init__(self) -> None:
         self._spool = Spool(COMPARISONS)
         self._rows: list[Row] = []
-        self._n_rows = 0
-        # places and values by family, method and test
-        self._families: dict[tuple[str, str, str], tuple[list[int], list[float]]] = {}
 
     def add(self, rows: Iterable[Row]) -> None:
         """Append rows."""
-        for row in rows:
-            row.setdefault("simulated", False)
-            if row.get("family") and "p_adjusted" not in row:
-                for test in _TESTS:
-                    if row.get(test) is not None:
-                        key = row["family"], row["adjustment"], test
-                        places, values = self._families.setdefault(key, ([], []))
-                        places.append(self._n_rows)
-                        values.append(row[test])
-            self._rows.append(row)
-            self._n_rows += 1
+        self._rows.extend({"simulated": False} | row for row in rows)
         if len(self._rows) >= _AT_ONCE:
             self._put_away()
 
     def parts(self) -> Iterator[pa.Table]:
         """Yield the rows in order, with adjusted p-values and decisions."""
         self._put_away()
-        p_values = {f"{test}_adjusted": np.full(self._n_rows, np.nan) for test in _TESTS}
-        sizes = np.zeros(self._n_rows, np.int64)
-        for (_, adjustment, test), (places, values) in self._families.items():
-            method = "fdr_bh" if adjustment == "fdr" else "holm"
-            p_values[f"{test}_adjusted"][places] = adjusted(values, method)  # type: ignore[arg-type]
-            sizes[places] = np.maximum(sizes[places], len(values) if test == "p" else 0)
+        tests = [row for part in self._spool.parts(_OF_TESTS) for row in part.to_pylist()]
+        adjust(tests)
         at = 0
         for part in self._spool.parts():
-            rows: list[Row] = part.to_pylist()
-            for place, row in enumerate(rows, start=at):
-                if sizes[place]:
-                    row.update(
-                        {
-                            f"{test}_adjusted": float(p_values[f"{test}_adjusted"][place])
-                            for test in _TESTS
-                            if row[test] is not None
-                        }
-                    )
-                    row["family_size"] = int(sizes[place])
-                row.update(decided(row))
+            rows = [row | tests[at + place] for place, row in enumerate(part.to_pylist())]
             at += len(rows)
-            yield from_rows(rows, COMPARISONS)
+            yield from_rows([row | decided(row) for row in rows], COMPARISONS)
 
     def _put_away(self) -> None:
         self._spool.add(from_rows(self._rows, COMPARISONS))

@@ -107,35 +107,48 @@ def of_options(logprobs: Mapping[str, float], displayed: Sequence[str], *, sever
 def confidence_curves(answers: ConfidentAnswers, weights: Floats) -> dict[str, Statistic]:
     """Calibration and risk by metric.
 
-    `calibration_error`, and of each tenth K of confidence that has answers `calibration.K.confidence` (their
-    mean) and `calibration.K.accuracy`; `risk_area`, and `risk.C`, the share of wrong answers among the C %
-    most confident.
+    `calibration_error`: mean |accuracy - confidence| over BINS equal bins, weighted by items; of each tenth K
+    of confidence that has answers `calibration.K.confidence` (their mean) and `calibration.K.accuracy`.
+    `risk_area`: under risk against coverage, 0 is best, uninformative confidence gives the error rate; and
+    `risk.C`, the share of wrong answers among the C % most confident.
     """
-    blocks = [_block(answers, weights[at : at + _BLOCK]) for at in range(0, len(weights), _BLOCK)]
+    blocks = [_curves(answers, weights[at : at + _BLOCK]) for at in range(0, len(weights), _BLOCK)]
     values = {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     bases = dict.fromkeys(("calibration_error", "risk_area"), basis := answers.basis())
     for percent in COVERAGES:  # of the kept answers alone
         bases[f"{RISK}.{percent}"] = replace(basis, effective_items=basis.n_items * percent / 100)
-    place = bins(answers.confidence)
+    place = _bins(answers.confidence)
     for at in np.unique(place):
         of_bin = answers.basis(place == at)
         bases |= {f"{BIN}.{at + 1}.{name}": of_bin for name in ("confidence", "accuracy")}
     return {name: Statistic(values[name], of_values) for name, of_values in bases.items()}
 
 
-def _block(answers: ConfidentAnswers, weights: Floats) -> dict[str, Floats]:
-    inputs = answers.confidence, answers.right, weights[:, answers.patient]
-    count, confidence, right = calibration(*inputs)
-    risk = risk_at([percent / 100 for percent in COVERAGES], *inputs)
-    curves = {
-        "calibration_error": calibration_error(*inputs),
-        "risk_area": risk_area(*inputs),
+def _bins(confidence: Floats) -> Ints:
+    """The bin of each confidence, 0 to BINS - 1; the last one holds 1."""
+    return np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+
+
+def _curves(answers: ConfidentAnswers, weights: Floats) -> dict[str, Floats]:
+    """The values of some resamples by metric."""
+    confidence, right, times = answers.confidence, answers.right, weights[:, answers.patient]
+    in_bin = (_bins(confidence)[:, None] == np.arange(BINS)).astype(np.float64)
+    count, sure, hits = (times * values @ in_bin for values in (1.0, confidence, right))
+    curve = Curve.of(confidence, right, times)  # risk and coverage at each threshold, from the most confident
+    retained = np.cumsum(curve.positive + curve.negative, axis=-1)
+    coverage, risk = ratio(retained, retained[..., -1:]), ratio(np.cumsum(curve.negative, axis=-1), retained)
+    step = np.diff(coverage, axis=-1, prepend=0)
+    values = {
+        "calibration_error": ratio(np.abs(hits - sure).sum(axis=-1), count.sum(axis=-1)),
+        "risk_area": np.asarray(np.where(step > 0, step * risk, 0).sum(axis=-1)),
     }
-    curves |= {f"{RISK}.{percent}": risk[:, at] for at, percent in enumerate(COVERAGES)}
+    for percent in COVERAGES:
+        first = (coverage >= percent / 100 - 1e-12).argmax(axis=-1)[:, None]
+        values[f"{RISK}.{percent}"] = np.take_along_axis(risk, first, axis=-1)[:, 0]
     for at in range(BINS):
-        curves[f"{BIN}.{at + 1}.confidence"] = ratio(confidence[:, at], count[:, at])
-        curves[f"{BIN}.{at + 1}.accuracy"] = ratio(right[:, at], count[:, at])
-    return curves
+        values[f"{BIN}.{at + 1}.confidence"] = ratio(sure[:, at], count[:, at])
+        values[f"{BIN}.{at + 1}.accuracy"] = ratio(hits[:, at], count[:, at])
+    return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,41 +184,3 @@ def average_precision(curve: Curve) -> Floats:
     return ratio(
         np.where(curve.positive > 0, curve.positive * precision, 0).sum(axis=-1), true_positives[..., -1]
     )
-
-
-def calibration_error(confidence: Floats, right: Bools, times: Floats) -> Floats:
-    """Expected calibration error: mean |accuracy - confidence| over BINS equal bins, weighted by items."""
-    count, confidence_sum, right_sum = calibration(confidence, right, times)
-    return ratio(np.abs(right_sum - confidence_sum).sum(axis=-1), count.sum(axis=-1))
-
-
-def bins(confidence: Floats) -> Ints:
-    """The bin of each confidence, 0 to BINS - 1; BINS - 1 holds 1."""
-    return np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
-
-
-def calibration(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats, Floats, Floats]:
-    """Items, summed confidence and right items of each bin, as arrays (resample, bin)."""
-    groups = (bins(confidence)[:, None] == np.arange(BINS)).astype(np.float64)
-    return times @ groups, (times * confidence) @ groups, (times * right) @ groups
-
-
-def risk_coverage(confidence: Floats, right: Bools, times: Floats) -> tuple[Floats, Floats]:
-    """Coverage and error rate at each threshold, from most to least confident: (resample, threshold)."""
-    curve = Curve.of(confidence, right, times)
-    retained = np.cumsum(curve.positive + curve.negative, axis=-1)
-    return ratio(retained, retained[..., -1:]), ratio(np.cumsum(curve.negative, axis=-1), retained)
-
-
-def risk_at(coverages: Sequence[float], confidence: Floats, right: Bools, times: Floats) -> Floats:
-    """Error rate among the most confident items that reach each coverage: (resample, coverage)."""
-    coverage, risk = risk_coverage(confidence, right, times)
-    enough = coverage[:, None, :] >= np.asarray(coverages)[:, None] - 1e-12
-    return np.take_along_axis(risk, enough.argmax(axis=-1), axis=-1)
-
-
-def risk_area(confidence: Floats, right: Bools, times: Floats) -> Floats:
-    """Area under risk against coverage: 0 is best, uninformative confidence gives the error rate."""
-    coverage, risk = risk_coverage(confidence, right, times)
-    step = np.diff(coverage, axis=-1, prepend=0)
-    return np.asarray(np.where(step > 0, step * risk, 0).sum(axis=-1))

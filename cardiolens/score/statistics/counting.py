@@ -1,7 +1,8 @@
-"""Additive counts per patient, and the statistics computed from their sums.
+"""Additive counts per patient, the statistics computed from their sums, and the best constant answers.
 
 A part is one subtask of one arm; its cells are rows (cell, unit), a unit being a patient, or a sum of them.
 The counts are whole numbers in float64, exact to 2**53, so that sums do not depend on their order.
+The best constant answer ignores the images (protocol 8.3); readers that guess are simulated models.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +11,9 @@ from typing import Literal
 
 import numpy as np
 
+from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.items import Floats, Ints, Items, Reports
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
 from cardiolens.score.statistics.metrics import (
     CALL_COUNTS,
     CRITERION,
@@ -30,6 +32,7 @@ from cardiolens.score.statistics.metrics import (
 
 Key = tuple[str, str]  # metric, scope
 Kind = Literal["set", "choice", "diagnosis", "report"]
+Forms = Mapping[str, Mapping[str, Subtask]]  # what fields of a report may hold, by report subtask and field
 # how answers are given, on tiers 1 and 3, of which questions on prompts may claim a difference
 EXTRA_METRICS = ("mean_cardinality", "precision", "recall", CRITERION, D_PRIME, SEVERITY_SHIFT)
 
@@ -176,3 +179,62 @@ def claimed_values(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) ->
     """The statistics of tiers that may be claimed, as fractions, from sums (cell, unit) of every part."""
     pairs = [(part, part_values(part, cells)) for part, cells in zip(parts, sums, strict=True)]
     return tier_values(pairs, min_n)
+
+
+def best_constant(part: Part, positive: Floats, items: Floats) -> dict[str, Floats]:
+    """The score of the best constant answer by metric; of multi-select the set with the best micro-F1.
+
+    `positive` (option, resample) counts how often each option is right, `items` (resample) all items.
+    """
+    if part.kind == "set":
+        return {"primary": best_constant_f1(positive.T, items, positive.sum(axis=0))}
+    if part.kind == "choice":
+        return {"primary": ratio(positive, items).max(axis=0)}
+    gold = positive[list(part.classes)]
+    scores = []
+    for at in range(len(gold)):
+        is_named = (np.arange(len(gold)) == at)[:, None]
+        scores.append(kind_values("diagnosis", np.concatenate([gold * is_named, items * is_named, gold])))
+    return {name: np.fmax.reduce([score[name] for score in scores]) for name in scores[0]}
+
+
+def best_constant_f1(positive: Floats, items: Floats, right: Floats) -> Floats:
+    """Micro-F1 of the best constant set, from how often each entry is right (..., entry) among items (...).
+
+    The best set of k entries holds the k most frequent: 2 tp / (k n + all that is right).
+    """
+    tp = np.cumsum(-np.sort(-positive, axis=-1), axis=-1)
+    called = np.arange(1, positive.shape[-1] + 1) * items[..., None]
+    best = ratio(2 * tp, called + right[..., None])
+    return np.asarray(best.max(axis=-1))
+
+
+def skill(score: Floats, reference: Floats) -> Floats:
+    """(score - reference) / (1 - reference)."""
+    return ratio(score - reference, 1 - reference)
+
+
+def option_flags(form: Mapping[str, Subtask], entities: Sequence[str], flags: Bools) -> Bools:
+    """Convert flags (report, entity) to flags (report, option), with options in the form's order."""
+    place = {name: at for at, name in enumerate(entities)}
+    names = [f"{field}: {option.text}" for field, subtask in form.items() for option in subtask.options]
+    options = np.zeros((len(flags), len(names)), np.bool_)
+    present = [at for at, name in enumerate(names) if name in place]
+    options[:, present] = flags[:, [place[names[at]] for at in present]]
+    return options
+
+
+def best_constant_report(
+    form: Mapping[str, Subtask], positive: Floats, reports: Floats, right: Floats
+) -> Floats:
+    """Micro F1 of the best constant report, from how often each option is right (..., option).
+
+    It has at most one value of a field that takes one. `reports` and `right` (...) count reports and all
+    entities that are right, options or not.
+    """
+    ends = np.cumsum([len(subtask.options) for subtask in form.values()])
+    candidates = [
+        of_field if subtask.answer_type == "multi" else of_field.max(axis=-1, keepdims=True)
+        for subtask, of_field in zip(form.values(), np.split(positive, ends[:-1], axis=-1), strict=True)
+    ]
+    return best_constant_f1(np.concatenate(candidates, axis=-1), reports, right)

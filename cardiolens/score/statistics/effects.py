@@ -1,109 +1,105 @@
 """Differences in a cohort and its resamples, with what fell out and was not read; they can be summed up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from cardiolens.score.statistics.comparisons import comparison
 from cardiolens.score.statistics.counting import Key
-from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.statistic import Basis, Row, Statistic, scale
+from cardiolens.score.statistics.hypothesis_tests import beyond_p, equivalence_p
+from cardiolens.score.statistics.statistic import Basis, Row, Statistic, how, interval_of, scale
 from cardiolens.score.statistics.verdict_rows import COMPLETE
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Reach of a difference over the answers that are not known, as fractions."""
+class Reach(NamedTuple):
+    """The reach of a difference over answers that are not known, as fractions, and counts of these."""
 
-    low: float  # had the missing answers been wrong for our side and right for theirs
+    low: float  # had the missing answers been wrong on our side and right on the other
     high: float  # had they been the reverse
-    n_missing: int = 0  # items that were not judged
-    n_unread: int = 0  # items with replies that could not be read
-    n_asked: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ReadInBoth:
-    """A difference on the items read in both arms, as a fraction, and the replies not read."""
-
-    value: float
-    n_items: int
-    n_unread: int = 0
+    read: float  # the difference on the items that were read on both sides
+    n_read: int
+    n_unread: int = 0  # replies of our side that were not read
     n_unread_versus: int = 0
+    n_missing: int = 0  # items that were not judged
+    n_dropped: int = 0  # these, and items with replies that could not be read
+    n_asked: int = 0
+    n_same: int = 0  # items with the same request on both sides
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A difference in the cohort and its resamples, as fractions, and what it rests on."""
+    """A difference, as a fraction, and what is known of it."""
 
-    values: Floats
-    basis: Basis
-    limits: Limits
-    read: ReadInBoth
-    n_same: int = 0  # items whose request is the same on both sides
+    statistic: Statistic
+    reach: Reach
     weight: float = 1.0  # of the pairs that are in
 
     @staticmethod
-    def of(
-        statistic: Statistic,
-        limits: Limits | None = None,
-        read: ReadInBoth | None = None,
-        n_same: int = 0,
-    ) -> "Effect":
-        """The effect that a difference is; without limits all was judged, without `read` all was read."""
-        value, basis = float(statistic.values[0]), statistic.basis
-        limits, read = limits or Limits(value, value), read or ReadInBoth(value, basis.n_items)
-        return Effect(statistic.values, basis, limits, read, n_same)
-
-    @property
-    def statistic(self) -> Statistic:
-        """The difference itself."""
-        return Statistic(self.values, self.basis, of_pairs=True)
+    def of(difference: Statistic) -> "Effect":
+        """The effect that a difference is where all was judged and read."""
+        value = float(difference.values[0])
+        return Effect(difference, Reach(value, value, value, difference.basis.n_items))
 
     def times(self, weight: float) -> "Effect":
         """This effect with a weight; a negative one exchanges the sides."""
-        low, high = sorted((weight * self.limits.low, weight * self.limits.high))
-        unread = self.read.n_unread, self.read.n_unread_versus
-        unread = unread if weight > 0 else unread[::-1]
-        return replace(
-            self,
-            values=weight * self.values,
-            limits=replace(self.limits, low=low, high=high),
-            read=ReadInBoth(weight * self.read.value, self.read.n_items, *unread),
-            weight=abs(weight),
-        )
+        reach = self.reach
+        low, high = sorted((weight * reach.low, weight * reach.high))
+        unread, versus = (reach.n_unread, reach.n_unread_versus)[:: 1 if weight > 0 else -1]
+        reach = reach._replace(low=low, high=high, read=weight * reach.read)
+        reach = reach._replace(n_unread=unread, n_unread_versus=versus)
+        statistic = replace(self.statistic, values=weight * self.statistic.values)
+        return Effect(statistic, reach, abs(weight))
 
-    def row(self, key: Key, method: str) -> Row:
-        """The row of a comparison, without its p."""
-        (metric, tier), limits, read = key, self.limits, self.read
-        row = comparison(metric, tier, self.statistic, method) | {"n_same_request": self.n_same}
-        unit = scale(metric)
-        if n_dropped := limits.n_missing + limits.n_unread:
-            row |= {"n_dropped": n_dropped, "low_bound": unit * limits.low, "high_bound": unit * limits.high}
-            row["is_incomplete"] = limits.n_missing > (1 - COMPLETE) * limits.n_asked
-        if read.n_unread + read.n_unread_versus:
-            row |= {"read_difference": unit * read.value, "n_read": read.n_items}
-            row |= {"n_unread": read.n_unread, "n_unread_versus": read.n_unread_versus}
+    def row(self, key: Key, method: str, *, against_margin: bool = True) -> Row:
+        """The row of a comparison, without its p; of scores with the tests against the margin."""
+        reach, unit = self.reach, scale(key[0])
+        row = comparison(key, self.statistic, method, against_margin=against_margin)
+        if against_margin:
+            row["n_same_request"] = reach.n_same
+        if reach.n_dropped:
+            row |= {"n_dropped": reach.n_dropped, "low_bound": unit * reach.low}
+            row |= {"high_bound": unit * reach.high}
+            row["is_incomplete"] = reach.n_missing > (1 - COMPLETE) * reach.n_asked
+        if reach.n_unread + reach.n_unread_versus:
+            row |= {"read_difference": unit * reach.read, "n_read": reach.n_read}
+            row |= {"n_unread": reach.n_unread, "n_unread_versus": reach.n_unread_versus}
         return row
+
+
+def comparison(key: Key, difference: Statistic, method: str, *, against_margin: bool = True) -> Row:
+    """The row of a difference on a tier with its intervals; of scores also the tests against the margin."""
+    (metric, tier), basis = key, difference.basis
+    interval = interval_of(metric, difference)
+    row: Row = {
+        "metric": metric,
+        "tier": int(tier.removeprefix("tier:")),
+        "difference": interval.value,
+        "low": interval.low,
+        "high": interval.high,
+        "n_items": basis.n_items,
+        "n_patients": basis.n_patients,
+        "method": how(basis, interval, method),
+    }
+    if metric == "primary" and against_margin:
+        at_90 = interval_of(metric, difference, level=0.9)
+        row |= {"low_90": at_90.low, "high_90": at_90.high}
+        row["within_p"] = equivalence_p(at_90, int(basis.units))
+        row["beyond_p"] = beyond_p(at_90, int(basis.units))
+    return row
 
 
 def total(effects: Sequence[Effect]) -> Effect:
     """The sum of effects; its basis counts all of their items."""
-    limits, read = ([getattr(effect, name) for effect in effects] for name in ("limits", "read"))
-    return Effect(
-        np.sum([effect.values for effect in effects], axis=0),
-        joined([effect.basis for effect in effects]),
-        Limits(*(sum(getattr(part, name) for part in limits) for name in Limits.__slots__)),
-        ReadInBoth(*(sum(getattr(part, name) for part in read) for name in ReadInBoth.__slots__)),
-        sum(effect.n_same for effect in effects),
-        sum(effect.weight for effect in effects),
-    )
+    values = np.sum([effect.statistic.values for effect in effects], axis=0)
+    basis = joined([effect.statistic.basis for effect in effects])
+    reach = Reach(*(sum(getattr(effect.reach, name) for effect in effects) for name in Reach._fields))
+    return Effect(Statistic(values, basis, of_pairs=True), reach, sum(effect.weight for effect in effects))
 
 
-def mean(effects: Mapping[str, Effect]) -> Effect:
+def mean(effects: Sequence[Effect]) -> Effect:
     """The mean of effects, of equal weight."""
-    return total([effect.times(1 / len(effects)) for effect in effects.values()])
+    return total([effect.times(1 / len(effects)) for effect in effects])
 
 
 def joined(bases: Sequence[Basis], note: str = "", *, n_arms: int = 1) -> Basis:

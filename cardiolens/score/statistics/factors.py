@@ -1,8 +1,11 @@
-"""Factors of arms, and the pairs of arms that differ in exactly one factor."""
+"""Factors of arms, the pairs of arms that differ in exactly one, and the arms behind headlines."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
+
+from cardiolens.config.arms import Arm
+from cardiolens.config.sweep_factors import HEADLINE
 
 FACTORS = ("model", "selector", "budget", "prompt", "control", "wording")
 
@@ -29,39 +32,52 @@ class ArmFactors:
 
 
 ArmPair = tuple[str, str]  # arm, versus arm: the difference is the first minus the second
+Families = Mapping[str, Sequence[ArmPair]]  # pairs of arms by the factor in which they differ
+Protocols = Mapping[str, Sequence[str]]  # arms by protocol, one for each seed
+Headlines = Mapping[str, Protocols]  # by model
 
 
-def families(arms: Iterable[ArmFactors]) -> dict[str, list[ArmPair]]:
-    """Pairs of arms that differ in exactly one factor, one family for each factor and setting of the others.
+def arm_factors(sweep_arms: Sequence[Arm]) -> list[ArmFactors]:
+    """Factors of every arm of a sweep."""
+    return [
+        ArmFactors(
+            arm_id=arm.arm_id,
+            model=arm.model.name,
+            selector=arm.selector_name,
+            budget=str(arm.budget),
+            prompt=arm.prompt.name,
+            control=arm.control,
+            wording=str(arm.wording),
+            simulated=arm.model.simulated,
+            shots=arm.prompt.shots,
+            cine=arm.prompt.cine,
+        )
+        for arm in sweep_arms
+    ]
 
-    A family is named `factor | the others`, e.g. `selector | tiny, 16, standard, none`. A difference reads
-    other prompt minus standard, no control minus control, larger minus smaller budget, else by name.
+
+def judged_arms(sweep_arms: Sequence[Arm], judged_ids: Collection[str]) -> list[ArmFactors]:
+    """Factors of the arms that have a judged item, and so can be compared."""
+    return [arm for arm in arm_factors(sweep_arms) if arm.arm_id in judged_ids]
+
+
+def families(arms: Sequence[ArmFactors]) -> dict[str, list[ArmPair]]:
+    """Pairs of arms that differ in exactly one factor, by that factor.
+
+    A difference reads other prompt minus standard, no control minus control, larger minus smaller budget,
+    else by name.
     """
     pairs: dict[str, list[ArmPair]] = {}
-    ordered = sorted(arms, key=lambda arm: arm.arm_id)
-    for first, second in combinations(ordered, 2):
-        mine, theirs = asdict(first), asdict(second)
-        differing = [factor for factor in FACTORS if mine[factor] != theirs[factor]]
-        if len(differing) == 1:
-            (factor,) = differing
-            rest = ", ".join(mine[name] for name in FACTORS if name not in (factor, "wording"))
-            rest += f", wording {mine['wording']}" if factor != "wording" and mine["wording"] != "0" else ""
-            pairs.setdefault(f"{factor} | {rest}", []).append(_directed(first, second, factor))
+    for factor in FACTORS:
+        alike: dict[tuple[str, ...], list[ArmFactors]] = {}
+        for arm in sorted(arms, key=lambda arm: arm.arm_id):
+            rest = tuple(getattr(arm, name) for name in FACTORS if name != factor)
+            alike.setdefault(rest, []).append(arm)
+        for first, second in (pair for group in alike.values() for pair in combinations(group, 2)):
+            if getattr(first, factor) != getattr(second, factor):
+                versus, arm = sorted((first, second), key=lambda arm: _rank(arm, factor))
+                pairs.setdefault(factor, []).append((arm.arm_id, versus.arm_id))
     return pairs
-
-
-def control_pairs(arms: Sequence[ArmFactors], control: str) -> set[ArmPair]:
-    """Pair each arm without control with the same arm under a control."""
-    controlled = {
-        replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == control
-    }
-    uncontrolled = {arm.arm_id: replace(arm, arm_id="") for arm in arms if arm.control == "none"}
-    return {(arm_id, controlled[arm]) for arm_id, arm in uncontrolled.items() if arm in controlled}
-
-
-def _directed(first: ArmFactors, second: ArmFactors, factor: str) -> ArmPair:
-    pair = sorted((first, second), key=lambda arm: _rank(arm, factor))
-    return pair[1].arm_id, pair[0].arm_id
 
 
 def _rank(arm: ArmFactors, factor: str) -> tuple[bool, float, str]:
@@ -70,6 +86,50 @@ def _rank(arm: ArmFactors, factor: str) -> tuple[bool, float, str]:
     return not baseline, float(value) if value.isdecimal() else 0.0, value
 
 
-def factors_of(arms: Sequence[ArmFactors]) -> dict[str, ArmFactors]:
-    """Index arms by id."""
-    return {arm.arm_id: arm for arm in arms}
+def control_pairs(arms: Sequence[ArmFactors], control: str) -> list[ArmPair]:
+    """Pair each arm without control with the same arm under a control, sorted."""
+    controlled = {
+        replace(arm, arm_id="", control="none"): arm.arm_id for arm in arms if arm.control == control
+    }
+    uncontrolled = {arm.arm_id: replace(arm, arm_id="") for arm in arms if arm.control == "none"}
+    return sorted((arm_id, controlled[arm]) for arm_id, arm in uncontrolled.items() if arm in controlled)
+
+
+def headlines(arms: Sequence[ArmFactors]) -> Headlines:
+    """Pick the arms behind each headline: K = 16, standard prompt, selectors that all models have.
+
+    Simulated readers have no influence where there are models. Models with no common selector keep their
+    own, and are not compared.
+    """
+    eligible = [arm for arm in arms if is_headline(arm)]
+    ranking = [arm for arm in eligible if not arm.simulated] or eligible
+    common = {arm.selector for arm in eligible}
+    for model in {arm.model for arm in ranking}:
+        common &= {arm.selector for arm in ranking if arm.model == model}
+    arms_by_model: dict[str, dict[str, list[str]]] = {}
+    for arm in sorted(eligible, key=lambda arm: (arm.model, arm.selector)):
+        if not common or arm.selector in common:
+            arms_by_model.setdefault(arm.model, {}).setdefault(arm.protocol, []).append(arm.arm_id)
+    return arms_by_model
+
+
+def arms_of(protocols: Protocols) -> list[str]:
+    """The arms behind a headline."""
+    return [arm for arms in protocols.values() for arm in arms]
+
+
+def is_headline(arm: ArmFactors) -> bool:
+    """Return whether an arm has the budget, prompt and control of a headline."""
+    return all(getattr(arm, name) == value for name, value in HEADLINE.items())
+
+
+def why_no_headline(arms: Sequence[ArmFactors]) -> str:
+    """The arms that a headline needs, and the values to add to a sweep that has none of them."""
+    settings = ", ".join(f"{name}={value}" for name, value in HEADLINE.items())
+    additions = []
+    for name, value in HEADLINE.items():
+        levels = list(dict.fromkeys(getattr(arm, name) for arm in arms))
+        if value not in levels:
+            additions.append(f"{name}=[{','.join([*levels, value])}]")
+    add = f" Run it again with {' '.join(additions)}." if additions else ""
+    return f"A headline is of arms with {settings}; this run has none with an answer that was judged.{add}"

@@ -1,68 +1,28 @@
 """Headline scores: one value per model and tier, over the protocols and items that all models have."""
 
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from cardiolens.base.phrasing import counted
-from cardiolens.config.sweep_factors import HEADLINE
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT, arm_statistics
 from cardiolens.score.statistics.counting import Cells, Key
 from cardiolens.score.statistics.effects import joined
-from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.factors import Headlines, Protocols, arms_of
 from cardiolens.score.statistics.metrics import ENTROPY_DEFICIT
-from cardiolens.score.statistics.pairs import Sides
+from cardiolens.score.statistics.pairs import Side, compare_sides
 from cardiolens.score.statistics.statistic import TIERS, Resampling, Row, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import COMPLETE, SpilledMapping
-
-Protocols = Mapping[str, Sequence[str]]  # by protocol: arms, one a seed
-Headlines = Mapping[str, Protocols]  # by model
 
 METRICS = (
     *("primary", "primary.skill", "primary.constant"),
     *(CORRECTED, EXACT, ENTROPY_DEFICIT),
 )
 PREFIX = "headline:"
-
-
-def headlines(arms: Sequence[ArmFactors]) -> Headlines:
-    """Pick the arms behind each headline: K = 16, standard prompt, selectors that all models have.
-
-    Simulated readers have no influence where there are models. Models with no common selector keep their
-    own, and are not compared.
-    """
-    eligible = [arm for arm in arms if is_headline(arm)]
-    ranking = [arm for arm in eligible if not arm.simulated] or eligible
-    models = {arm.model for arm in ranking}
-    common = {arm.selector for arm in eligible}
-    for model in models:
-        common &= {arm.selector for arm in ranking if arm.model == model}
-    arms_by_model: dict[str, dict[str, list[str]]] = {}
-    for arm in sorted(eligible, key=lambda arm: (arm.model, arm.selector)):
-        if not common or arm.selector in common:
-            arms_by_model.setdefault(arm.model, {}).setdefault(arm.protocol, []).append(arm.arm_id)
-    return arms_by_model
-
-
-def is_headline(arm: ArmFactors) -> bool:
-    """Return whether an arm has the budget, prompt and control of a headline."""
-    return all(getattr(arm, name) == value for name, value in HEADLINE.items())
-
-
-def why_no_headline(arms: Sequence[ArmFactors]) -> str:
-    """What arms a headline needs, and the values to add to a sweep that has none of them."""
-    settings = ", ".join(f"{name}={value}" for name, value in HEADLINE.items())
-    additions = []
-    for name, value in HEADLINE.items():
-        levels = list(dict.fromkeys(getattr(arm, name) for arm in arms))
-        if value not in levels:
-            additions.append(f"{name}=[{','.join([*levels, value])}]")
-    add = f" Run it again with {' '.join(additions)}." if additions else ""
-    return f"A headline is of arms with {settings}; this run has none with an answer that was judged.{add}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,44 +49,45 @@ def headline_results(
     """
     if not models:
         return HeadlineResults([], [], {})
-    every = [arm for protocols in models.values() for arm in _arms(protocols)]
-    judged = _common_items(answers, every, [arm for arm in every if arm not in simulated] or every)
+    judged = _common_items(answers, [arm for of in models.values() for arm in arms_of(of)], simulated)
     by_arm = {
-        arm: statistics[arm] if len(own) == len(answers.judged(arm)) else arm_statistics(own, sampling)
-        for arm, own in judged.items()
+        arm: statistics[arm] if len(of_arm) == len(answers.judged(arm)) else arm_statistics(of_arm, sampling)
+        for arm, of_arm in judged.items()
     }
     means = {model: model_means(by_arm, protocols) for model, protocols in models.items()}
-    rows: list[Row] = []
-    for model, of_model in means.items():
-        arms = _arms(models[model])
-        for key, statistic in of_model.items():
-            n_asked = sum(len(answers[arm].of_tier(key[1])) for arm in arms)
-            n_used = sum(len(judged[arm].of_tier(key[1])) for arm in arms)
-            share = None if n_used >= COMPLETE * n_asked else 100 * n_used / n_asked
-            names = {"arm_id": f"{PREFIX}{model}", "percent_judged": share}
-            rows.append(as_row(key, statistic, sampling.method) | names)
-    unreal = {model for model, protocols in models.items() if set(_arms(protocols)) <= set(simulated)}
-    comparisons = []
-    for pair in combinations(sorted(set(means) - unreal) or sorted(means), 2):
-        sizes = [{name: len(arms) for name, arms in models[model].items()} for model in pair]
-        if sizes[0] == sizes[1]:
-            is_simulated = pair[0] in unreal
-            names = {"factor": "model", "level": pair[0], "versus": pair[1], "adjustment": "holm"}
-            names |= {"simulated": is_simulated}
-            names["family"] = "models, simulated readers" if is_simulated else "models"
-            protocols = models[pair[0]], models[pair[1]]
-            rows_of_pair = _pair_rows(answers, judged, protocols, (means[pair[0]], means[pair[1]]), sampling)
-            comparisons += [names | row for row in rows_of_pair]
+    rows = []
+    for model, key in ((model, key) for model, of_model in means.items() for key in of_model):
+        arms = arms_of(models[model])
+        n_asked, n_used = (
+            sum(len(of[arm].of_tier(key[1])) for arm in arms) for of in (answers.asked, judged)
+        )
+        share = None if n_used >= COMPLETE * n_asked else 100 * n_used / n_asked
+        row = as_row(key, means[model][key], sampling.method)
+        rows.append(row | {"arm_id": f"{PREFIX}{model}", "percent_judged": share})
+    unreal = {model for model, protocols in models.items() if {*arms_of(protocols)} <= {*simulated}}
     real = {model: of_model for model, of_model in means.items() if model not in unreal}
+    compared = sorted(real) or sorted(means)
+    family = {"simulated": not real, "family": "models" if real else "models, simulated readers"}
+    comparisons = []
+    for model, versus in combinations(compared, 2):
+        if _sizes(models[model]) == _sizes(models[versus]):
+            names = {"factor": "model", "level": model, "versus": versus, "adjustment": "holm", **family}
+            ours, theirs = (
+                _side(answers, judged, models[name], means[name], sampling) for name in (model, versus)
+            )
+            shares = [1 / len(models[model]) / len(arms) for arms in models[model].values() for _ in arms]
+            keys = [("primary", tier) for tier in TIERS if ("primary", tier) in means[model]]
+            # no two models are called equivalent
+            found = compare_sides(ours, theirs, shares, keys, sampling, against_margin=False)
+            comparisons += [names | row for _, _, row in found]
     return HeadlineResults(rows, comparisons, real)
 
 
-def _arms(protocols: Protocols) -> list[str]:
-    return [arm for arms in protocols.values() for arm in arms]
-
-
-def _common_items(answers: ArmAnswers, arms: Sequence[str], deciding: Sequence[str]) -> Mapping[str, Answers]:
-    """The answers of arms to the items that all deciding ones judged."""
+def _common_items(
+    answers: ArmAnswers, arms: Sequence[str], simulated: Collection[str]
+) -> Mapping[str, Answers]:
+    """The answers of arms to the items that all of them judged; simulated readers decide nothing."""
+    deciding = [arm for arm in arms if arm not in simulated] or arms
     items, reports = (
         functools.reduce(np.intersect1d, (getattr(answers.judged(arm), kind).question for arm in deciding))
         for kind in ("items", "reports")
@@ -137,29 +98,22 @@ def _common_items(answers: ArmAnswers, arms: Sequence[str], deciding: Sequence[s
     return judged
 
 
-def _pair_rows(
+def _sizes(protocols: Protocols) -> dict[str, int]:
+    return {name: len(arms) for name, arms in protocols.items()}
+
+
+def _side(
     answers: ArmAnswers,
     judged: Mapping[str, Answers],
-    protocols: tuple[Protocols, Protocols],
-    means: tuple[Mapping[Key, Statistic], Mapping[Key, Statistic]],
+    protocols: Protocols,
+    means: Mapping[Key, Statistic],
     sampling: Resampling,
-) -> Iterator[Row]:
-    """Rows of the scores of two models; no two models are called equivalent."""
-    ours, theirs = means
-    of_judged = [[judged[arm] for arm in _arms(side)] for side in protocols]
-    of_asked = [[answers[arm] for arm in _arms(side)] for side in protocols]
-    cells = [[Cells.of(arm, sampling.patients) for arm in side] for side in of_judged]
-    shares = [1 / len(protocols[0]) / len(arms) for arms in protocols[0].values() for _ in arms]
-    sides = Sides((of_judged[0], of_judged[1]), (of_asked[0], of_asked[1]), (cells[0], cells[1]), shares)
-    differences = {
-        key: Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
-        for key in (("primary", tier) for tier in TIERS)
-        if key in ours and key in theirs
-    }
-    for _, _, row in sides.compared(differences, sampling):
-        for name in ("low_90", "high_90", "within_p", "beyond_p", "n_same_request"):
-            del row[name]
-        yield row
+) -> Side:
+    """The arms behind a headline as a side of a comparison."""
+    arms = arms_of(protocols)
+    of_arms = [judged[arm] for arm in arms]
+    cells = [Cells.of(of_arm, sampling.patients) for of_arm in of_arms]
+    return Side(of_arms, [answers.asked[arm] for arm in arms], cells, means)
 
 
 def model_means(

@@ -2,8 +2,8 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,13 +73,18 @@ def beyond_p(interval_90: Interval, patients: int, margin: float = MARGIN) -> fl
     return 1.0 if beyond <= 0 else 2 * _one_sided(beyond, reach, patients)  # at most 1, or NaN
 
 
-def interval_p(interval_95: Interval, limit: float, patients: int) -> float:
-    """The two-sided p of a value against a limit: 5 % exactly where its 95 % interval ends at the limit."""
+def interval_p(interval_95: Interval, patients: float) -> float:
+    """The two-sided p of a value against zero: 5 % exactly where its 95 % interval ends there."""
     value = interval_95.value
     if math.isnan(interval_95.low):
         return math.nan
-    reach = value - interval_95.low if value > limit else interval_95.high - value
-    return 2 * _one_sided(abs(value - limit), reach, patients, 0.025)
+    reach = value - interval_95.low if value > 0 else interval_95.high - value
+    return 2 * _one_sided(abs(value), reach, int(patients), 0.025)
+
+
+def row_p(row: Mapping[str, Any], patients: float) -> float:
+    """The same of the row of a difference."""
+    return interval_p(Interval(row["difference"], row["low"], row["high"]), patients)
 
 
 def _one_sided(distance: float, reach: float, patients: int, tail: float = 0.05) -> float:
@@ -193,13 +198,3 @@ def _tail_bound(observed: float, swapped: Floats) -> float:
 
     spread = float(np.sqrt(np.mean(swapped**2)))
     return 2 * _PINELIS * float(stats.norm.sf(abs(observed) / spread)) if spread else 0.0
-
-
-def stack(parts: Sequence[Floats]) -> Floats:
-    """Stack the cells of several parts into one matrix."""
-    return np.concatenate(parts) if parts else np.zeros((0, 0))
-
-
-def split(cells: Floats, sizes: Sequence[int]) -> list[Floats]:
-    """Split a matrix of cells into its parts."""
-    return np.split(cells, np.cumsum(sizes)[:-1])

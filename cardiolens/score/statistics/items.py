@@ -1,9 +1,10 @@
 """Verdicts as arrays: answers to choice questions and reports, with codes for names."""
 
 import string
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
+from cardiolens.score.statistics.verdict_rows import Verdicts, blocks, cohort
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+# From so many on, how hospitals differ can be estimated, if roughly; fewer speak of themselves alone.
+FEWEST_HOSPITALS = 5
 _KEYS = pa.array(string.ascii_uppercase)
 # counts of the fields and of the text of a report, which its scores add up
 ENTITY_COUNTS = (
@@ -34,15 +37,20 @@ _PLUGGED = ("meteor", "bertscore_precision", "bertscore_recall", "bertscore_f1")
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The distinct questions of verdicts, and of their reports the counts and the entities."""
+    """The names in verdicts, which arrays have codes for: patients, questions, counts and entities."""
 
+    patients: list[str]  # sorted
+    hospitals: Ints | None  # codes of the patients' hospitals, where these are random as well
     questions: pa.Array
-    counts: frozenset[str]
-    entities: tuple[str, ...]  # sorted
+    counts: frozenset[str]  # of reports
+    entities: tuple[str, ...]  # of reports, sorted
 
     @staticmethod
-    def of(verdicts: pa.Table | Verdicts) -> "Vocabulary":
-        """Collect the vocabulary of a table of verdicts."""
+    def of(
+        verdicts: pa.Table | Verdicts, hospitals: Mapping[str, str] = MappingProxyType({})
+    ) -> "Vocabulary":
+        """Collect the vocabulary of a table of verdicts; `hospitals` are those of patients, if known."""
+        patients = cohort(verdicts)
         questions = pa.array([], pa.string())
         counts: set[str] = set()
         entities: set[str] = set()
@@ -53,7 +61,16 @@ class Vocabulary:
             counts.update(pc.unique(reports["counts"].combine_chunks().keys).to_pylist())
             for name in ("gold", "parsed"):
                 entities.update(pc.unique(pc.list_flatten(reports[name])).to_pylist())
-        return Vocabulary(questions, frozenset(counts), tuple(sorted(entities)))
+        codes = hospital_codes(patients, hospitals)
+        return Vocabulary(patients, codes, questions, frozenset(counts), tuple(sorted(entities)))
+
+
+def hospital_codes(patients: Sequence[str], hospitals: Mapping[str, str]) -> Ints | None:
+    """A number for the hospital of each patient; None unless every patient's is known, and five or more."""
+    names = [hospitals[patient] for patient in patients if patient in hospitals]
+    distinct, codes = np.unique(np.array(names, np.str_), return_inverse=True)
+    is_known = len(names) == len(patients) and len(distinct) >= FEWEST_HOSPITALS
+    return codes.astype(np.int64) if is_known else None
 
 
 def optional_metrics(counts: Collection[str]) -> tuple[str, ...]:
@@ -132,9 +149,7 @@ class Reports(Rows):
         return self.where(self.channel == "fields")
 
 
-def reports(
-    verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
-) -> Reports:
+def reports(verdicts: pa.Table, vocabulary: Vocabulary) -> Reports:
     """Read the reports of a table of verdicts, judged or not, in the order of Reports."""
     rows = _rows_of(verdicts, ["fields", "text"])
     names = (*_NAMES, *optional_metrics(vocabulary.counts))
@@ -143,7 +158,7 @@ def reports(
     # ROUGE-L F1 of single reports (Lin 2004); 0 where a text is empty
     counts["rouge_l"] = 2 * counts["lcs"] / np.maximum(counts["words"] + counts["reference_words"], 1)
     return Reports(
-        **_in_common(rows, patients, vocabulary, hospitals),
+        **_in_common(rows, vocabulary),
         channel=strings(rows["channel"]),
         counts=np.stack([counts[name] for name in names], axis=-1),
         parsed=number_of(pc.fill_null(pc.binary_join(rows["parsed"], "\n"), "")),
@@ -154,15 +169,13 @@ def reports(
     )
 
 
-def items(
-    verdicts: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None = None
-) -> Items:
+def items(verdicts: pa.Table, vocabulary: Vocabulary) -> Items:
     """Read the picked answers of a table of verdicts, judged or not, in the order of Items."""
     rows = _rows_of(verdicts, ["answer"])
     options = count(rows, "options").astype(np.int64)
     letters = _letters(strings(rows["subtask"]), options, count(rows, "letters").astype(np.int64))
     return Items(
-        **_in_common(rows, patients, vocabulary, hospitals),
+        **_in_common(rows, vocabulary),
         sequence=strings(rows["sequence"]),
         answer_type=strings(rows["answer_type"]),
         tier=np.asarray(rows["tier"], np.int64),
@@ -178,11 +191,10 @@ def _rows_of(verdicts: pa.Table, channels: list[str]) -> pa.Table:
     return of_channels.sort_by(order).combine_chunks()
 
 
-def _in_common(
-    rows: pa.Table, patients: list[str], vocabulary: Vocabulary, hospitals: Ints | None
-) -> dict[str, Any]:
-    place = pc.index_in(rows["patient_id"], value_set=pa.array(patients, pa.string()))
-    patient = np.asarray(place, np.int64)
+def _in_common(rows: pa.Table, vocabulary: Vocabulary) -> dict[str, Any]:
+    patients = pa.array(vocabulary.patients, pa.string())
+    patient = np.asarray(pc.index_in(rows["patient_id"], value_set=patients), np.int64)
+    hospitals = vocabulary.hospitals
     return {
         "arm": strings(rows["arm_id"]),
         "subtask": strings(rows["subtask"]),

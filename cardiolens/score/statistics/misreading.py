@@ -32,43 +32,41 @@ def misreading(strata: Sequence[Stratum]) -> Estimate:
     Strata are weighted by their sizes. The interval is Wilson's at the size of a simple random sample of the
     same variance; strata that nobody audited may be misread whole or not at all.
     """
-    audited, total, covered = _covered(strata)
+    audited, share, value, variance = _stratified(strata, [stratum.misread for stratum in strata])
     if not audited:
         return Estimate(math.nan, 0.0, 1.0)
-    value = sum(stratum.size / covered * stratum.misread / stratum.audited for stratum in audited)
-    variance = _variance(audited, covered, [stratum.misread for stratum in audited])
     low, high = (value, value) if variance == 0 else _wilson(value, variance, audited)
-    share = covered / total
     return Estimate(value, low * share, min(1.0, high * share + 1 - share))
 
 
 def shift(strata: Sequence[Stratum]) -> Estimate:
     """How far the share of right answers would move if the person had read all replies."""
-    audited, total, covered = _covered(strata)
+    audited, share, value, variance = _stratified(strata, [stratum.shift for stratum in strata])
     if not audited:
         return Estimate(math.nan, -1.0, 1.0)
-    value = sum(stratum.size / covered * stratum.shift / stratum.audited for stratum in audited)
-    half = _Z * math.sqrt(_variance(audited, covered, [abs(stratum.shift) for stratum in audited]))
-    share = covered / total
-    return Estimate(
-        value, max(-1.0, (value - half) * share - 1 + share), min(1.0, (value + half) * share + 1 - share)
-    )
+    half, rest = _Z * math.sqrt(variance), 1 - share
+    return Estimate(value, max(-1.0, (value - half) * share - rest), min(1.0, (value + half) * share + rest))
 
 
-def _covered(strata: Sequence[Stratum]) -> tuple[list[Stratum], int, int]:
-    audited = [stratum for stratum in strata if stratum.audited]
-    return audited, sum(stratum.size for stratum in strata), sum(stratum.size for stratum in audited)
+def _stratified(
+    strata: Sequence[Stratum], events: Sequence[int]
+) -> tuple[list[Stratum], float, float, float]:
+    """The audited strata, their share of all replies, and mean of events in them with its variance.
 
-
-def _variance(audited: Sequence[Stratum], covered: int, events: Sequence[int]) -> float:
-    """Variance of a stratified mean; each stratum's rate is drawn to that of all, so that none is zero."""
-    overall = (sum(events) + 1) / (sum(stratum.audited for stratum in audited) + 2)
-    variance = 0.0
-    for stratum, count in zip(audited, events, strict=True):
-        rate = (count + overall) / (stratum.audited + 1)
+    Each stratum's rate is drawn to that of all, so that none is zero.
+    """
+    pairs = [(stratum, count) for stratum, count in zip(strata, events, strict=True) if stratum.audited]
+    covered = sum(stratum.size for stratum, _ in pairs)
+    n_audited = sum(stratum.audited for stratum, _ in pairs)
+    overall = (sum(abs(count) for _, count in pairs) + 1) / (n_audited + 2)
+    value = variance = 0.0
+    for stratum, count in pairs:
+        value += stratum.size / covered * count / stratum.audited
+        rate = (abs(count) + overall) / (stratum.audited + 1)
         unseen = 1 - stratum.audited / stratum.size
         variance += (stratum.size / covered) ** 2 * rate * (1 - rate) / stratum.audited * unseen
-    return variance
+    total = sum(stratum.size for stratum in strata)
+    return [stratum for stratum, _ in pairs], covered / total if total else 0.0, value, variance
 
 
 def _wilson(value: float, variance: float, audited: Sequence[Stratum]) -> tuple[float, float]:

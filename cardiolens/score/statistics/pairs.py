@@ -5,24 +5,23 @@ A side is an arm, or all arms behind the headline of a model (protocol 8.5).
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from cardiolens.runtime.processes import spread
-from cardiolens.score.statistics.answers import Answers, ArmAnswers, Pair
+from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
-from cardiolens.score.statistics.bootstrap import Interval
 from cardiolens.score.statistics.comparisons import RUN, VARIED
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, claimed_values
-from cardiolens.score.statistics.effects import Effect, Limits, ReadInBoth
-from cardiolens.score.statistics.factors import ArmFactors, ArmPair
-from cardiolens.score.statistics.hypothesis_tests import interval_p, split, stack, swap_p
+from cardiolens.score.statistics.effects import Effect
+from cardiolens.score.statistics.factors import ArmFactors, ArmPair, Families
+from cardiolens.score.statistics.hypothesis_tests import row_p, swap_p
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Rows
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, SEVERITY_SHIFT
-from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Statistic, interval_of
+from cardiolens.score.statistics.statistic import Resampling, Row, Statistic, interval_of
 from cardiolens.score.statistics.verdict_rows import SpilledMapping
 
-Families = Mapping[str, Sequence[ArmPair]]  # by name, e.g. `selector | the other factors`
 MANY = 2**24  # resampled patients of all arms, or pairs, from which worker processes pay off
 _CHUNK = 16  # pairs per task of a worker process; neighbours share arms
 _UNREAD = ("parse_error", "contradicted")  # parse statuses of replies that could not be read
@@ -34,6 +33,16 @@ _ENDS: Mapping[str, tuple[str, str]] = {  # what a missing answer is at the low 
     D_PRIME: ("opposite", "right"),
 }
 _OF_SCORES = ("wrong", "right")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison: arms that stand one for one against those of the other side."""
+
+    judged: Sequence[Answers]  # on the items that all arms of both sides judged
+    asked: Sequence[Answers]  # on all of their items
+    cells: Sequence[Cells]  # of `judged`
+    statistics: Mapping[Key, Statistic]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +60,20 @@ def compare_pairs(
     statistics: Mapping[str, Mapping[Key, Statistic]],
     families: Families,
     sampling: Resampling,
-    labels: Mapping[str, ArmFactors],
+    arms: Sequence[ArmFactors],
     *,
-    pooled: Collection[ArmPair] = (),
+    pooled: Collection[ArmPair],
 ) -> Iterator[PairComparison]:
-    """Yield the comparisons of each pair of each family, on the items judged in both arms.
+    """Yield the comparisons of each pair of each factor, on the items judged in both arms.
 
     `statistics` are the claimable ones of each arm; the effects of `pooled` pairs, in either direction, are
     kept. Worker processes do it where that pays off; neither their number nor order changes a digit.
     """
-    pairs = [
-        (name.partition(" | ")[0], *pair) for name, family_pairs in families.items() for pair in family_pairs
-    ]
-    kept = frozenset(frozenset(pair) for pair in pooled)
-    compare = _Comparing(answers.without_verdicts(), statistics, sampling, labels, kept)
-    many = len(pairs) * sampling.weights.size >= MANY
-    return spread(compare, pairs, chunk=_CHUNK, worth=many)
+    pairs = [(factor, *pair) for factor, of_factor in families.items() for pair in of_factor]
+    pooled_pairs = frozenset(frozenset(pair) for pair in pooled)
+    labels = {arm.arm_id: arm for arm in arms}
+    compare = _Comparing(answers, statistics, sampling, labels, pooled_pairs, SpilledMapping())
+    return spread(compare, pairs, chunk=_CHUNK, worth=len(pairs) * sampling.weights.size >= MANY)
 
 
 @dataclass(slots=True)
@@ -77,210 +84,188 @@ class _Comparing:
     statistics: Mapping[str, Mapping[Key, Statistic]]
     sampling: Resampling
     labels: Mapping[str, ArmFactors]
-    kept: frozenset[frozenset[str]]
-    cells: SpilledMapping[Cells] | None = None  # of arms that are compared on all their judged items
+    pooled_pairs: frozenset[frozenset[str]]
+    cells: SpilledMapping[Cells]  # of arms on all their judged items
 
     def __call__(self, task: tuple[str, str, str]) -> PairComparison:
         """Compare a (factor, arm, versus arm)."""
         factor, arm, versus = task
-        pair = Pair.of(self.answers, arm, versus)
-        if pair.complete:
-            cells = self._cells(arm), self._cells(versus)
-            ours, theirs = self.statistics[arm], self.statistics[versus]
-        else:
-            cells = Cells.of(pair.arm, self.sampling.patients), Cells.of(pair.versus, self.sampling.patients)
-            ours, theirs = (
-                claimed_statistics(answers, of_side, self.sampling)
-                for answers, of_side in zip((pair.arm, pair.versus), cells, strict=True)
-            )
-        differences = {
-            key: Statistic(ours[key].values - theirs[key].values, ours[key].basis, of_pairs=True)
-            for key in sorted(ours.keys() & theirs.keys(), key=lambda key: key[::-1])
-            if key[0] == "primary" or (factor == "prompt" and key[0] in EXTRA_METRICS)
-        }
-        asked = [self.answers[arm]], [self.answers[versus]]
-        sides = Sides(([pair.arm], [pair.versus]), asked, ([cells[0]], [cells[1]]), [1.0])
-        names, differing = self._names(factor, arm, versus), _differing(pair, self.sampling)
-        rows, effects = [], {}
-        for key, effect, row in sides.compared(differences, self.sampling):
+        names = arm, versus
+        every = [self.answers.judged(name) for name in names]
+        common = [every[0].common_with(every[1]), every[1].common_with(every[0])]
+        is_whole = [*map(len, common)] == [*map(len, every)]
+        sides = zip(names, common, strict=True)
+        ours, theirs = (self._side(name, judged, is_whole=is_whole) for name, judged in sides)
+        metrics = ("primary", *EXTRA_METRICS) if factor == "prompt" else ("primary",)
+        keys = sorted((key for key in ours.statistics if key[0] in metrics), key=lambda key: key[::-1])
+        differing = self._differing(*common)
+        labels, rows, effects = self._labels(factor, arm, versus), [], {}
+        for key, effect, row in compare_sides(ours, theirs, [1.0], keys, self.sampling):
             if key in differing:
                 interval = interval_of(key[0], differing[key], level=0.9)
                 row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
-            rows.append(names | row)
+            rows.append(labels | row)
             effects[key, False] = effect
-            if key[0] == "primary" and effect.n_same < effect.basis.n_items:
-                effects[key, True] = Effect.of(differing.get(key, differences[key]))
-        is_kept = frozenset((arm, versus)) in self.kept
-        return PairComparison(arm, versus, rows, effects if is_kept else {})
+            if key[0] == "primary" and effect.reach.n_same < effect.statistic.basis.n_items:
+                effects[key, True] = Effect.of(differing.get(key, effect.statistic))
+        return PairComparison(arm, versus, rows, effects if frozenset(names) in self.pooled_pairs else {})
 
-    def _names(self, factor: str, arm: str, versus: str) -> Row:
+    def _side(self, arm: str, judged: Answers, *, is_whole: bool) -> Side:
+        """An arm on some of its judged items, or on the whole of them."""
+        if not is_whole:
+            return self._side_of(judged, self.answers.asked[arm])
+        if arm not in self.cells:
+            self.cells[arm] = Cells.of(judged, self.sampling.patients)
+        return Side([judged], [self.answers.asked[arm]], [self.cells[arm]], self.statistics[arm])
+
+    def _side_of(self, judged: Answers, asked: Answers) -> Side:
+        cells = Cells.of(judged, self.sampling.patients)
+        return Side([judged], [asked], [cells], claimed_statistics(judged, cells, self.sampling))
+
+    def _differing(self, ours: Answers, theirs: Answers) -> dict[Key, Statistic]:
+        """Differences of scores over the items whose requests differ; none where all do."""
+        items = ours.items.request != theirs.items.request
+        reports = ours.reports.request != theirs.reports.request
+        if items.all() and reports.all():
+            return {}
+        parts = (side.where(items, reports) for side in (ours, theirs))
+        first, second = (self._side_of(part, part) for part in parts)
+        return _differences(first, second, [key for key in first.statistics if key[0] == "primary"])
+
+    def _labels(self, factor: str, arm: str, versus: str) -> Row:
         """The columns that say what is compared, and in which family of tests."""
-        names: Row = {"factor": factor, "arm_id": arm, "versus_arm_id": versus}
-        levels: Row = {"level": arm, "versus": versus}
+        labels: Row = {"factor": factor, "arm_id": arm, "versus_arm_id": versus}
+        labels |= {"level": arm, "versus": versus}
         simulated = False
         if arm in self.labels and versus in self.labels:
             ours, theirs = self.labels[arm], self.labels[versus]
             simulated = ours.simulated or theirs.simulated
-            levels = {"level": str(getattr(ours, factor)), "versus": str(getattr(theirs, factor))}
-            levels["model"] = ours.model if factor != "model" else None
+            labels |= {"level": str(getattr(ours, factor)), "versus": str(getattr(theirs, factor))}
+            labels["model"] = ours.model if factor != "model" else None
         family = VARIED if factor in RUN else factor
-        explored = factor in RUN and not simulated
-        return {
-            **names,
-            **levels,
-            "family": f"{family}, simulated readers" if simulated else family,
-            "adjustment": "fdr" if explored else "holm",
-            "simulated": simulated,
-        }
-
-    def _cells(self, arm: str) -> Cells:
-        if self.cells is None:
-            self.cells = SpilledMapping()
-        if arm not in self.cells:
-            self.cells[arm] = Cells.of(self.answers.judged(arm), self.sampling.patients)
-        return self.cells[arm]
+        labels["family"] = f"{family}, simulated readers" if simulated else family
+        labels["adjustment"] = "fdr" if factor in RUN and not simulated else "holm"
+        return labels | {"simulated": simulated}
 
 
-def _differing(pair: Pair, sampling: Resampling) -> dict[Key, Statistic]:
-    """Differences of scores over the items whose requests differ; none where all do."""
-    ours, theirs = pair.differing
-    if len(ours) == len(pair.arm):
-        return {}
-    first, second = (
-        claimed_statistics(side, Cells.of(side, sampling.patients), sampling) for side in (ours, theirs)
-    )
+def compare_sides(
+    ours: Side,
+    theirs: Side,
+    shares: Sequence[float],
+    keys: Collection[Key],
+    sampling: Resampling,
+    *,
+    against_margin: bool = True,
+) -> Iterator[tuple[Key, Effect, Row]]:
+    """Yield the differences that both sides have: what is known of each, and its row.
+
+    `shares` are those of the arms in the mean of their side.
+    """
+    differences = _differences(ours, theirs, keys)
+    p_values = _swap_p(ours, theirs, shares, differences, sampling)
+    min_n = sampling.settings.min_n
+    limits, read = _limits(ours, theirs, min_n), _read_in_both(ours, theirs, shares, min_n)
+    for key, difference in differences.items():
+        first, second = (side.judged[0].of_tier(key[1]) for side in (ours, theirs))
+        n_same = int((first.request == second.request).sum())  # on these both arms are equal
+        reach = Effect.of(difference).reach
+        reach = reach._replace(n_same=n_same, **limits.get(key, {}), **read.get(key, {}))
+        effect = Effect(difference, reach)
+        row = effect.row(key, sampling.method, against_margin=against_margin)
+        if key in p_values:
+            row["p"] = p_values[key]
+            if difference.basis.n_hospitals is not None:
+                # swaps of patients know nothing of hospitals; whole hospitals are too few to be swapped
+                row["p"] = max(row["p"], row_p(row, difference.basis.units))
+        yield key, effect, row
+
+
+def _differences(ours: Side, theirs: Side, keys: Collection[Key]) -> dict[Key, Statistic]:
+    pairs = {key: (ours.statistics[key], theirs.statistics[key]) for key in keys if key in theirs.statistics}
     return {
-        key: Statistic(first[key].values - second[key].values, first[key].basis, of_pairs=True)
-        for key in first
-        if key[0] == "primary" and key in second
+        key: Statistic(first.values - second.values, first.basis, of_pairs=True)
+        for key, (first, second) in pairs.items()
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Sides:
-    """Two sides: the arms of each, one for one, and the share of each arm in the mean of its side."""
+def _swap_p(
+    ours: Side, theirs: Side, shares: Sequence[float], keys: Collection[Key], sampling: Resampling
+) -> dict[Key, float]:
+    """P-values from swapping whole patients between both sides, in all their arms at once."""
+    if not all(cells.parts for cells in ours.cells):
+        return {}
+    ends = np.cumsum([len(rows) for cells in ours.cells for rows in cells.rows])[:-1]
 
-    judged: tuple[Sequence[Answers], Sequence[Answers]]  # on the items that all of them judged
-    asked: tuple[Sequence[Answers], Sequence[Answers]]  # on all of their items
-    cells: tuple[Sequence[Cells], Sequence[Cells]]
-    shares: Sequence[float]
-
-    def compared(
-        self, differences: Mapping[Key, Statistic], sampling: Resampling
-    ) -> Iterator[tuple[Key, Effect, Row]]:
-        """Yield each difference with what is not known of it, and its row."""
-        p_values = self._swap_p(differences, sampling)
-        limits, read = self._limits(sampling.settings.min_n), self._read(sampling.settings.min_n)
-        n_same = {}
-        for tier in {tier for _, tier in differences}:
-            ours, theirs = (arms[0].of_tier(tier) for arms in self.judged)
-            n_same[tier] = int((ours.request == theirs.request).sum())  # on these both arms are equal
-        for key, difference in differences.items():
-            effect = Effect.of(difference, limits.get(key), read.get(key), n_same[key[1]])
-            row = effect.row(key, sampling.method)
-            if key in p_values:
-                row["p"] = _over_hospitals(p_values[key], row, difference.basis)
-            yield key, effect, row
-
-    def _swap_p(self, keys: Collection[Key], sampling: Resampling) -> dict[Key, float]:
-        """P-values from swapping whole patients between both sides, in all their arms at once."""
-        ours, theirs = self.cells
-        if not all(cells.parts for cells in ours):
-            return {}
-        sizes = [[len(rows) for rows in cells.rows] for cells in ours]
-
-        def mean(sums: Floats) -> dict[Key, Floats]:
-            of_arms = split(sums, [sum(of_arm) for of_arm in sizes])
-            statistics = [
-                claimed_values(cells.parts, split(of_arm, of_parts), sampling.settings.min_n)
-                for cells, of_arm, of_parts in zip(ours, of_arms, sizes, strict=True)
-            ]
-            return {
-                key: np.sum(
-                    [share * values[key] for share, values in zip(self.shares, statistics, strict=True)],
-                    axis=0,
-                )
-                for key in statistics[0]
-                if key in keys
-            }
-
-        first, second = (stack([rows for cells in side for rows in cells.rows]) for side in (ours, theirs))
-        return swap_p(first, second, mean, sampling.coins)
-
-    def _limits(self, min_n: int) -> dict[Key, Limits]:
-        """Limits of the mean difference over all items asked; empty if nothing is missing.
-
-        At the low end every answer that our side lacks is what lowers the statistic (of a score: wrong), and
-        every one that theirs lacks is what raises it; at the high end the reverse. A reply that was not read
-        is an answer that a side lacks.
-        """
-        asked, *others = [*self.asked[0], *self.asked[1]]
-        known = common = self.judged[0][0]
-        for answers in (asked, *others):
-            asked = asked.joined_with(answers.common_with(asked, out=True))
-            known = known.common_with(_where_read(answers))
-        if len(asked) == len(known):
-            return {}
-
-        def filled(fill: str) -> list[dict[Key, float]]:
-            sides = ([_filled(arm, asked, fill, min_n) for arm in side] for side in self.asked)
-            return [
-                {key: float(np.mean([of_arm[key] for of_arm in side])) for key in side[0]} for side in sides
-            ]
-
-        by_fill = {fill: filled(fill) for fill in _FILLS}
-        limits = {}
-        for key in by_fill["right"][0]:
-            n_asked, n_common, n_known = (len(rows.of_tier(key[1])) for rows in (asked, common, known))
-            if n_known < n_asked:
-                (worst, theirs_worst), (best, theirs_best) = (
-                    by_fill[fill] for fill in _ENDS.get(key[0], _OF_SCORES)
-                )
-                low, high = worst[key] - theirs_best[key], best[key] - theirs_worst[key]
-                limits[key] = Limits(low, high, n_asked - n_common, n_common - n_known, n_asked)
-        return limits
-
-    def _read(self, min_n: int) -> dict[Key, ReadInBoth]:
-        """Differences on what was read in both arms at once, on tiers where something was not.
-
-        Subtasks that the tier means leave out stay out.
-        """
-        every = (arm for side in self.judged for arm in side)
-        if all(_is_read(rows).all() for arm in every for rows in (arm.items, arm.reports)):
-            return {}
-        parts: dict[Key, list[tuple[float, int, int, int]]] = {}
-        for pair in zip(*self.judged, strict=True):
-            sides = [_sufficient(answers, min_n) for answers in pair]
-            items, reports = (
-                _is_read(getattr(sides[0], kind)) & _is_read(getattr(sides[1], kind))
-                for kind in ("items", "reports")
-            )
-            first, second = (_values(side.where(items, reports), 1) for side in sides)
-            for key in first:
-                ours, theirs = (_is_read(side.of_tier(key[1])) for side in sides)
-                counts = int((ours & theirs).sum()), int((~ours).sum()), int((~theirs).sum())
-                parts.setdefault(key, []).append((first[key] - second[key], *counts))
+    def mean(sums: Floats) -> dict[Key, Floats]:
+        rows = iter(np.split(sums, ends))
+        values = [
+            claimed_values(cells.parts, [next(rows) for _ in cells.rows], sampling.settings.min_n)
+            for cells in ours.cells
+        ]
         return {
-            key: ReadInBoth(
-                sum(share * part[0] for share, part in zip(self.shares, of_key, strict=True)),
-                sum(part[1] for part in of_key),
-                sum(part[2] for part in of_key),
-                sum(part[3] for part in of_key),
-            )
-            for key, of_key in parts.items()
-            if len(of_key) == len(self.shares) and any(part[2] + part[3] for part in of_key)
+            key: np.sum([share * of_arm[key] for share, of_arm in zip(shares, values, strict=True)], axis=0)
+            for key in values[0]
+            if key in keys
         }
 
+    first, second = (
+        np.concatenate([rows for cells in side.cells for rows in cells.rows]) for side in (ours, theirs)
+    )
+    return swap_p(first, second, mean, sampling.coins)
 
-def _over_hospitals(p: float, row: Row, basis: Basis) -> float:
-    """The p of swapped patients, or that of the interval over hospitals if it is larger.
 
-    Swaps of patients know nothing of hospitals; whole hospitals are too few to be swapped.
+def _limits(ours: Side, theirs: Side, min_n: int) -> dict[Key, dict[str, Any]]:
+    """Limits of the mean difference over all items asked; empty if nothing is missing.
+
+    At the low end every answer that our side lacks is what lowers the statistic (of a score: wrong), and
+    every one that theirs lacks is what raises it; at the high end the reverse. A reply that was not read
+    is an answer that a side lacks.
     """
-    if basis.n_hospitals is None:
-        return p
-    interval = Interval(row["difference"], row["low"], row["high"])
-    return max(p, interval_p(interval, 0.0, int(basis.units)))
+    asked, *rest = [*ours.asked, *theirs.asked]
+    read = common = ours.judged[0]
+    for answers in (asked, *rest):
+        asked = asked.joined_with(answers.common_with(asked, out=True))
+        read = read.common_with(_where_read(answers))
+    if len(asked) == len(read):
+        return {}
+    filled = {
+        fill: [_mean_filled(side.asked, asked, fill, min_n) for side in (ours, theirs)] for fill in _FILLS
+    }
+    limits = {}
+    for key in filled["right"][0]:
+        n_asked, n_common, n_known = (len(rows.of_tier(key[1])) for rows in (asked, common, read))
+        if n_known < n_asked:
+            worst, best = (filled[fill] for fill in _ENDS.get(key[0], _OF_SCORES))
+            ends = {"low": worst[0][key] - best[1][key], "high": best[0][key] - worst[1][key]}
+            counts = {"n_missing": n_asked - n_common, "n_dropped": n_asked - n_known, "n_asked": n_asked}
+            limits[key] = ends | counts
+    return limits
+
+
+def _read_in_both(ours: Side, theirs: Side, shares: Sequence[float], min_n: int) -> dict[Key, dict[str, Any]]:
+    """Differences on what was read in both arms at once, on tiers where something was not.
+
+    Subtasks that the tier means leave out stay out.
+    """
+    every = (arm for side in (ours, theirs) for arm in side.judged)
+    if all(_is_read(rows).all() for arm in every for rows in (arm.items, arm.reports)):
+        return {}
+    parts: dict[Key, list[tuple[float, int, int, int]]] = {}
+    for share, *pair in zip(shares, ours.judged, theirs.judged, strict=True):
+        first, second = (_sufficient(answers, min_n) for answers in pair)
+        items = _is_read(first.items) & _is_read(second.items)
+        reports = _is_read(first.reports) & _is_read(second.reports)
+        values, versus = (_values(side.where(items, reports), 1) for side in (first, second))
+        for key in values:
+            ours_read, theirs_read = (_is_read(side.of_tier(key[1])) for side in (first, second))
+            counts = int((ours_read & theirs_read).sum()), int((~ours_read).sum()), int((~theirs_read).sum())
+            parts.setdefault(key, []).append((share * (values[key] - versus[key]), *counts))
+    found = {}
+    for key, of_key in parts.items():
+        read, n_read, n_unread, n_versus = (sum(column) for column in zip(*of_key, strict=True))
+        if len(of_key) == len(shares) and n_unread + n_versus:
+            found[key] = {"read": read, "n_read": n_read, "n_unread": n_unread, "n_unread_versus": n_versus}
+    return found
 
 
 def _is_read(rows: Rows) -> Bools:
@@ -308,15 +293,20 @@ def _values(answers: Answers, min_n: int) -> dict[Key, float]:
     return {key: float(value[0]) for key, value in claimed_values(cells.parts, cells.rows, min_n).items()}
 
 
-def _filled(arm: Answers, asked: Answers, fill: str, min_n: int) -> dict[Key, float]:
-    """Statistics of an arm with every missing answer filled in; of reports, as right or wrong."""
-    read = _where_read(arm)
-    missing = asked.common_with(read, out=True)
-    items, reports = missing.items, missing.reports
-    counts = np.zeros_like(reports.counts)
-    counts[:, reports.names.index("tp" if fill == "right" else "fn")] = reports.gold.sum(axis=1)
-    missing = Answers(replace(items, parsed=_FILLS[fill](items)), replace(reports, counts=counts))
-    return _values(read.joined_with(missing), min_n)
+def _mean_filled(arms: Sequence[Answers], asked: Answers, fill: str, min_n: int) -> dict[Key, float]:
+    """Mean statistics of arms with every missing answer filled in; of reports, as right or wrong."""
+    values = []
+    for arm in arms:
+        read = _where_read(arm)
+        missing = asked.common_with(read, out=True)
+        items, reports = missing.items, missing.reports
+        counts = np.zeros_like(reports.counts)
+        counts[:, reports.names.index("tp" if fill == "right" else "fn")] = reports.gold.sum(axis=1)
+        filled = replace(
+            missing, items=replace(items, parsed=_FILLS[fill](items)), reports=replace(reports, counts=counts)
+        )
+        values.append(_values(read.joined_with(filled), min_n))
+    return {key: float(np.mean([of_arm[key] for of_arm in values])) for key in values[0]}
 
 
 def _all_options(items: Items) -> Ints:

@@ -10,15 +10,15 @@ import numpy as np
 from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT
 from cardiolens.score.statistics.bootstrap import Interval, resampled_variance
-from cardiolens.score.statistics.comparisons import LEVEL, comparison
+from cardiolens.score.statistics.comparisons import LEVEL, adjust
 from cardiolens.score.statistics.counting import Key
-from cardiolens.score.statistics.effects import Effect, joined, mean, total
+from cardiolens.score.statistics.effects import Effect, comparison, joined, mean, total
 from cardiolens.score.statistics.factors import ArmPair
-from cardiolens.score.statistics.hypothesis_tests import adjusted, interval_p
+from cardiolens.score.statistics.hypothesis_tests import row_p
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, SEVERITY_SHIFT
 from cardiolens.score.statistics.pairs import PairComparison
-from cardiolens.score.statistics.pooled_questions import COLLAPSE, DOUBLING, PooledQuestion
+from cardiolens.score.statistics.pooled_questions import COLLAPSE, PooledQuestion
 from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Statistic, interval_of, scale
 
 FAMILY = "questions over all models"
@@ -29,20 +29,20 @@ CONSERVATISM: tuple[Key, ...] = (
 )
 COLLAPSE_KEYS: tuple[Key, ...] = ((ENTROPY_DEFICIT, TIERS[0]), (ENTROPY_DEFICIT, TIERS[2]))
 _FEWEST_MODELS = 3  # from two, a spread is hardly known
-_TESTS = ("p", "within_p", "beyond_p")
+_Place = tuple[str, str, str, str]  # a question, and a model
 
 
 class PooledEffects:
     """Sums up differences of pairs of arms for the models and questions that they belong to."""
 
     def __init__(self, questions: Sequence[PooledQuestion]) -> None:
-        self._uses: dict[ArmPair, list[tuple[PooledQuestion, str, float]]] = {}
+        self._uses: dict[ArmPair, list[tuple[_Place, float]]] = {}
         for question in questions:
             for model, weights in question.weights.items():
                 for pair, weight in weights.items():
-                    self._uses.setdefault(pair, []).append((question, model, weight))
-        # by question, model, key, and whether it is over the items whose requests differ
-        self._effects: dict[tuple[str, str, str, str, Key, bool], Effect] = {}
+                    self._uses.setdefault(pair, []).append(((*question.name, model), weight))
+        # by key, and whether they are over the items whose requests differ
+        self._effects: dict[_Place, dict[tuple[Key, bool], Effect]] = {}
 
     @property
     def pairs(self) -> frozenset[ArmPair]:
@@ -52,15 +52,15 @@ class PooledEffects:
     def add(self, pair: PairComparison) -> None:
         """Add the differences of a pair to the effects that it is part of."""
         for arms, sign in (((pair.arm, pair.versus), 1), ((pair.versus, pair.arm), -1)):
-            for question, model, weight in self._uses.get(arms, ()):
-                for (key, is_differing), effect in pair.effects.items():
-                    place = (*question.name, model, key, is_differing)
-                    parts = [self._effects[place]] if place in self._effects else []
-                    self._effects[place] = total([*parts, effect.times(sign * weight)])
+            for place, weight in self._uses.get(arms, ()):
+                effects = self._effects.setdefault(place, {})
+                for key, effect in pair.effects.items():
+                    weighted = effect.times(sign * weight)
+                    effects[key] = total([effects[key], weighted]) if key in effects else weighted
 
     def put(self, question: PooledQuestion, model: str, key: Key, statistic: Statistic) -> None:
         """Set the effect of a model on a question that is no difference of two arms."""
-        self._effects[(*question.name, model, key, False)] = Effect.of(statistic)
+        self._effects.setdefault((*question.name, model), {})[key, False] = Effect.of(statistic)
 
     def of(self, question: PooledQuestion, key: Key, *, differing: bool = False) -> dict[str, Effect]:
         """Effects by model, of those for which no pair is missing.
@@ -69,12 +69,10 @@ class PooledEffects:
         """
         effects = {}
         for model, weights in sorted(question.weights.items()):
-            effect = self._effects.get((*question.name, model, key, differing))
-            if effect is None:
-                continue
-            if differing:
+            effect = self._effects.get((*question.name, model), {}).get((key, differing))
+            if effect is not None and differing:
                 effects[model] = effect.times(1 / effect.weight)
-            elif math.isclose(effect.weight, sum(map(abs, weights.values()))):
+            elif effect is not None and math.isclose(effect.weight, sum(map(abs, weights.values()))):
                 effects[model] = effect
         return effects
 
@@ -95,21 +93,11 @@ def pooled_rows(
         if (of_models := effects.of(question, key))
     ]
     rows = [answer.row() for answer in answers]
-    tested = [row for row, answer in zip(rows, answers, strict=True) if answer.question.level != DOUBLING]
-    for test in _TESTS:
-        of_test = [row for row in tested if test in row]
-        for row, p in zip(of_test, adjusted([row[test] for row in of_test]), strict=True):
-            row[f"{test}_adjusted"] = float(p)
-    for row in tested:
-        row |= {"family": FAMILY, "family_size": len(tested), "adjustment": "holm"}
-    share = sum(row["p_adjusted"] <= LEVEL for row in tested) / max(len(tested), 1)
-    behind = [
-        model_row
-        for row, answer in zip(rows, answers, strict=True)
-        if "family" in row
-        for model_row in answer.model_rows(share if row["p_adjusted"] <= LEVEL else 0.0)
-    ]
-    return [*rows, *behind]
+    adjust(rows)
+    rejects = [row["p_adjusted"] <= LEVEL for row in rows]
+    for answer, is_rejected in zip(answers, rejects, strict=True):
+        rows += answer.model_rows(sum(rejects) / len(rejects) if is_rejected else 0.0)
+    return rows
 
 
 def _keys(question: PooledQuestion) -> list[Key]:
@@ -131,39 +119,44 @@ class _Pooled:
 
     def row(self) -> Row:
         """The mean over models, of equal weight, with how many of them go up and how much they differ."""
-        effect = mean(self.effects)
-        row = self._row(effect, len(self.effects)) | {"n_models": len(self.effects)}
-        if self.key[0] == "primary" and effect.n_same and self.differing:
-            interval = interval_of("primary", mean(self.differing).statistic, level=0.9)
+        effect = mean([*self.effects.values()])
+        row, basis = self._row(effect, len(self.effects)), effect.statistic.basis
+        row |= {"n_models": len(self.effects), "family": FAMILY, "adjustment": "holm"}
+        if self.key[0] == "primary" and effect.reach.n_same and self.differing:
+            differing = mean([*self.differing.values()])
+            interval = interval_of("primary", differing.statistic, level=0.9)
             row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
-        values = np.stack([of_model.values for of_model in self.effects.values()])
+        values = np.stack([of_model.statistic.values for of_model in self.effects.values()])
         row["n_models_above"] = int((values[:, 0] > 0).sum())
-        spread = between_models(values, effect.basis.inflation)
-        if spread is not None and not effect.basis.without_interval:
+        spread = between_models(values, basis.inflation)
+        if spread is not None and not basis.without_interval:
             deviation, expected = spread
-            unit = scale(self.key[0])
-            row |= {"spread": unit * deviation.value, "spread_low": unit * deviation.low}
-            row |= {"spread_high": unit * deviation.high}
-            row |= {"next_low": unit * expected.low, "next_high": unit * expected.high}
+            ends = {"spread": deviation.value, "spread_low": deviation.low, "spread_high": deviation.high}
+            ends |= {"next_low": expected.low, "next_high": expected.high}
+            row |= {name: scale(self.key[0]) * value for name, value in ends.items()}
         return row
 
     def model_rows(self, share: float) -> Iterator[Row]:
         """Effect of each model; Holm's p over the models, times 1 / share of the questions that rejected."""
-        rows = [self._row(effect, 1) | {"model": model} for model, effect in self.effects.items()]
-        for row, p in zip(rows, adjusted([row["p"] for row in rows]), strict=True):
-            for name in (*_TESTS, "low_90", "high_90", "n_same_request"):  # tested over the models alone
-                row.pop(name, None)
+        family = {"family": f"models behind {self.question.words}", "adjustment": "holm"} if share else {}
+        rows = [
+            self._row(effect, 1, against_margin=False) | {"model": model} | family
+            for model, effect in self.effects.items()
+        ]
+        adjust(rows)
+        for row in rows:  # tested over the models alone
+            row.pop("p")
             if share:
-                row |= {"p_adjusted": min(1.0, float(p) / share), "family_size": len(rows)}
-                row |= {"family": f"models behind {self.question.words}", "adjustment": "holm"}
+                row["p_adjusted"] = min(1.0, row["p_adjusted"] / share)
             yield row
 
-    def _row(self, effect: Effect, models: int) -> Row:
-        question, basis = self.question, effect.basis
+    def _row(self, effect: Effect, models: int, *, against_margin: bool = True) -> Row:
+        question, statistic = self.question, effect.statistic
         note = f"mean over {counted(models, 'model')} in {counted(question.settings, 'setting')}"
-        row = replace(effect, basis=replace(basis, note=note)).row(self.key, self.method)
+        with_note = replace(statistic, basis=replace(statistic.basis, note=note))
+        row = replace(effect, statistic=with_note).row(self.key, self.method, against_margin=against_margin)
         names = {"factor": question.factor, "level": question.level, "versus": question.versus}
-        p = two_sided_p(effect.values, row, basis.units)
+        p = two_sided_p(statistic.values, row, statistic.basis.units)
         return names | row | {"p": p, "n_settings": question.settings}
 
 
@@ -175,8 +168,7 @@ def two_sided_p(values: Floats, row: Row, patients: float) -> float:
     """
     from scipy import stats
 
-    interval = Interval(row["difference"], row["low"], row["high"])
-    of_interval = interval_p(interval, 0.0, int(patients))
+    of_interval = row_p(row, patients)
     error = math.sqrt(resampled_variance(values, patients))
     if not error > 0 or math.isnan(of_interval):
         return of_interval
@@ -247,10 +239,8 @@ def tier_change_rows(means: Mapping[str, Mapping[Key, Statistic]], method: str) 
             agrees = np.sign(corrected["difference"]) == np.sign(exact["difference"])
             p_values = [row.pop("p") for row in (corrected, exact)]
             corrected["p"] = float(max(p_values)) if agrees and not np.isnan(p_values).any() else 1.0
+            corrected |= {"family": "tiers", "adjustment": "holm"}
         rows += [row for row in pair if row is not None]
-    tested = [row for row in rows if row["metric"] == CORRECTED]
-    for row, p in zip(tested, adjusted([row["p"] for row in tested]), strict=True):
-        row |= {"p_adjusted": float(p), "family": "tiers", "family_size": len(tested), "adjustment": "holm"}
     return rows
 
 
@@ -265,7 +255,7 @@ def _tier_change(
     basis = joined([after.basis for _, after in sides])
     values = np.stack([after.values - before for before, after in sides])
     note = f"mean over {len(sides)} models, patients and models random; {method}"
-    row = comparison(metric, later, Statistic(values.mean(axis=0), basis, of_pairs=True), note)
+    row = comparison((metric, later), Statistic(values.mean(axis=0), basis, of_pairs=True), note)
     change, (reach, p) = float(values[:, 0].mean()), _change_test(values, basis)
     row |= {"difference": 100 * change, "low": 100 * (change - reach), "high": 100 * (change + reach), "p": p}
     row |= {"factor": "tier", "level": later, "versus": earlier, "n_models": len(sides), "method": note}

@@ -12,10 +12,10 @@ from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import arm_statistics
 from cardiolens.score.statistics.comparisons import Comparisons
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Key
-from cardiolens.score.statistics.factors import ArmFactors, control_pairs, factors_of, families
-from cardiolens.score.statistics.headlines import METRICS, headline_results, headlines, model_means
+from cardiolens.score.statistics.factors import ArmFactors, Families, control_pairs, families, headlines
+from cardiolens.score.statistics.headlines import METRICS, headline_results, model_means
 from cardiolens.score.statistics.item_scores import item_mean
-from cardiolens.score.statistics.pairs import MANY, Families, compare_pairs
+from cardiolens.score.statistics.pairs import MANY, compare_pairs
 from cardiolens.score.statistics.pooled import COLLAPSE_KEYS, PooledEffects, pooled_rows, tier_change_rows
 from cardiolens.score.statistics.pooled_questions import collapse_questions, pooled_questions
 from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Settings, Statistic, as_row
@@ -73,9 +73,7 @@ def compute_scores(
                 if key in means:
                     effects.put(question, model, key, means[key])
     compared = families(arms) if pairs is None else pairs
-    compared_pairs = compare_pairs(
-        answers, statistics, compared, sampling, factors_of(arms), pooled=effects.pairs
-    )
+    compared_pairs = compare_pairs(answers, statistics, compared, sampling, arms, pooled=effects.pairs)
     for pair in phase("comparing", "pairs of arms", compared_pairs, sum(map(len, compared.values()))):
         comparisons.add(pair.rows)
         effects.add(pair)
@@ -127,7 +125,7 @@ def _repeat_rows(answers: ArmAnswers, arms: Sequence[ArmFactors], sampling: Resa
     An answer changes if it names other options; that of a report, if its fields name other entities. Unparsed
     answers count as equal. Only items judged in both arms count.
     """
-    for arm, again in sorted(control_pairs(arms, "repeat")):
+    for arm, again in control_pairs(arms, "repeat"):
         first, second = answers.judged(arm), answers.judged(again)
         first, second = first.common_with(second), second.common_with(first)
         for tier in TIERS:

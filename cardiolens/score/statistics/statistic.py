@@ -25,11 +25,10 @@ from cardiolens.score.statistics.bootstrap import (
     share_ends,
     variance_inflation,
 )
-from cardiolens.score.statistics.counting import Key
+from cardiolens.score.statistics.counting import Forms, Key
 from cardiolens.score.statistics.hypothesis_tests import SWAPS, Coins, coins
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports, Rows
 from cardiolens.score.statistics.metrics import mean_defined
-from cardiolens.score.statistics.references import Forms
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
 Scopes = Mapping[str, tuple[str, ...]]  # of each field of a protocol

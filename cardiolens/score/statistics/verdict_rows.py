@@ -1,7 +1,7 @@
 """Verdicts on disk, read one arm at a time, and how many of them were judged."""
 
 import pickle
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
@@ -154,24 +154,24 @@ class SpilledMapping(Mapping[str, Value]):
     def __init__(self) -> None:
         self._file = UnlinkedFile()
         self._places: dict[str, Extent] = {}
-        self._at_hand: OrderedDict[str, Value] = OrderedDict()
+        self._at_hand: dict[str, Value] = {}  # the last used are last
 
     def __getstate__(self) -> tuple[UnlinkedFile, dict[str, Extent]]:
         return self._file, self._places
 
     def __setstate__(self, state: tuple[UnlinkedFile, dict[str, Extent]]) -> None:
         self._file, self._places = state
-        self._at_hand = OrderedDict()
+        self._at_hand = {}
 
     def __setitem__(self, name: str, value: Value) -> None:
         self._places[name] = self._file.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         self._keep(name, value)
 
     def __getitem__(self, name: str) -> Value:
-        if name not in self._at_hand:
-            self._keep(name, pickle.loads(self._file.read(self._places[name])))
-        self._at_hand.move_to_end(name)
-        return self._at_hand[name]
+        is_cached = name in self._at_hand
+        value = self._at_hand.pop(name) if is_cached else pickle.loads(self._file.read(self._places[name]))
+        self._keep(name, value)
+        return value
 
     def __contains__(self, name: object) -> bool:
         return name in self._places
@@ -185,4 +185,4 @@ class SpilledMapping(Mapping[str, Value]):
     def _keep(self, name: str, value: Value) -> None:
         self._at_hand[name] = value
         if len(self._at_hand) > AT_HAND:
-            self._at_hand.popitem(last=False)
+            del self._at_hand[next(iter(self._at_hand))]

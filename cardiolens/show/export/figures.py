@@ -14,7 +14,7 @@ from typing import Any
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.score.statistics.headlines import is_headline
+from cardiolens.score.statistics.factors import is_headline
 from cardiolens.show.export.table_export import as_text
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import arm_cells

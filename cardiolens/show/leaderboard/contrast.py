@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.statistics.headlines import is_headline
+from cardiolens.score.statistics.factors import is_headline
 from cardiolens.show.page.columns import (
     COUNTS,
     HIGH,

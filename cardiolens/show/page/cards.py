@@ -9,11 +9,10 @@ from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims import declared
 from cardiolens.score.claims.sentences import result, sentence, sides, size, status
 from cardiolens.score.statistics.comparisons import is_reliable
-from cardiolens.score.statistics.headlines import why_no_headline
+from cardiolens.score.statistics.factors import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
 from cardiolens.score.statistics.open_scores import RECIPROCAL, WITHIN
-from cardiolens.score.statistics.pooled_questions import DOUBLING
 from cardiolens.score.statistics.statistic import TIERS, Row
 from cardiolens.score.statistics.verdict_rows import percent_read
 from cardiolens.show.page.columns import caveats, model_of, reading, score_words
@@ -124,7 +123,7 @@ def _images(facts: Facts) -> Card:
 
 
 def _factor(facts: Facts, factor: str) -> Card:
-    rows = [row for row in _pooled(facts, factor) if row["level"] != DOUBLING]
+    rows = _pooled(facts, factor)
     if rows:
         return _of_rows(factor, FACTORS[factor], rows, facts)
     words = f"No model was asked at two levels of the {_NAMES[factor]} in settings that all models share."

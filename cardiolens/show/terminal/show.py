@@ -9,9 +9,9 @@ from cardiolens.base.phrasing import counted
 from cardiolens.inference.plan.candidates import Totals
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.score.claims.declared import Declaration
+from cardiolens.score.claims.declared import when_declared
 from cardiolens.score.claims.planned_power import ASSUMED
-from cardiolens.score.run_results.verdict_changes import Changes
+from cardiolens.score.run_results.run_comparison import Changes
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.terminal.ending import ending
 from cardiolens.storage import documents
@@ -67,9 +67,8 @@ def _standing(plan: Plan, missing: Mapping[str, Missing]) -> str:
     n_answered: int | None = sum(missing[name].done for name in plan.spec.compared if name in missing)
     if plan.run.declaration.exists():
         n_answered = documents.answered_before(plan.run, plan.spec)
-    declaration = Declaration(n_answered)
-    alone = " and tested alone at 5 %" if declaration.is_beforehand else ", so not tested alone"
-    return f"{declaration.when}{alone}"
+    alone = " and tested alone at 5 %" if n_answered == 0 else ", so not tested alone"
+    return f"{when_declared(n_answered)}{alone}"
 
 
 def show_power(lines: Sequence[str]) -> None:

@@ -31,8 +31,8 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed, begin_watches, execute
 from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.score.run_results.model_replies import StageCounts
-from cardiolens.score.run_results.numerics import numerics_of
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
+from cardiolens.score.run_results.stored_replies import numerics_of
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import bars, show

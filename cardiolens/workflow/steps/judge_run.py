@@ -9,9 +9,11 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.score.run_results import merging, peer_scores
-from cardiolens.score.run_results.groups import groups_of
+from cardiolens.score.claims.parts_of_cohort import groups_of
+from cardiolens.score.run_results import merging
+from cardiolens.score.run_results.reply_readings import PEERS
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow
+from cardiolens.score.run_results.run_comparison import changes
 from cardiolens.score.run_results.scoring import (
     Replies,
     RunResults,
@@ -21,7 +23,6 @@ from cardiolens.score.run_results.scoring import (
     write_results,
 )
 from cardiolens.score.run_results.stored_replies import check_stored
-from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.pictures import FRAMES
 from cardiolens.show.page.page_data import Facts, read_facts
@@ -45,7 +46,7 @@ def judge(run: Run, *, by_others: bool = False) -> int:
         further: dict[str, Sequence[AnalysisRow]] = {}
         if by_others:
             rows = judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies)
-            further[peer_scores.NAME] = rows
+            further[PEERS] = rows
         results = _write(run, replies, spec, arms(spec), further=further)
         facts = read_facts(run, [run])
         if run.page.exists():

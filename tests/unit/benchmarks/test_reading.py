@@ -11,7 +11,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import read_benchmark
 from cardiolens.benchmarks.case_group import image_bytes, pixels_of
 from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of, submission_problems, write_submission
-from cardiolens.score.run_results.case_results import rouge_l, step_overlap
+from jobs.medthinkvqa import rouge_l, step_overlap
 from tests.support.cases.example_cases import make_cases
 
 

@@ -14,10 +14,10 @@ from cardiolens.benchmarks.medthinkvqa import records, source_of, submission_pro
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain_tables import read_chains
-from cardiolens.score.run_results.case_results import by_image, explanation_of
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from jobs import medthinkvqa
+from jobs.medthinkvqa import by_image, explanation_of
 
 N = 5
 

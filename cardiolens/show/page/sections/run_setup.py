@@ -8,8 +8,8 @@ from typing import Any
 
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.protocol.replies import peer_readings
-from cardiolens.score.run_results import peer_scores, reading_shares
-from cardiolens.score.run_results.numerics import phrase
+from cardiolens.score.run_results import reply_readings
+from cardiolens.score.run_results.stored_replies import phrase
 from cardiolens.show.page.columns import ARM, ENDING_WORDS, arm_cells, cells, setting, shots_words
 from cardiolens.show.page.elements import Chart, Column, Section, Table, columns
 from cardiolens.show.page.page_data import Facts
@@ -40,20 +40,11 @@ _SHARES = (
     *columns(kind="score", no_answer="no answer (N), %", unread="unread, %", refused="refused, %"),
     *columns(kind="score", cut="cut off, %", illegal_selection="illegal selection, %"),
 )
-_BOUNDS = tuple(
-    Column(f"{name}_{tier.replace(':', '_')}", f"{tier.replace(':', ' ')}, {words}", "score")
-    for tier in reading_shares.TIERS
-    for name, words in (
-        ("once", "asked back = wrong"),
-        ("low", "as scored, unread = wrong"),
-        ("high", "unread = right"),
-    )
-)
 _PEERS = (
     *columns("model", scope="on"),
     *(
         column
-        for name, words in {peer_scores.STRICT: "strict, with second turns", **peer_readings.WORDS}.items()
+        for name, words in {reply_readings.STRICT: "strict, with second turns", **peer_readings.WORDS}.items()
         for column in (Column(name, words, "score"), Column(f"{name}_rank", "rank", "count"))
     ),
 )
@@ -230,8 +221,8 @@ def _agreement(line: Mapping[str, Any]) -> dict[str, object]:
 
 def _readings(facts: Facts) -> tuple[Table, Table]:
     """How replies were read by model, and scores by the rules of others (reading=all)."""
-    shares = [cells(facts, row) for row in facts.analysis(reading_shares.NAME) if row.get("arm_id") is None]
-    peers = [cells(facts, row) for row in facts.analysis(peer_scores.NAME)]
+    shares = [cells(facts, row) for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id") is None]
+    peers = [cells(facts, row) for row in facts.analysis(reply_readings.PEERS)]
     title = "How replies to choice questions were read, by model"
     by_model = Table.of("readings_by_model", title, (Column("model", "model"), *_SHARES), shares)
     title = "Scores and ranks of models by the strict reading and by three rules of others"
@@ -273,14 +264,14 @@ def _endings(facts: Facts) -> Table:
 
 
 def _arms(facts: Facts) -> Table:
-    """Every arm, how its replies were read, and its scores between bounds."""
-    read = {row["arm_id"]: row for row in facts.analysis(reading_shares.NAME) if row.get("arm_id")}
+    """Every arm, and how its replies were read."""
+    read = {row["arm_id"]: row for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id")}
     records = [
         {**read.get(arm.arm_id, {}), **arm_cells(arm, facts.simulated), "arm_id": arm.arm_id}
         for arm in facts.arms
     ]
-    found = [column for column in (*_SHARES, *_BOUNDS) if any(column.name in record for record in records)]
-    title = f"Arms ({len(facts.arms)}), how their replies to choice questions were read, and bounds"
+    found = [column for column in _SHARES if any(column.name in record for record in records)]
+    title = f"Arms ({len(facts.arms)}), and how their replies to choice questions were read"
     return Table.of("arms", title, (*ARM, *found, Column("arm_id", "arm")), records)
 
 

@@ -12,8 +12,8 @@ from cardiolens.config.arms import arms
 from cardiolens.inference.plan.missing import beginnings, shared_frames
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.protocol.prompts.frames import count_videos
-from cardiolens.score.run_results.groups import arm_factors
 from cardiolens.score.run_results.run_comparison import _setting
+from cardiolens.score.statistics.factors import arm_factors
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables

@@ -16,7 +16,7 @@ from cardiolens.config.arms import arms
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.request import ShownExample
 from cardiolens.protocol.dialogue.chain import FrameRef
-from cardiolens.score.run_results.groups import arm_factors
+from cardiolens.score.statistics.factors import arm_factors
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.write import write_page

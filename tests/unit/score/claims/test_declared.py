@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from cardiolens.score.claims.declared import Declaration, DeclaredComparison
+from cardiolens.config.sweep_factors import PrimarySpec
+from cardiolens.score.claims.declared import declared_row, when_declared
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.statistic import Row
 from cardiolens.storage.schemas import COMPARISONS
 from cardiolens.storage.tables import from_rows
 
-EARLY = Declaration()
+DECLARED = PrimarySpec(model="a", versus="b", tier=1)
 
 
 def rows(p: float | None, **changes: Any) -> list[Row]:
@@ -25,44 +26,44 @@ def rows(p: float | None, **changes: Any) -> list[Row]:
     return made
 
 
-def found(declared: DeclaredComparison, p: float | None = 0.01, **changes: Any) -> Row:
-    row = declared.row_of(rows(p, **changes))
+def found(declared: PrimarySpec = DECLARED, p: float = 0.01, answered: int | None = 0, **changes: Any) -> Row:
+    row = declared_row(declared, answered, rows(p, **changes))
     assert row is not None
     return row
 
 
 def test_it_is_tested_alone_at_five_percent() -> None:
-    row = found(DeclaredComparison("a", "b", 1, EARLY), 0.04)
+    row = found(p=0.04)
     assert (row["decision"], row["family"], row["family_size"]) == ("higher", "declared", 1)
     assert "claimed (p = 0.04, declared before the run and tested alone)" in sentence(row)
-    assert found(DeclaredComparison("a", "b", 1, EARLY), 0.06)["decision"] == "open"
+    assert found(p=0.06)["decision"] == "open"
 
 
 def test_it_has_the_declared_direction() -> None:
-    row = found(DeclaredComparison("b", "a", 1, EARLY))
+    row = found(PrimarySpec(model="b", versus="a", tier=1))
     assert row["decision"] == "lower"
     assert sentence(row).startswith("b − a, score on tier 1: lower by 5.0 points (95 % CI 1.0 to 9.0; ")
 
 
 def test_items_that_fell_out_can_take_it_back() -> None:
-    for sides in (("a", "b"), ("b", "a")):
-        row = found(DeclaredComparison(*sides, 1, EARLY), low_bound=-1.0, high_bound=11.0, n_dropped=9)
+    for declared in (DECLARED, PrimarySpec(model="b", versus="a", tier=1)):
+        row = found(declared, low_bound=-1.0, high_bound=11.0, n_dropped=9)
         assert row["decision"] == "open"
 
 
 @pytest.mark.parametrize(
     ("declared", "changes"),
     [
-        (DeclaredComparison("a", "c", 1, EARLY), {}),
-        (DeclaredComparison("a", "b", 2, EARLY), {}),
-        (DeclaredComparison("a", "b", 1, EARLY), {"simulated": True}),
-        (DeclaredComparison("a", "b", 1, EARLY), {"p": None}),
+        (PrimarySpec(model="a", versus="c", tier=1), {}),
+        (PrimarySpec(model="a", versus="b", tier=2), {}),
+        (DECLARED, {"simulated": True}),
+        (DECLARED, {"p": None}),
     ],
 )
 def test_without_a_tested_comparison_of_both_models_there_is_no_row(
-    declared: DeclaredComparison, changes: dict[str, Any]
+    declared: PrimarySpec, changes: dict[str, Any]
 ) -> None:
-    assert declared.row_of(rows(**{"p": 0.01, **changes})) is None
+    assert declared_row(declared, 0, rows(**{"p": 0.01, **changes})) is None
 
 
 @pytest.mark.parametrize(
@@ -75,8 +76,7 @@ def test_without_a_tested_comparison_of_both_models_there_is_no_row(
 )
 def test_declared_after_looking_it_is_one_of_its_family(answered: int | None, words: str) -> None:
     """Alone p = 0.01 would carry it, Holm's 1.0 does not."""
-    late = Declaration(answered)
-    row = found(DeclaredComparison("a", "b", 1, late))
+    row = found(answered=answered)
     assert (row["decision"], row["family_size"]) == ("open", 300)
     assert "not claimed (p = 1 after Holm over 300" in sentence(row)
-    assert late.when == words
+    assert when_declared(answered) == words

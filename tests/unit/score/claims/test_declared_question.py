@@ -11,7 +11,7 @@ from bench.claims import arms_of, compared, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
-from cardiolens.score.claims.declared import Declaration, DeclaredQuestion
+from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.statistic import Row
 
@@ -27,7 +27,7 @@ def rows() -> list[Row]:
 
 @pytest.mark.full
 def test_it_is_tested_alone(rows: list[Row]) -> None:
-    row = DeclaredQuestion("prompt", "reasoning", 1, "difference", Declaration()).row_of(rows)
+    row = declared_row(PrimaryQuestionSpec(factor="prompt", level="reasoning", tier=1), 0, rows)
     assert row is not None
     assert (row["decision"], row["n_models"]) == ("higher", 3)
     assert "declared before the run and tested alone" in sentence(row)
@@ -35,10 +35,8 @@ def test_it_is_tested_alone(rows: list[Row]) -> None:
 
 @pytest.mark.parametrize(("factor", "level"), [("selector", "random"), ("budget", None)])
 def test_an_equivalence_has_its_own_test(rows: list[Row], factor: str, level: str | None) -> None:
-    early, late = (
-        DeclaredQuestion(factor, level, 1, "equivalence", Declaration(answered)).row_of(rows)
-        for answered in (0, 7)
-    )
+    declared = PrimaryQuestionSpec(factor=factor, level=level, tier=1, claim="equivalence")
+    early, late = (declared_row(declared, answered, rows) for answered in (0, 7))
     assert early is not None
     assert late is not None
     assert early["within_p_adjusted"] == early["within_p"] == late["within_p"] < late["within_p_adjusted"]
@@ -48,7 +46,7 @@ def test_an_equivalence_has_its_own_test(rows: list[Row], factor: str, level: st
 
 
 def test_what_no_setting_answers_has_no_row(rows: list[Row]) -> None:
-    assert DeclaredQuestion("control", "blind", 1, "difference", Declaration()).row_of(rows) is None
+    assert declared_row(PrimaryQuestionSpec(factor="control", level="blind", tier=1), 0, rows) is None
 
 
 def test_it_is_declared_on_the_command_line() -> None:

@@ -10,8 +10,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.descriptions import hospital_rows
-from cardiolens.score.statistics.answers import ArmAnswers, hospital_codes
+from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
+from cardiolens.score.statistics.items import hospital_codes
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.claims.parts_of_cohort import Part, full_minus_part, gold_shift, separate_weights
+from cardiolens.score.claims.parts_of_cohort import full_minus_part, gold_shift, separate_weights
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.scores import score
@@ -59,7 +59,7 @@ def share(verdicts: pa.Table) -> float:
 
 def test_the_difference_is_of_full_and_part() -> None:
     verdicts = cohort()
-    (found,) = full_minus_part(ArmAnswers.of(verdicts), Part("easy", EASY), ARMS, Settings(1, 1000, 1))
+    (found,) = full_minus_part(ArmAnswers.of(verdicts), "easy", EASY, ARMS, Settings(1, 1000, 1))
     full, easy = share(verdicts), share(verdicts.slice(0, 30))
     assert found["difference"] == pytest.approx(100 * (full - easy))
     # the full cohort is half part, half remainder: half the difference of two independent shares
@@ -97,4 +97,4 @@ def test_shift_of_gold_answers() -> None:
 )
 def test_a_part_that_is_none_is_named(part: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        full_minus_part(ArmAnswers.of(cohort()), Part("none", part), ARMS, Settings(1, 10, 1))
+        full_minus_part(ArmAnswers.of(cohort()), "none", part, ARMS, Settings(1, 10, 1))

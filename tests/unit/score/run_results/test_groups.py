@@ -4,7 +4,7 @@ from pathlib import Path
 
 from small_cohort import make_cohort, volume_row
 
-from cardiolens.score.run_results.groups import groups_of
+from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.storage.schemas import VERDICTS, VOLUMES
 from cardiolens.storage.tables import from_rows, write_part
 from cardiolens.study.cohort import Cohort, read_cohort, write_cohort

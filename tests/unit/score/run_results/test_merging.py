@@ -98,7 +98,9 @@ def test_mixtures_are_refused(root: Path, changes: dict[str, Any], what: str) ->
 
 def test_one_name_for_two_models_is_refused(root: Path) -> None:
     named = [run(root, reader("constant", "same", answer=letter), name=f"m{letter}") for letter in "AB"]
-    with pytest.raises(InputError, match=r"model same is same-\w+, in an earlier run same-\w+; one name"):
+    with pytest.raises(
+        InputError, match=r"model same has key same-\w+, in .* same-\w+; one name stands for one model"
+    ):
         judge_together(named)
 
 

@@ -8,7 +8,7 @@ from small_cohort import make_cohort, swept
 from cardiolens.config.arms import arms
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.score.claims.sentences import basis
-from cardiolens.score.run_results.reading_shares import NAME, READINGS
+from cardiolens.score.run_results.reply_readings import READINGS, SHARES
 from cardiolens.score.run_results.scoring import judge_by_others
 from cardiolens.score.statistics.comparisons import decided, reversed_row
 from cardiolens.score.statistics.factors import ArmFactors
@@ -27,13 +27,18 @@ def runs(tmp_path_factory):
 
 
 def shares(judged):
-    of_model, of_arm = judged.analyses[NAME]
+    of_model, of_arm = judged.analyses[SHARES]
     assert of_model["arm_id"] is None
     assert {name: of_model[name] for name in READINGS} == {name: of_arm[name] for name in READINGS}
     return of_arm
 
 
-def test_shares_and_bounds_with_and_without_second_turns(runs):
+def tier_1(judged):
+    (row,) = [row for row in judged.of_tiers.to_pylist() if row["scope"] == "tier:1"]
+    return row["value"]
+
+
+def test_shares_with_and_without_second_turns(runs):
     (_, asking), (_, silent) = runs
     back, once = shares(asking), shares(silent)
     assert sum(back[name] for name in READINGS) == pytest.approx(100)
@@ -41,20 +46,19 @@ def test_shares_and_bounds_with_and_without_second_turns(runs):
     assert once["asked_back"] == once["no_answer"] == 0
     assert once["unread"] == pytest.approx(back["asked_back"] + back["no_answer"])
     assert back["at_once"] == once["at_once"]
-    assert back["once_tier_1"] == pytest.approx(once["low_tier_1"])
-    assert back["once_tier_1"] < back["low_tier_1"] == back["high_tier_1"] < once["high_tier_1"]
+    assert tier_1(silent) < tier_1(asking)
 
 
 def test_readings_of_others_are_scored_beside_the_strict_one(runs):
-    ((planned, asking), _) = runs
+    (planned, asking), (_, silent) = runs
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     rows = judge_by_others(planned.run, planned.store, keys, planned.spec, asking.replies)
     by_tier = {row["scope"]: row for row in rows}
     assert set(by_tier) == {"tier:1", "tier:3"}
     row = by_tier["tier:1"]
     assert row["model"] == arms(planned.spec)[0].arm_id
-    assert row["strict"] == pytest.approx(shares(asking)["low_tier_1"])
-    assert row["last_answer"] == pytest.approx(shares(asking)["once_tier_1"])
+    assert row["strict"] == pytest.approx(tier_1(asking))
+    assert row["last_answer"] == pytest.approx(tier_1(silent))
     assert {row[f"{name}_rank"] for name in PEER_READINGS} == {1}
 
 
@@ -72,9 +76,19 @@ def test_differences_have_bounds_over_unread_replies_and_a_claim_must_hold_withi
     found = score(both, arms, Settings(1, 50, 0)).tables[1].to_pylist()
     (row,) = [row for row in found if row["arm_id"] and (row["metric"], row["tier"]) == ("primary", 1)]
     row = row if row["arm_id"] == "right" else reversed_row(row)
-    assert row["difference"] == pytest.approx(100 - shares(silent)["low_tier_1"])
+    assert row["difference"] == pytest.approx(100 - tier_1(silent))
     assert row["high_bound"] == pytest.approx(row["difference"])
-    assert row["low_bound"] == pytest.approx(100 - shares(silent)["high_tier_1"])
+    filled = [
+        one | ({"parsed": one["gold"]} if one["parse_status"] in ("parse_error", "contradicted") else {})
+        for one in verdicts.to_pylist()
+    ]
+    found = score(pa.Table.from_pylist(filled, verdicts.schema), arms[1:], Settings(1, 1, 0)).tables[0]
+    (high,) = [
+        one
+        for one in found.to_pylist()
+        if (one["metric"], one["scope"], one["arm_id"]) == ("primary", "tier:1", arm)
+    ]
+    assert row["low_bound"] == pytest.approx(100 - high["value"])
     assert row["n_dropped"] > 0
     assert not row["is_incomplete"]
     shown = {**row, "n_patients": 100, "low": 1.0, "high": 99.0, "p_adjusted": 0.001, "adjustment": "holm"}

@@ -14,8 +14,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan
+from cardiolens.score.run_results.run_comparison import changes
 from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
-from cardiolens.score.run_results.verdict_changes import changes
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.spool import Spool

@@ -10,7 +10,7 @@ import pytest
 
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.items import Items, Reports
-from cardiolens.score.statistics.verdict_rows import AT_HAND, SpilledMapping, cohort
+from cardiolens.score.statistics.verdict_rows import AT_HAND, SpilledMapping
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -50,11 +50,11 @@ def verdicts(seed: int, arms: int = 4) -> pa.Table:
 @pytest.mark.parametrize("seed", range(3))
 def test_an_arm_is_what_it_is_in_the_whole_table(seed: int) -> None:
     table = verdicts(seed)
-    whole, asked = Answers.of(table, cohort(table)), ArmAnswers.of(table)
+    whole, asked = Answers.of(table), ArmAnswers.of(table)
     assert asked.arms == ["arm1", "arm2", "arm3"]
-    for arm in asked:
+    for arm in asked.asked:
         of_arm = whole.where(whole.items.arm == arm, whole.reports.arm == arm)
-        same(asked[arm], of_arm)
+        same(asked.asked[arm], of_arm)
         if arm in asked.arms:
             same(asked.judged(arm), of_arm.judged)
 
@@ -64,10 +64,10 @@ def test_numbers_of_two_arms_are_alike_where_names_are(seed: int) -> None:
     table = verdicts(seed)
     asked = ArmAnswers.of(table)
     order = [(name, "ascending") for name in ("subtask", "patient_id")]
-    by_arm = {arm: table.filter(pc.equal(table["arm_id"], arm)).sort_by(order) for arm in asked}
-    for one, other in combinations(asked, 2):
+    by_arm = {arm: table.filter(pc.equal(table["arm_id"], arm)).sort_by(order) for arm in asked.asked}
+    for one, other in combinations(asked.asked, 2):
         for kind, channel in (("items", "answer"), ("reports", "fields")):
-            mine, theirs = (getattr(asked[arm], kind) for arm in (one, other))
+            mine, theirs = (getattr(asked.asked[arm], kind) for arm in (one, other))
             for column, name in (("qa_id", "question"), ("request_key", "request"), ("parsed", "parsed")):
                 told = [of_kind(by_arm[arm], channel)[column].to_pylist() for arm in (one, other)]
                 alike = [first == second for first, second in zip(*told, strict=True)]

@@ -11,9 +11,8 @@ from test_scores import cohort, table, verdict
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import arm_statistics, chance_accuracy
 from cardiolens.score.statistics.counting import Cells, claimed_values
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.headlines import headlines
-from cardiolens.score.statistics.hypothesis_tests import coins, split, stack, swap_p
+from cardiolens.score.statistics.factors import ArmFactors, headlines
+from cardiolens.score.statistics.hypothesis_tests import coins, swap_p
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Resampling, Settings
@@ -52,10 +51,10 @@ def test_swaps_test_the_statistic_of_the_interval() -> None:
     sizes = [len(cells) for cells in mine.rows]
 
     def statistics(sums: Floats) -> dict[tuple[str, str], Floats]:
-        return claimed_values(mine.parts, split(sums, sizes), 1)
+        return claimed_values(mine.parts, np.split(sums, np.cumsum(sizes)[:-1]), 1)
 
     swaps = np.array(every, np.float32).T
-    found = swap_p(stack(mine.rows), stack(other_arm.rows), statistics, swaps)
+    found = swap_p(np.concatenate(mine.rows), np.concatenate(other_arm.rows), statistics, swaps)
     for key in keys:
         differences = np.array(by_hand[key])
         extreme = ~(np.abs(differences) < abs(differences[0]) - 1e-9)

@@ -41,22 +41,26 @@ def test_average_precision_by_hand() -> None:
     assert found == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
 
 
+def curves(confidence: list[float], right: list[bool]) -> dict[str, float]:
+    number = len(right)
+    answers = ConfidentAnswers(
+        np.array(confidence), np.array(right), np.arange(number), np.full(number, "ok")
+    )
+    found = confidence_curves(answers, np.ones((1, number)))
+    return {name: float(statistic.values[0]) for name, statistic in found.items()}
+
+
 def test_calibration_error_by_hand() -> None:
-    confidence = np.array([0.95, 0.95, 0.55, 0.55])
-    right = np.array([True, True, True, False])
+    found = curves([0.95, 0.95, 0.55, 0.55], [True, True, True, False])
     # bins .9-1: accuracy 1 against .95; .5-.6: .5 against .55
-    assert measure.calibration_error(confidence, right, np.ones((1, 4))).item() == pytest.approx(0.05)
+    assert found["calibration_error"] == pytest.approx(0.05)
 
 
 def test_risk_falls_where_confidence_knows() -> None:
-    confidence = np.array([0.9, 0.8, 0.7, 0.6])
-    right = np.array([True, True, False, False])
-    coverage, risk = measure.risk_coverage(confidence, right, np.ones((1, 4)))
-    assert coverage[0] == pytest.approx([0.25, 0.5, 0.75, 1])
-    assert risk[0] == pytest.approx([0, 0, 1 / 3, 1 / 2])
-    assert measure.risk_area(confidence, right, np.ones((1, 4))).item() == pytest.approx((1 / 3 + 1 / 2) / 4)
-    flat = measure.risk_area(np.full(4, 0.5), right, np.ones((1, 4)))
-    assert flat.item() == pytest.approx(0.5)
+    found = curves([0.9, 0.8, 0.7, 0.6], [True, True, False, False])
+    assert [found[f"risk.{share}"] for share in (20, 50, 70, 100)] == pytest.approx([0, 0, 1 / 3, 1 / 2])
+    assert found["risk_area"] == pytest.approx((1 / 3 + 1 / 2) / 4)
+    assert curves([0.5] * 4, [True, True, False, False])["risk_area"] == pytest.approx(0.5)
 
 
 def test_one_answer_is_scaled_and_several_are_not() -> None:

@@ -51,8 +51,7 @@ def judged(subtask: str, *replies: tuple[str, str | None]) -> item_rows.Items:
         tables.from_rows(completions, schemas.COMPLETIONS),
         tables.from_rows(questions, schemas.QUESTIONS),
     )
-    patients = [f"p{number}" for number in range(len(replies))]
-    return items(verdicts, patients, Vocabulary.of(verdicts))
+    return items(verdicts, Vocabulary.of(verdicts))
 
 
 def test_the_worked_example_of_the_case_study() -> None:
@@ -69,7 +68,7 @@ def test_a_reply_that_names_nothing_has_zero_and_none_is_a_letter() -> None:
     assert hit.tolist() == [1, 0, 0, 1]
     assert precision.tolist() == recall.tolist() == f1.tolist() == [1, 0, 0, 1]
     assert rows.size == 7
-    answers = Answers(rows, Answers.of(schemas.VERDICTS.empty_table(), []).reports)
+    answers = Answers(rows, Answers.of(schemas.VERDICTS.empty_table()).reports)
     statistics = arm_statistics(answers, Resampling(Settings(1, 1, 1, scopes=field_scopes(AUTHORS)), ONE))
     assert statistics["set_accuracy", "subtask:AL04"].values == pytest.approx([0.5, 0.5])
     scopes = {"subtask:AL04", "view:lge_sax", "type:multi", "protocol:authors-1"}

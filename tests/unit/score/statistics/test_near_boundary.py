@@ -94,7 +94,7 @@ def test_a_difference_of_two_points_is_rarely_called_equivalent() -> None:
 
 def test_no_p_comes_from_zero_variance() -> None:
     none = Interval(100.0, 100.0, 100.0)
-    assert np.isnan(interval_p(none, 50, 40))
+    assert np.isnan(interval_p(none, 40))
     assert np.isnan(equivalence_p(Interval(0.0, 0.0, 0.0), 40))
 
 

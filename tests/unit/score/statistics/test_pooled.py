@@ -11,7 +11,7 @@ from bench.claims import arms_of, compared, verdicts
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.pooled import between_models
-from cardiolens.score.statistics.pooled_questions import DOUBLING, PooledQuestion, pooled_questions
+from cardiolens.score.statistics.pooled_questions import PooledQuestion, pooled_questions
 from cardiolens.score.statistics.statistic import Row
 
 
@@ -26,7 +26,6 @@ def pooled(rows: list[Row], factor: str, tier: int = 1, model: str | None = None
         for row in rows
         if (row["factor"], row["tier"], row["model"], row["metric"]) == (factor, tier, model, "primary")
         and row["n_settings"] is not None
-        and row["level"] != DOUBLING
     )
 
 
@@ -36,14 +35,13 @@ def test_every_factor_that_a_run_varies_is_one_question() -> None:
     assert [*asked] == [
         ("selector", "random", "clinical"),
         ("budget", "16", "4"),
-        ("budget", DOUBLING, "4"),
         ("prompt", "reasoning", "standard"),
     ]
     assert {model: len(pairs) for model, pairs in asked["budget", "16", "4"].weights.items()} == {
         "a": 4,
         "b": 4,
     }
-    for question in (one for key, one in asked.items() if DOUBLING not in key):
+    for question in asked.values():
         for weights in question.weights.values():
             assert sum(weights.values()) == pytest.approx(1)
 
@@ -111,18 +109,6 @@ def test_a_pooled_difference_is_the_mean_of_its_models_and_settings() -> None:
         row = pooled(rows, "selector", tier)
         assert row["difference"] == pytest.approx(np.mean(of_models))
         assert (row["n_models"], row["n_settings"]) == (2, 3)
-        slopes = [
-            np.polyfit(
-                [2, 3, 4],
-                [value[f"{model}-{selector}-{budget}-standard", f"tier:{tier}"] for budget in (4, 8, 16)],
-                1,
-            )[0]
-            for model in "ab"
-            for selector in ("clinical", "clinical", "random@1", "random@2")
-        ]
-        (slope,) = [row for row in rows if row["level"] == DOUBLING and row["tier"] == tier]
-        assert slope["difference"] == pytest.approx(np.mean(slopes))
-        assert (slope["p_adjusted"], slope["decision"]) == (None, "open")
 
 
 @pytest.fixture(scope="module")

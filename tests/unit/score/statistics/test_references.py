@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from cardiolens.protocol.tasks.catalogue import Option, Subtask
-from cardiolens.score.statistics.counting import Part
+from cardiolens.score.statistics.counting import (
+    Part,
+    best_constant,
+    best_constant_report,
+    option_flags,
+    skill,
+)
 from cardiolens.score.statistics.items import Floats
-from cardiolens.score.statistics.references import best_constant, best_constant_report, option_flags, skill
 
 
 def constants(kind: str, gold: list[str], size: int) -> dict[str, float]:

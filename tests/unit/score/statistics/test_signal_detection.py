@@ -23,7 +23,7 @@ def gate(gold: str, parsed: str) -> Items:
         verdict(f"p{at:03d}", "L01", true, called.strip("."))
         for at, (true, called) in enumerate(zip(gold, parsed, strict=True))
     ]
-    return Answers.of(table(rows), [f"p{at:03d}" for at in range(len(gold))]).items
+    return Answers.of(table(rows)).items
 
 
 def calls(items: Items) -> dict[str, float]:
@@ -84,7 +84,7 @@ def test_prompts_that_do_nothing_hardly_ever_change_the_criterion() -> None:
 
 def test_a_tier_knows_how_few_answers_its_criterion_rests_on() -> None:
     items = gate("AB" * 20, "AB" * 19 + "AA")
-    rows = Answers(items, Answers.of(table([]), []).reports)
+    rows = Answers(items, Answers.of(table([])).reports)
     statistics = arm_statistics(rows, Resampling.of(Settings(1, 20, 1), 40))
     assert statistics["criterion", "tier:1"].basis.n_effective < 4
     assert statistics["primary", "tier:1"].basis.n_effective > 30

@@ -8,7 +8,7 @@ import pytest
 
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.comparisons import decided
+from cardiolens.score.statistics.comparisons import adjust, decided
 from cardiolens.score.statistics.pooled import tier_change_rows
 from cardiolens.score.statistics.statistic import Basis, Statistic
 
@@ -30,7 +30,9 @@ def rows_of(change: float, seed: int, models: int = MODELS) -> dict[str, dict[st
             for metric in (CORRECTED, EXACT)
             for tier, values in tiers.items()
         }
-    return {str(row["metric"]): row for row in tier_change_rows(means, "bootstrap")}
+    rows = tier_change_rows(means, "bootstrap")
+    adjust(rows)
+    return {str(row["metric"]): row for row in rows}
 
 
 def test_models_that_share_hard_patients_do_not_decline() -> None:
@@ -93,5 +95,7 @@ def test_a_change_is_claimed_only_where_exact_answers_change_the_same_way(
             for metric, change in changes.items()
             for tier, values in zip(("tier:1", "tier:3"), answers, strict=True)
         }
-    (row,) = [row for row in tier_change_rows(means, "bootstrap") if row["metric"] == CORRECTED]
+    rows = tier_change_rows(means, "bootstrap")
+    adjust(rows)
+    (row,) = [row for row in rows if row["metric"] == CORRECTED]
     assert decided(row)["decision"] == decision

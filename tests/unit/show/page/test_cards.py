@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, verdicts
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.sweep_factors import PrimarySpec
-from cardiolens.score.claims.declared import Declaration, DeclaredComparison
+from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
@@ -160,7 +160,7 @@ def test_a_run_of_simulated_readers_answers_no_question_over_models(simulated: F
 
 @pytest.mark.parametrize(("answered", "begins"), [(0, "Declared before the run"), (480, "Declared after")])
 def test_a_comparison_declared_after_looking_is_called_so(facts: Facts, answered: int, begins: str) -> None:
-    row = DeclaredComparison("a", "b", 1, Declaration(answered)).row_of(facts.findings)
+    row = declared_row(PrimarySpec(model="a", versus="b", tier=1), answered, facts.findings)
     assert row is not None
     primary = PrimarySpec(model="a", versus="b", tier=1)
     changed = replace(

@@ -1,0 +1,142 @@
+"""How replies were read: shares by model and arm, and scores by the readings of others."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cardiolens.base.phases import heard_by
+from cardiolens.config.sweep import SweepSpec
+from cardiolens.protocol.dialogue.chain import SAMPLED
+from cardiolens.protocol.replies.peer_readings import PEER_READINGS
+from cardiolens.protocol.tasks.legal import letters_of
+from cardiolens.score.run_results.aligned_replies import align_completions
+from cardiolens.score.statistics.factors import ArmFactors, headlines
+from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.statistic import Row, Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
+from cardiolens.score.verdicts.final_completions import finals
+from cardiolens.score.verdicts.verdicts import judge
+from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, ILLEGAL_SELECTION, NO_ANSWER
+
+SHARES, PEERS = "how replies were read", "readings of others"  # names of tables
+READINGS = ("at_once", "asked_back", "no_answer", "unread", "refused", "cut", ILLEGAL_SELECTION)
+STRICT = "strict"  # the reading of this run, second turns among them
+_TIERS = ("tier:1", "tier:3")  # of choice questions
+_READING = {
+    **{"ok": "at_once", ASKED_BACK: "asked_back", NO_ANSWER: "no_answer", "parse_error": "unread"},
+    **{"inconsistent": "at_once", "contradicted": "unread", "refusal": "refused", "truncated": "cut"},
+    ILLEGAL_SELECTION: ILLEGAL_SELECTION,
+}
+_COUNTED = ("status", "answer_type", "parse_status")
+_OF_REPLY = ("request_key", "status", "text", "finish_reason", "written_at")
+_Scores = Mapping[tuple[str, str], float]  # by model or arm, and tier
+
+
+def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors]) -> list[Row]:
+    """Percentages of the replies to choice questions by model and by arm; none without replies."""
+    counts = {arm.arm_id: _counts(verdicts.of_arm(arm.arm_id, _COUNTED)) for arm in arms}
+    by_model: dict[str, Counter[str]] = {}
+    for arm in arms:
+        by_model.setdefault(arm.model, Counter()).update(counts[arm.arm_id])
+    rows: list[tuple[str, str | None, Counter[str]]] = [
+        *((model, None, of_model) for model, of_model in by_model.items()),
+        *((arm.model, arm.arm_id, counts[arm.arm_id]) for arm in arms),
+    ]
+    return [
+        {"model": model, "arm_id": arm_id, "n": found.total()}
+        | {name: 100 * found[name] / found.total() for name in READINGS}
+        for model, arm_id, found in rows
+        if found.total()
+    ]
+
+
+def _counts(verdicts: pa.Table) -> Counter[str]:
+    is_choice = pc.not_equal(verdicts["answer_type"], "report")
+    rows = verdicts.filter(pc.and_(pc.equal(verdicts["status"], "judged"), is_choice)).to_pylist()
+    return Counter(_READING[row["parse_status"]] for row in rows)
+
+
+def _tier_scores(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> _Scores:
+    """The primary scores of arms and headlines on the tiers of choice questions."""
+    with heard_by(lambda phase: None):  # a line for each scoring says nothing
+        results = score(verdicts, arms, Settings(min_n, 1, 0, swaps=1))
+    return {
+        (row["arm_id"], row["scope"]): row["value"]
+        for row in results.scores.whole().to_pylist()
+        if row["metric"] == "primary" and row["scope"] in _TIERS
+    }
+
+
+def peer_scores(
+    folders: Sequence[tuple[Path, Path]],
+    questions: pa.Table,
+    own: Verdicts,
+    arms: Sequence[ArmFactors],
+    spec: SweepSpec,
+) -> list[Row]:
+    """Tier scores and ranks of models (without headlines: of arms) by each reading of the first replies.
+
+    `folders` are those of the requests and completions of each model.
+    """
+    by_reading: dict[str, Verdicts] = {STRICT: own, **{name: Verdicts() for name in PEER_READINGS}}
+    choices = questions.filter(pc.not_equal(questions["answer_type"], "report"))
+    for requests, completions in folders:
+        for block, replies in align_completions(requests, completions).blocks():
+            of_block = choices.filter(pc.is_in(choices["qa_id"], pc.unique(block["qa_id"])))
+            of_choices = block.filter(pc.is_in(block["qa_id"], of_block["qa_id"].combine_chunks()))
+            final = finals(replies)
+            for name in PEER_READINGS:
+                read = _read_by(name, of_choices, final)
+                by_reading[name].add(judge(of_choices, read, of_block, spec.dataset.protocol))
+    names = {f"{PREFIX}{model}": model for model in headlines(arms)} or {
+        arm.arm_id: arm.arm_id for arm in arms if arm.control == "none"
+    }
+    values = {}
+    for reading, verdicts in by_reading.items():
+        found = _tier_scores(verdicts, arms, spec.statistics.min_n)
+        values[reading] = {(names[arm], tier): value for (arm, tier), value in found.items() if arm in names}
+    return [*_peer_rows(values)]
+
+
+def _read_by(name: str, requests: pa.Table, completions: pa.Table) -> pa.Table:
+    """Completions whose text is what a reading finds in them, in the form that the prompt asks for."""
+    keys = dict(zip(requests["request_key"].to_pylist(), requests["option_keys"].to_pylist(), strict=True))
+    rows = []
+    for row in completions.select(_OF_REPLY).to_pylist():
+        if row["request_key"] in keys:
+            if row["finish_reason"] != SAMPLED:  # of samples the majority counts, as in the run
+                text = _letters_in(name, row["text"] or "", tuple(keys[row["request_key"]]))
+                row |= {"text": text, "finish_reason": "stop"}
+            rows.append(row)
+    return pa.Table.from_pylist(rows, schema=pa.schema([COMPLETIONS.field(name) for name in _OF_REPLY]))
+
+
+@lru_cache(maxsize=1 << 16)
+def _letters_in(name: str, text: str, option_keys: tuple[str, ...]) -> str:
+    letters = PEER_READINGS[name](text, letters_of(option_keys))
+    return f"ANSWER: {', '.join(letters)}" if letters else ""
+
+
+def _peer_rows(values: Mapping[str, _Scores]) -> Iterator[Row]:
+    """One row per model and tier, with the score and the rank of each reading; the best first."""
+    ranks = {name: _ranks(scores) for name, scores in values.items()}
+    for model, scope in sorted(values[STRICT], key=lambda key: (key[1], -values[STRICT][key])):
+        row: Row = {"model": model, "scope": scope}
+        for name, scores in values.items():
+            row |= {name: scores.get((model, scope)), f"{name}_rank": ranks[name].get((model, scope))}
+        yield row
+
+
+def _ranks(scores: _Scores) -> dict[tuple[str, str], int]:
+    """The rank of each model on each tier, 1 for the highest score; equal ones share a rank."""
+    return {
+        (model, scope): 1 + sum(other > value for (_, tier), other in scores.items() if tier == scope)
+        for (model, scope), value in scores.items()
+        if not math.isnan(value)
+    }
