@@ -8,7 +8,9 @@ repeated slice only the latest acquisition is kept. Gaps in what counts the fram
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -31,16 +33,12 @@ _FRAMES = 100_000  # instance numbers of frames per file
 
 LeftOut = list[tuple[Image, Reason, str]]
 Line = Sequence[Image]  # the phases of a slice
+Key = Callable[[Image], Any]
 _Item = TypeVar("_Item")
-_KEYS: dict[str, Callable[[Image], float | None]] = {
-    "trigger": lambda image: image.trigger,
-    "temporal": lambda image: image.temporal,
-    "clock": lambda image: image.clock,
-    "number": lambda image: image.instance_number,
-}
-_REPEAT_KEYS: dict[str, Callable[[Image], Hashable]] = {  # frames of a slice with the same are one phase
-    "cine": lambda image: image.trigger,
-    "perfusion": lambda image: (image.temporal, image.clock, image.trigger),
+_TRIGGER, _TEMPORAL, _CLOCK, _NUMBER = map(attrgetter, ("trigger", "temporal", "clock", "instance_number"))
+_REPEAT_KEYS: dict[str, Key] = {  # frames of a slice with the same are one phase
+    "cine": _TRIGGER,
+    "perfusion": attrgetter("temporal", "clock", "trigger"),
     "lge": lambda image: "",
     "t2": lambda image: "",
 }
@@ -58,6 +56,7 @@ class Pile:
 
     @property
     def images(self) -> list[Image]:
+        """All frames."""
         return [image for place in self.places for image in place]
 
 
@@ -98,14 +97,16 @@ def _grouped(items: Iterable[_Item], fits: Callable[[Sequence[_Item], _Item], bo
 
 
 def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
-    """Yield the stack of the frames that a layout names as one volume."""
+    """Yield the stacks of the frames that a layout names as one volume: one, unless grids differ."""
     assert series[0].declared is not None
-    places = _places_of(series)
-    ordered = _ordered(places, series[0].declared.sequence) if len({*map(len, places)}) == 1 else None
-    if ordered is None:
-        left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in series]
-    else:
-        yield Stack(ordered[0], (words_of(*series[0].texts),), ())
+    for bucket in _buckets(series):
+        places = _places_of(bucket)
+        is_full = len({*map(len, places)}) == 1
+        grid, _ = _ordered(places, series[0].declared.sequence) if is_full else (None, "")
+        if grid is None:
+            left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in bucket]
+        else:
+            yield Stack(grid, (words_of(*series[0].texts),), ())
 
 
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
@@ -113,7 +114,7 @@ def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     words = words_of(*series[0].texts)
     kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
     kind = kind_by_tags(series, words) or kind_by_name
-    for bucket in _grouped(series, lambda group, image: _is_one_bucket(group[0], image)):
+    for bucket in _buckets(series):
         places = _places_of(bucket)
         per_place = Counter(map(len, places)).most_common(1)[0][0]
         witnesses = sequence_witnesses(bucket, per_place, words)
@@ -130,9 +131,15 @@ def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
         yield pile
 
 
-def _is_one_bucket(first: Image, second: Image) -> bool:
-    is_one_echo = abs((first.pulse.echo or 0) - (second.pulse.echo or 0)) < 5
-    return _same_grid(first, second) and first.component == second.component and is_one_echo
+def _buckets(series: Sequence[Image]) -> list[list[Image]]:
+    """Group frames by matrix, spacing, orientation, component and echo."""
+
+    def fits(group: Sequence[Image], image: Image) -> bool:
+        first = group[0]
+        is_one_echo = abs((first.pulse.echo or 0) - (image.pulse.echo or 0)) < 5
+        return _same_grid(first, image) and first.component == image.component and is_one_echo
+
+    return _grouped(series, fits)
 
 
 def _same_grid(first: Image, second: Image) -> bool:
@@ -158,15 +165,10 @@ def _same_pulse(first: Pulse, second: Pulse) -> bool:
 def _places_of(bucket: Sequence[Image]) -> list[list[Image]]:
     """Group frames by position along the common normal, in ascending order."""
     along = normal(bucket[0])
-    places: list[list[Image]] = []
-    last = -np.inf
-    for here, image in sorted(((_height(image, along), image) for image in bucket), key=lambda pair: pair[0]):
-        if here - last < SAME_PLACE_MM:
-            places[-1].append(image)
-        else:
-            places.append([image])
-            last = here
-    return places
+    ordered = sorted(bucket, key=lambda image: _height(image, along))
+    is_new = np.diff([_height(image, along) for image in ordered]) >= SAME_PLACE_MM
+    edges = [0, *(np.flatnonzero(is_new) + 1).tolist(), len(ordered)]
+    return [ordered[start:end] for start, end in pairwise(edges)]
 
 
 def _height(image: Image, along: np.ndarray) -> float:
@@ -175,13 +177,13 @@ def _height(image: Image, along: np.ndarray) -> float:
 
 def _once(place: list[Image], pile: Pile, left_out: LeftOut) -> list[Image]:
     """Keep the last acquisition of a slice, or of a phase, that one series holds several times."""
+    if pile.sequence not in _REPEAT_KEYS:
+        return place
     groups: dict[Hashable, list[Image]] = defaultdict(list)
-    for image in place if pile.sequence in _REPEAT_KEYS else ():
+    for image in place:
         groups[_REPEAT_KEYS[pile.sequence](image)].append(image)
     again = len(place) - len(groups)
-    if not groups or not again:
-        return place
-    if pile.sequence in ("cine", "perfusion"):
+    if again and pile.sequence in ("cine", "perfusion"):
         if len(groups) < 2 or not {None, (None, None, None)}.isdisjoint(groups):
             return place
         if pile.sequence == "perfusion" or min(map(len, groups.values())) < 2:  # not the whole slice
@@ -286,14 +288,13 @@ def _ordered_stack(slots: Sequence[_Slot], flags: Sequence[Flag], left_out: Left
     """Yield the stack of sorted slices with sorted phases; nothing if no key sorts the phases."""
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
     places = [place for _, _, place in slots]
-    ordered = _ordered(places, piles[0].sequence)
-    if ordered is None:
+    grid, by = _ordered(places, piles[0].sequence)
+    if grid is None:
         unordered = [image for place in places for image in place]
         left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in unordered]
         return
-    grid, by = ordered
     every = [*flags, *(flag for pile in piles for flag in pile.flags)]
-    every += [Flag.ORDER_BY_DEFAULT] if by == "number" else []
+    every += [Flag.ORDER_BY_DEFAULT] if by == "instance_number" else []
     gaps = np.diff([here for here, _, _ in slots])
     thickness = places[0][0].thickness
     if len(gaps) > 1 and np.max(np.abs(gaps - np.median(gaps))) > max(0.1 * float(np.median(gaps)), 0.3):
@@ -304,17 +305,17 @@ def _ordered_stack(slots: Sequence[_Slot], flags: Sequence[Flag], left_out: Left
     yield Stack(grid, tuple(pile.words for pile in piles), tuple(witnesses), tuple(every))
 
 
-def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, ...], ...], str] | None:
+def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, ...], ...] | None, str]:
     """Sort each slice's frames by the first key that distinguishes them all; return the key's name too."""
     if all(len(place) == 1 for place in places):
         return tuple(tuple(place) for place in places), ""
-    names = ("temporal", "clock", "trigger") if sequence == "perfusion" else ("trigger", "temporal", "clock")
-    for name in (*names, "number"):
-        key = _KEYS[name]
+    times = ("temporal", "clock", "trigger") if sequence == "perfusion" else ("trigger", "temporal", "clock")
+    for name in (*times, "instance_number"):
+        key = attrgetter(name)
         values = [[key(image) for image in place] for place in places]
         if all(None not in line and len(set(line)) == len(line) for line in values):
-            return tuple(tuple(sorted(place, key=lambda image: key(image) or 0.0)) for place in places), name
-    return None
+            return tuple(tuple(sorted(place, key=key)) for place in places), name
+    return None, ""
 
 
 # Losses
@@ -346,7 +347,7 @@ def _with_losses(stack: Stack, by_series: Mapping[Hashable, Sequence[Image]]) ->
 def _ends_before_the_beat(stack: Stack) -> bool:
     """Return whether the phases of most slices end before the heartbeat that the headers tell of."""
     uncovered = []
-    for line, triggers in zip(stack.grid, _rising(stack.grid, _KEYS["trigger"]), strict=False):
+    for line, triggers in zip(stack.grid, _rising(stack.grid, _TRIGGER), strict=False):
         beats = [image.beat for image in line if image.beat]
         step = float(np.median(np.diff(triggers))) if len(line) >= WHOLE_CYCLE else 0.0
         uncovered.append(float(np.median(beats)) / step - len(line) if beats and step else 0.0)
@@ -361,7 +362,8 @@ def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:
     gaps: list[set[int]] = [set() for _ in lines]
     if min(map(len, lines)) < WHOLE_CYCLE:
         return gaps
-    trigger, temporal, clock, number = (_rising(lines, key) for key in _KEYS.values())
+    keys = (_TRIGGER, _TEMPORAL, _CLOCK, _NUMBER)
+    trigger, temporal, clock, number = (_rising(lines, key) for key in keys)
     is_fine = any(value != int(value) for line in clock for value in line)  # not of whole seconds
     times = clock if sequence != "cine" and is_fine else trigger
     latest = _LATE if sequence == "cine" else _LATE_BEAT
@@ -375,7 +377,7 @@ def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:
     return gaps
 
 
-def _rising(lines: Sequence[Line], key: Callable[[Image], float | None]) -> list[list[float]]:
+def _rising(lines: Sequence[Line], key: Key) -> list[list[float]]:
     """Return values by slice and phase; none unless every phase has a larger one than that before."""
     values = [[float(value) for image in line if (value := key(image)) is not None] for line in lines]
     is_rising = all(

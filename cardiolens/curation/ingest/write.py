@@ -79,7 +79,7 @@ def write_study(
         for number, proposal in enumerate(imported.proposals, start=1)
     ]
     tree = {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
-    disk.write_draft(notes / PROPOSALS_NAME, _json(tree).encode())
+    disk.write_draft(notes / PROPOSALS_NAME, json_text(tree).encode())
     fit = sum(proposal.stack_id in choices for proposal in imported.proposals)
     build = {
         "schema": "build-1",
@@ -100,7 +100,7 @@ def write_study(
         "set": _of_set(images[0]),
     }
     disk.write_draft(notes / REJECTS_NAME, json_lines(rejects).encode("utf-8", "surrogatepass"))
-    disk.write_draft(notes / BUILD_NAME, _json(build).encode())
+    disk.write_draft(notes / BUILD_NAME, json_text(build).encode())
     targets = {folder: out / folder.name / study_id for folder in (notes, study)}
     for target in targets.values():
         disk.remove_tree(target)
@@ -231,7 +231,7 @@ def _manifest(
         "height_cm": image.person.height_cm,
         "weight_kg": image.person.weight_kg,
     }
-    return _json(
+    return json_text(
         {
             "schema": "study-1",
             "study_id": study_id,
@@ -281,5 +281,6 @@ def json_lines(lines: Sequence[dict[str, Any]]) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def _json(tree: object) -> str:
+def json_text(tree: object) -> str:
+    """Return indented JSON."""
     return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"

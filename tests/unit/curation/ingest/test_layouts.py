@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.layouts.assignment import propose_layout
-from cardiolens.curation.ingest.layouts.convention import convention, conventions
+from cardiolens.curation.ingest.assignment import propose_layout
+from cardiolens.curation.ingest.conventions import convention, conventions
 from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release import public_set
