@@ -179,8 +179,8 @@ def _links(export: Export, rejects: Rejects) -> list[dict[str, str]]:
 
 def _say_study(build: dict[str, Any]) -> None:
     """Print the volumes of a study, and what a person should look at."""
-    flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
     waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
+    flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
     before = " (unchanged)" if build.get("unchanged") else ""
     say(f"{build['study_id']}: {', '.join(build['volumes']) or 'no volume'}{waiting}{flags}{before}")
 

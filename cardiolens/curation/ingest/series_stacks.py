@@ -70,12 +70,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     for image in images:
         by_series[_series_of(image)].append(image)
     stacks: list[Stack] = []
-    piles: list[Pile] = []
-    for series in by_series.values():
-        if series[0].declared is not None:
-            stacks += _of_layout(series, left_out)
-        else:
-            piles += _piles(series, left_out)
+    piles = [pile for series in by_series.values() for pile in _piles(series, left_out)]
     for group in _grouped(_without_flow(piles, left_out), _may_join):
         stacks += _joined(group, left_out)
     flagged = [_with_losses(stack, by_series) for stack in stacks]
@@ -96,22 +91,12 @@ def _grouped(items: Iterable[_Item], fits: Callable[[Sequence[_Item], _Item], bo
     return groups
 
 
-def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
-    """Yield the stacks of the frames that a layout names as one volume: one, unless grids differ."""
-    assert series[0].declared is not None
-    for bucket in _buckets(series):
-        places = _places_of(bucket)
-        is_full = len({*map(len, places)}) == 1
-        grid, _ = _ordered(places, series[0].declared.sequence) if is_full else (None, "")
-        if grid is None:
-            left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in bucket]
-        else:
-            yield Stack(grid, (words_of(*series[0].texts),), ())
-
-
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     """Yield the piles of a series: one for each orientation, matrix, spacing, component and echo."""
-    words = words_of(*series[0].texts)
+    words, declared = words_of(*series[0].texts), series[0].declared
+    if declared is not None:
+        yield from (Pile(words, _places_of(bucket), [], declared.sequence) for bucket in _buckets(series))
+        return
     kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
     kind = kind_by_tags(series, words) or kind_by_name
     for bucket in _buckets(series):
@@ -123,9 +108,9 @@ def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
         if kind:
             left_out += [(image, Reason.OTHER_IMAGE, kind) for image in pile.images]
             continue
-        declared = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
+        counted = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
         latest = len(pile.places[0])
-        are_many = len(bucket) >= _MANY * latest or 1 < declared <= latest / 2
+        are_many = len(bucket) >= _MANY * latest or 1 < counted <= latest / 2
         if len(places) == 1 and pile.sequence != "other" and are_many:
             pile.flags.append(Flag.PLACES)  # they may be slices that lost their positions
         yield pile
@@ -133,13 +118,12 @@ def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
 
 def _buckets(series: Sequence[Image]) -> list[list[Image]]:
     """Group frames by matrix, spacing, orientation, component and echo."""
+    return _grouped(series, lambda group, image: _is_alike(group[0], image))
 
-    def fits(group: Sequence[Image], image: Image) -> bool:
-        first = group[0]
-        is_one_echo = abs((first.pulse.echo or 0) - (image.pulse.echo or 0)) < 5
-        return _same_grid(first, image) and first.component == image.component and is_one_echo
 
-    return _grouped(series, fits)
+def _is_alike(first: Image, second: Image) -> bool:
+    is_one_echo = abs((first.pulse.echo or 0) - (second.pulse.echo or 0)) < 5
+    return _same_grid(first, second) and first.component == second.component and is_one_echo
 
 
 def _same_grid(first: Image, second: Image) -> bool:
@@ -219,6 +203,7 @@ def _may_join(group: Sequence[Pile], pile: Pile) -> bool:
     return (
         first.placed
         and second.placed
+        and first.declared is None
         and (group[0].sequence, group[0].words.state) == (pile.sequence, pile.words.state)
         and (pile.sequence != "lge" or len(components) == 1)
         and _same_grid(first, second)
@@ -289,7 +274,7 @@ def _ordered_stack(slots: Sequence[_Slot], flags: Sequence[Flag], left_out: Left
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
     places = [place for _, _, place in slots]
     grid, by = _ordered(places, piles[0].sequence)
-    if grid is None:
+    if not grid:
         unordered = [image for place in places for image in place]
         left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in unordered]
         return
@@ -305,8 +290,11 @@ def _ordered_stack(slots: Sequence[_Slot], flags: Sequence[Flag], left_out: Left
     yield Stack(grid, tuple(pile.words for pile in piles), tuple(witnesses), tuple(every))
 
 
-def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, ...], ...] | None, str]:
-    """Sort each slice's frames by the first key that distinguishes them all; return the key's name too."""
+def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, ...], ...], str]:
+    """Sort each slice's frames by the first key that distinguishes them all; return the key's name too.
+
+    Nothing if no key does.
+    """
     if all(len(place) == 1 for place in places):
         return tuple(tuple(place) for place in places), ""
     times = ("temporal", "clock", "trigger") if sequence == "perfusion" else ("trigger", "temporal", "clock")
@@ -315,7 +303,7 @@ def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, 
         values = [[key(image) for image in place] for place in places]
         if all(None not in line and len(set(line)) == len(line) for line in values):
             return tuple(tuple(sorted(place, key=key)) for place in places), name
-    return None, ""
+    return (), ""
 
 
 # Losses
