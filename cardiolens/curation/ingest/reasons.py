@@ -77,7 +77,7 @@ class Flag(_Named):
     )
     ORDER = (
         "slice_order_contradicted",
-        "mask or blood put the base at the other end; it waits: turn the slices",
+        "mask or blood puts the base at the other end; it waits: turn the slices",
     )
     DISPLAY = "display_contradicted", "mask or layout contradict how it is shown; it waits: turn it upright"
     POSITION = "position_unknown", "its header has no position; without a layout it waits: show it upright"
