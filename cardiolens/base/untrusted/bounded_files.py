@@ -92,7 +92,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Object whose keys stand once: of two values, one program would take the first and another the last."""
+    """Object with unique keys: of two values, one program would take the first and another the last."""
     entries: dict[str, Any] = {}
     for name, value in pairs:
         if name in entries:

@@ -93,7 +93,7 @@ def public_pseudonyms(layout: str) -> Pseudonyms:
 def read_key(path: Path) -> bytes:
     """Read the key; if the file is missing, write a new key that only its owner can read.
 
-    InputError for a key that others can read: with it, ids lead back to patients whose numbers are guessed.
+    InputError for a key that others can read: with it, ids lead back to patients with a guessable number.
     """
     return read_or_make_key(path, f"key={path}", "find the patients behind the ids", _RENEWAL)
 

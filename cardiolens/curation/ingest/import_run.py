@@ -133,7 +133,7 @@ def _import_or_reuse(task: _Task) -> _Outcome:
 
 
 def _outcome_of_a_crash(task: _Task) -> _Outcome:
-    """Leave a study out whose process ended, as by a file that breaks a decoder, or for lack of memory."""
+    """Leave out a study after its process ended, by a file that breaks a decoder or for lack of memory."""
     crashed = _left_out(task, Reason.FAILED, "the process that imported it ended")
     return _write_outcome(task, {"options": {}}, crashed)
 

@@ -192,7 +192,7 @@ def _raw(head: bytes) -> Any:
 
 
 def _stored(affine: Array | None) -> str:
-    """Return where columns and rows point, such as LP, as an affine that is no position tells."""
+    """Return where columns and rows point, such as LP, by an affine that may be no position."""
     if affine is None:
         return "unknown"
     axes = (np.diag([-1.0, -1.0, 1.0]) @ affine[:3, :2]).T

@@ -1,6 +1,6 @@
 """Turn the NIfTI files of an export into the frame records that DICOM files have too.
 
-A layout says what each file is; without one, folders say whose it is, and its name what it shows.
+A layout says what each file is. Without one, its folders name the patient, and its name says what it shows.
 """
 
 import re

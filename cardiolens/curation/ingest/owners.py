@@ -1,4 +1,4 @@
-"""What the path of a NIfTI file says: whose it is, what it shows, and which phase; no name is ever written.
+"""What the path of a NIfTI file says: patient, view, sequence and phase; no name is ever written.
 
 A patient ID in a sidecar decides, or a person's `subject`; else the first folder that does not hold every
 file is the patient. Names of files never divide a folder: those that may be of several people are held.
@@ -50,7 +50,7 @@ class FileRole:
     is_mask: bool = False
     phase: int | None = None
     moment: str = ""  # ED, ES or empty
-    unclear: str = ""  # why nothing says whose it is
+    unclear: str = ""  # why its patient is not known
     # by a layout:
     volume: str = ""  # of an image, such as cine_sax
     mask_of: tuple[str, ...] = ()  # volumes

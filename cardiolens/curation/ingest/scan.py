@@ -193,7 +193,7 @@ def _read_dicom(export: Export, files: Mapping[str, Path], assignment: Assignmen
 
 
 def _of_people(export: Export, read: list[tuple[str, Image]]) -> Iterator[tuple[str, Image]]:
-    """Yield images with the patients that headers tell apart; reject images whose patient is unclear."""
+    """Yield images with the patients that headers distinguish; reject images of an unclear patient."""
     patients = corrected_patients(image for _, image in read)
     for name, image in read:
         key = image.identity.patient, image.identity.study

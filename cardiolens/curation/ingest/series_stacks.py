@@ -333,7 +333,7 @@ def _with_losses(stack: Stack, by_series: Mapping[Hashable, Sequence[Image]]) ->
 
 
 def _ends_before_the_beat(stack: Stack) -> bool:
-    """Return whether the phases of most slices end before the heartbeat that the headers tell of."""
+    """Return whether the phases of most slices end before the heartbeat that the headers declare."""
     uncovered = []
     for line, triggers in zip(stack.grid, _rising(stack.grid, _TRIGGER), strict=False):
         beats = [image.beat for image in line if image.beat]
@@ -376,7 +376,7 @@ def _rising(lines: Sequence[Line], key: Key) -> list[list[float]]:
 
 
 def _is_short(series: Sequence[Image]) -> bool:
-    """Return whether a series lacks some, not many, of the images that its numbers or its count tell of."""
+    """Return whether a series lacks some, not many, of the images that its numbers or its count announce."""
     numbers = {image.instance_number // _FRAMES for image in series}
     most = max(1.0, _IRREGULAR * len(series))
     declared = max(image.images_declared or 0 for image in series)

@@ -66,7 +66,7 @@ def import_study(
 def _read_stacks(
     images: Sequence[Image], reader: PixelReader, pixels: Pixels, imported: Imported
 ) -> tuple[list[Stack], list[Stack]]:
-    """Return the stacks of frames whose pixels can be read and differ, and those of repeats."""
+    """Return the stacks of frames with readable pixels that differ, and those of repeats."""
     usable = list(images)
     while True:
         stacks, left_out = stacks_of(usable)
