@@ -231,9 +231,9 @@ def facts_of_subjects(
         counts_from |= {name: fact.counts_from for name, fact in rule.facts.items()}
         for path in sorted(files):
             match = convention.pattern(rule.files).match(path)
-            for named, facts in () if match is None else _entries(rule, match, path, files[path], subject_of):
-                is_number = named.isdigit() and named not in values
-                subject = by_number.get(int(named), named) if is_number else named
+            for name, facts in () if match is None else _entries(rule, match, path, files[path], subject_of):
+                is_number = name.isdigit() and name not in values
+                subject = by_number.get(int(name), name) if is_number else name
                 if subject in values:
                     values[subject] |= facts
                     sources[subject].append(path)

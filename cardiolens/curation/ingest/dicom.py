@@ -63,8 +63,8 @@ def read_images(place: Path) -> list[Image]:
             raise RejectedError(Reason.BROKEN_FILE, "number of frames and frame records differ")
         shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
         common = [item for group in shared for item in _items(group)]
-        own = [[]] if frames is None else map(_items, frames)
-        return [_image(place, number, Header((*items, *common, dataset))) for number, items in enumerate(own)]
+        groups = [[]] if frames is None else map(_items, frames)
+        return [_image(place, at, Header((*items, *common, dataset))) for at, items in enumerate(groups)]
 
 
 def read_dataset(place: Path, *, pixels: bool) -> Dataset:

@@ -27,7 +27,7 @@ from cardiolens.curation.ingest.frame_records import (
     vector,
 )
 from cardiolens.curation.ingest.nifti_file import scan
-from cardiolens.curation.ingest.owners import FileRole, named, natural, roles_by_path, stem
+from cardiolens.curation.ingest.owners import FileRole, natural, role_by_name, roles_by_path, stem
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.words import words_of
 from cardiolens.runtime.processes import spread
@@ -185,7 +185,7 @@ def _files(
     """Return the images with a clear patient, and the masks that a layout names; reject the others."""
     sidecar_of = {path: sidecars.get(_stem_path(path), Header(({},))) for path in scans}
     if assignment is None:
-        roles = {path: named(path) for path in scans}
+        roles = {path: role_by_name(path) for path in scans}
         images = [path for path, role in roles.items() if not (role.is_mask or scans[path].few_values)]
         ids = {
             path: (sidecar_of[path].text("PatientID"), sidecar_of[path].text("StudyInstanceUID"))
@@ -262,16 +262,16 @@ def _images(file: _File, by_copy: Mapping[int, str], facts: Facts, of_set: str) 
     return [
         replace(
             record,
-            frame=at * n_phases + own,
-            identity=replace(record.identity, instance=f"{file.path}#{at * n_phases + own}"),
+            frame=at * n_phases + rank,
+            identity=replace(record.identity, instance=f"{file.path}#{at * n_phases + rank}"),
             position=vector(np.array(record.position) + at * step),
             instance_number=at * _MOST_PHASES + (phase or 1),
-            moment=moments[own],
-            tags=() if at or own else record.tags,
+            moment=moments[rank],
+            tags=() if at or rank else record.tags,
             **({} if phase is None else _times(file, phase - 1)),
         )
         for at in range(n_slices)
-        for own, phase in enumerate(phases)
+        for rank, phase in enumerate(phases)
     ]
 
 

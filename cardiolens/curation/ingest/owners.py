@@ -80,12 +80,12 @@ def roles_by_path(
     owners = _by_folder(paths) if subject is None else _by_expression(paths, subject)
     owners = _by_id(owners, ids or {})
     return {
-        path: replace(named(path), patient=owner.patient, study=owner.study, unclear=owner.unclear)
+        path: replace(role_by_name(path), patient=owner.patient, study=owner.study, unclear=owner.unclear)
         for path, owner in owners.items()
     }
 
 
-def named(path: str) -> FileRole:
+def role_by_name(path: str) -> FileRole:
     """Return what a file's own name says of it: mask or image, phase, moment, words."""
     tokens = _tokens(_ENTITY.sub("", stem(path)))
     base: list[str] = []

@@ -255,8 +255,8 @@ def corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | N
         for fact in (_FACTS["dates of birth"], _FACTS["sexes"]) if patient else ():
             stated = {study: "/".join(sorted({*map(fact, of)} - {""})) for study, of in members.items()}
             if len({*stated.values()} - {""}) > 1:
-                named = {study: f"{patient} ({text})" if text else None for study, text in stated.items()}
-                patients |= {(patient, study): name for study, name in named.items()}
+                renamed = {study: f"{patient} ({text})" if text else None for study, text in stated.items()}
+                patients |= {(patient, study): name for study, name in renamed.items()}
                 break
     return patients
 
@@ -293,13 +293,13 @@ def copies_and_namesakes(images: Iterable[Image]) -> tuple[dict[Image, Reason], 
     for group in shared:
         keys = {each: (_header(each), digests[each.place].get(each.frame, "")) for each in group}
         decoded_headers = {header for header, digest in keys.values() if digest}
-        kept: dict[Hashable, Image] = {}
+        firsts: dict[Hashable, Image] = {}
         for image, (header, digest) in keys.items():
             if not digest and header in decoded_headers:
                 copies[image] = Reason.BROKEN_FILE
-            elif kept.setdefault((header, digest), image) is not image:
+            elif firsts.setdefault((header, digest), image) is not image:
                 copies[image] = Reason.DUPLICATE
-        namesakes |= set(kept.values()) if len(kept) > 1 else set()
+        namesakes |= set(firsts.values()) if len(firsts) > 1 else set()
     return copies, namesakes
 
 

@@ -78,14 +78,14 @@ def _is_three_planes(images: Sequence[Image]) -> bool:
 
 def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
     """Collect witnesses for the sequence from words, structure and tags; `per_place` frames per position."""
-    named: list[Witness] = []
+    by_name: list[Witness] = []
     if words.sequence:
         reliability = _WORDS if len(words.sequences) == 1 else 0.7
         evidence = f"the name says {', '.join(words.sequences)}"
-        named.append(Witness("words", words.sequence, reliability, evidence))
+        by_name.append(Witness("words", words.sequence, reliability, evidence))
     if words.kind in ("localizer", "scout"):
-        named.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
-    return [*named, *_structure(images, per_place), *_tags(images, per_place, words)]
+        by_name.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
+    return [*by_name, *_structure(images, per_place), *_tags(images, per_place, words)]
 
 
 def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:

@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Pulse, Stack, Witness, normal
 from cardiolens.curation.ingest.reasons import Flag, Reason
@@ -334,12 +335,12 @@ def _with_losses(stack: Stack, by_series: Mapping[Hashable, Sequence[Image]]) ->
 
 def _ends_before_the_beat(stack: Stack) -> bool:
     """Return whether the phases of most slices end before the heartbeat that the headers declare."""
-    uncovered = []
-    for line, triggers in zip(stack.grid, _rising(stack.grid, _TRIGGER), strict=False):
-        beats = [image.beat for image in line if image.beat]
-        step = float(np.median(np.diff(triggers))) if len(line) >= WHOLE_CYCLE else 0.0
-        uncovered.append(float(np.median(beats)) / step - len(line) if beats and step else 0.0)
-    return bool(uncovered) and float(np.median(uncovered)) > _UNCOVERED
+    triggers = _rising(stack.grid, _TRIGGER)
+    if stack.n_phases < WHOLE_CYCLE or not len(triggers):
+        return False
+    beats = np.array([np.median([image.beat for image in line if image.beat] or [0]) for line in stack.grid])
+    uncovered = beats / np.median(np.diff(triggers, axis=1), axis=1) - stack.n_phases
+    return bool(np.median(np.where(beats > 0, uncovered, 0.0)) > _UNCOVERED)
 
 
 def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:
@@ -350,29 +351,25 @@ def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:
     gaps: list[set[int]] = [set() for _ in lines]
     if min(map(len, lines)) < WHOLE_CYCLE:
         return gaps
-    keys = (_TRIGGER, _TEMPORAL, _CLOCK, _NUMBER)
-    trigger, temporal, clock, number = (_rising(lines, key) for key in keys)
-    is_fine = any(value != int(value) for line in clock for value in line)  # not of whole seconds
+    trigger, temporal, clock, number = (_rising(lines, key) for key in (_TRIGGER, _TEMPORAL, _CLOCK, _NUMBER))
+    is_fine = bool(np.any(clock % 1))  # not of whole seconds
     times = clock if sequence != "cine" and is_fine else trigger
     latest = _LATE if sequence == "cine" else _LATE_BEAT
-    for values in [each for each in (times, temporal) if each] or ([number] if number else []):
-        for in_slice, line in zip(gaps, values, strict=True):
-            steps = np.diff(line) / np.median(np.diff(line))
-            wide = np.flatnonzero(steps > _WIDE) + 1
-            in_slice.update(wide.tolist() if wide.size <= max(1, _IRREGULAR * len(line)) else [])
-            late = (line[0] - min(each[0] for each in values)) / float(np.median(np.diff(line)))
-            in_slice.update({0} if values is not number and late > latest else set())
+    for values in [each for each in (times, temporal) if len(each)] or [number]:
+        steps = np.diff(values, axis=1)
+        usual = np.median(steps, axis=1, keepdims=True) if len(values) else steps
+        late = (values[:, :1] - values[:, :1].min(initial=np.inf)) / usual > latest
+        for in_slice, is_wide, is_late in zip(gaps, steps / usual > _WIDE, late, strict=False):
+            wide = np.flatnonzero(is_wide) + 1
+            in_slice.update(wide.tolist() if wide.size <= max(1, _IRREGULAR * len(lines[0])) else [])
+            in_slice.update({0} if values is not number and is_late[0] else set())
     return gaps
 
 
-def _rising(lines: Sequence[Line], key: Key) -> list[list[float]]:
-    """Return values by slice and phase; none unless every phase has a larger one than that before."""
-    values = [[float(value) for image in line if (value := key(image)) is not None] for line in lines]
-    is_rising = all(
-        len(numbers) == len(line) and np.all(np.diff(numbers) > 0)
-        for numbers, line in zip(values, lines, strict=True)
-    )
-    return values if is_rising else []
+def _rising(lines: Sequence[Line], key: Key) -> NDArray[np.float64]:
+    """Return values (slice, phase); none unless every phase has a larger one than that before."""
+    values = np.array([[key(image) for image in line] for line in lines], np.float64)  # None becomes NaN
+    return values if np.all(np.diff(values, axis=1) > 0) else values[:0]
 
 
 def _is_short(series: Sequence[Image]) -> bool:
