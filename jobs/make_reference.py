@@ -26,7 +26,7 @@ from cardiolens.commands.help import VERBS, comments_of, remarks
 from cardiolens.config.base import Spec
 from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.ingest.reasons import FLAG_MEANINGS, MEANINGS
+from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.data_files import FROM, TO, counterparts
 from cardiolens.storage import schemas
@@ -215,13 +215,13 @@ def help_of(verb: str) -> str:
 
 def _flags_and_reasons() -> Iterator[str]:
     """Yield the flags and the reasons of an import."""
-    for title, meanings in (("Flags", FLAG_MEANINGS), ("Reasons", MEANINGS)):
+    for title, names in (("Flags", Flag), ("Reasons", Reason)):
         yield from (
             f"## {title}\n",
             _row(title.lower().rstrip("s"), "meaning, and what to do"),
             _row("---", "---"),
         )
-        yield from (_row(f"`{name}`", meaning) for name, meaning in meanings.items())
+        yield from (_row(f"`{name}`", name.meaning) for name in names)
         yield ""
 
 

@@ -17,7 +17,7 @@ from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.plugin_words import plugins_of
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.curation.ingest.layouts.convention import convention
+from cardiolens.curation.ingest.conventions import convention
 from cardiolens.inference.engine.readers import check_readers, open_engine
 from cardiolens.inference.plan.frame_views import check_plugins, open_control
 from cardiolens.inference.plan.plan import plan

@@ -17,13 +17,6 @@ _HOUSEKEEPING = frozenset(
     {"__macosx", ".ipynb_checkpoints", ".git", "@eadir", ".ds_store", "thumbs.db", "desktop.ini"}
 )
 
-_KINDS = (
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
-)
-
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
     """Bytes of an ordinary file; OSError for a pipe, a device, a socket, or more than `most` bytes.
@@ -92,7 +85,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Object whose keys stand once: of two values, one program would take the first and another the last."""
+    """Object with unique keys: of two values, one program would take the first and another the last."""
     entries: dict[str, Any] = {}
     for name, value in pairs:
         if name in entries:
@@ -109,5 +102,5 @@ def _open(path: Path) -> int:
     os.close(handle)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no file")
+    kind = {"p": "a pipe", "s": "a socket"}.get(stat.filemode(mode)[0], "a device")
     raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))

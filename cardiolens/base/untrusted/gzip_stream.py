@@ -20,7 +20,7 @@ class TruncatedError(ValueError):
 
 
 class DamagedError(ValueError):
-    """A gzip stream whose bytes or CRC are wrong."""
+    """A gzip stream with wrong bytes or a wrong CRC."""
 
 
 class TooLargeError(ValueError):

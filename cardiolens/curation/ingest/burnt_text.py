@@ -7,7 +7,6 @@ reading: the verdict is the same for all eight ways to store the same frames.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -32,30 +31,11 @@ _FEWEST_PHASES = 5  # of a slice that is searched by itself
 _BUSY = 0.35  # share of raised pixels from which a plane holds no lines of text
 
 Plane = NDArray[np.float64]
-Span = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Spot:
-    """A connected spot that may be a letter or a digit."""
-
-    down: Span  # rows
-    across: Span  # columns
-    ink: float
-    contrast: float
-    change: float  # of the ink, from frame to frame
-    strokes: float  # crossed by a horizontal line plus crossed by a vertical line, on average
-
-
-@dataclass(frozen=True, slots=True)
-class _Glyph:
-    """A spot as it stands in a line of text: the line runs to the right, its foot is below."""
-
-    left: int
-    right: int
-    foot: int
-    height: int
-    spot: _Spot
+# Connected spots that may be letters or digits, one a row: rows (first, end), columns (first, end), ink,
+# contrast, change of the ink from frame to frame, and strokes: how often a horizontal line crosses the spot
+# plus how often a vertical one does, on average.
+Spots = NDArray[np.float64]
+_INK, _CONTRAST, _CHANGE, _CROSSED = 4, 5, 6, 7
 
 
 def shows_text(slices: Sequence[NDArray[Any]]) -> bool:
@@ -85,79 +65,64 @@ def _has_row(plane: Plane, changes: Plane, spread: float, *, alone: bool) -> boo
         raised = plane - ndimage.grey_opening(plane, size=(size, size))
         for share in _CONTRASTS:
             inked = raised > share * spread
-            if inked.mean() >= _BUSY:
-                continue
-            spots = _spots(plane, raised, changes, inked)
-            for line in _lines(spots, plane.shape):
-                if any(len(row) >= fewest and _is_text(row, alone=alone) for row in _rows(line)):
+            if inked.mean() < _BUSY:
+                rows = _rows(_spots(plane, raised, changes, inked), plane.shape)
+                if any(len(row) >= fewest and _is_text(row, alone=alone) for row in rows):
                     return True
     return False
 
 
-def _spots(plane: Plane, raised: Plane, changes: Plane, inked: NDArray[np.bool_]) -> list[_Spot]:
+def _spots(plane: Plane, raised: Plane, changes: Plane, inked: NDArray[np.bool_]) -> Spots:
     labels, count = ndimage.label(inked, np.ones((3, 3)))
     each = range(1, count + 1)
     inks, contrasts = ndimage.maximum(plane, labels, each), ndimage.maximum(raised, labels, each)
-    change = ndimage.maximum(np.where(_at_peak(plane, labels, inks), changes, 0.0), labels, each)
-    before = np.zeros_like(inked)
-    before[:, 1:] = inked[:, :-1]
-    crossed_by_rows = np.bincount(labels[inked & ~before], minlength=count + 1)[1:]
-    before = np.zeros_like(inked)
-    before[1:] = inked[:-1]
-    crossed_by_columns = np.bincount(labels[inked & ~before], minlength=count + 1)[1:]
-    spots = []
-    for number, (rows, columns) in enumerate(ndimage.find_objects(labels)):
-        down, across = (rows.start, rows.stop), (columns.start, columns.stop)
-        strokes = crossed_by_rows[number] / (down[1] - down[0])
-        strokes += crossed_by_columns[number] / (across[1] - across[0])
-        numbers = inks[number], contrasts[number], change[number], strokes
-        spots.append(_Spot(down, across, *map(float, numbers)))
-    return spots
+    at_peak = plane >= np.append(np.inf, inks)[labels]  # as bright as its spot becomes
+    change = ndimage.maximum(np.where(at_peak, changes, 0.0), labels, each)
+    edges = np.array([[side.start, side.stop] for spot in ndimage.find_objects(labels) for side in spot])
+    edges = edges.reshape(count, 4).astype(np.float64)
+    strokes = np.zeros(count)
+    for axis, (first, last) in ((1, (0, 1)), (0, (2, 3))):
+        begins = inked & ~np.roll(np.pad(inked, 1), 1, axis)[1:-1, 1:-1]
+        strokes += np.bincount(labels[begins], minlength=count + 1)[1:] / (edges[:, last] - edges[:, first])
+    return np.column_stack([edges, inks, contrasts, change, strokes])
 
 
-def _at_peak(plane: Plane, labels: NDArray[np.int32], inks: Sequence[float]) -> NDArray[np.bool_]:
-    """Return the pixels that are as bright as their spot becomes."""
-    peaks: NDArray[np.bool_] = plane >= np.append(np.inf, inks)[labels]
-    return peaks
-
-
-def _lines(spots: Sequence[_Spot], shape: tuple[int, ...]) -> Iterator[list[_Glyph]]:
-    """Yield the glyphs by place along a line of text, for each of the eight ways to store a picture."""
-    for turned, backward, upside_down in product((False, True), repeat=3):
+def _rows(spots: Spots, shape: tuple[int, ...]) -> Iterator[Spots]:
+    """Yield the row of glyphs that begins at each glyph, for each of the eight ways to store a picture."""
+    for turned, is_backward, is_upside_down in product((False, True), repeat=3):
         tallest = max(shape[1 if turned else 0] // _TALLEST_SHARE, 2 * _SMALLEST)
-        glyphs = []
-        for spot in spots:
-            along, up = (spot.down, spot.across) if turned else (spot.across, spot.down)
-            height, width = up[1] - up[0], along[1] - along[0]
-            if _SMALLEST <= height <= tallest and width <= _WIDEST * height:
-                left, right = (-along[1], -along[0]) if backward else along
-                glyphs.append(_Glyph(left, right, -up[0] if upside_down else up[1], height, spot))
-        yield sorted(glyphs, key=lambda glyph: (glyph.left, glyph.right, glyph.foot, glyph.height))
+        low, high, left, right = spots[:, [2, 3, 0, 1] if turned else [0, 1, 2, 3]].T
+        left, right = (-right, -left) if is_backward else (left, right)
+        places = np.column_stack([left, right, -low if is_upside_down else high, high - low])
+        height = high - low
+        is_glyph = (height >= _SMALLEST) & (height <= tallest) & (right - left <= _WIDEST * height)
+        listed = places.tolist()
+        order = [number for number in np.lexsort(places.T[::-1]).tolist() if is_glyph[number]]
+        for start in range(len(order)):
+            yield spots[_row(listed, order[start:])]
 
 
-def _rows(glyphs: Sequence[_Glyph]) -> Iterator[list[_Glyph]]:
-    """Yield the row of glyphs that begins at each glyph."""
-    for start, first in enumerate(glyphs):
-        row = [first]
-        for glyph in glyphs[start + 1 :]:
-            if glyph.left - row[-1].right > _GAP * first.height:
-                break
-            alike = _SAME_HEIGHT <= glyph.height / first.height <= 1 / _SAME_HEIGHT
-            level = abs(glyph.foot - first.foot) <= max(1, _SAME_FOOT * first.height)
-            if alike and level and glyph.left >= row[-1].right - 1:
-                row.append(glyph)
-        yield row
+def _row(places: Sequence[Sequence[float]], order: Sequence[int]) -> list[int]:
+    """Return the glyphs of a row from the first one on; `places`: left, right, foot and height of each."""
+    row = [order[0]]
+    _, _, first_foot, first_height = places[order[0]]
+    for number in order[1:]:
+        left, _, foot, height = places[number]
+        gap = left - places[row[-1]][1]
+        if gap > _GAP * first_height:
+            break
+        alike = _SAME_HEIGHT <= height / first_height <= 1 / _SAME_HEIGHT
+        if alike and abs(foot - first_foot) <= max(1, _SAME_FOOT * first_height) and gap >= -1:
+            row.append(number)
+    return row
 
 
-def _is_text(row: Sequence[_Glyph], *, alone: bool) -> bool:
+def _is_text(row: Spots, *, alone: bool) -> bool:
     """Return whether the glyphs of a row have letters' strokes and the same brightness in all frames."""
-    spots = [glyph.spot for glyph in row]
-    inks = np.array([spot.ink for spot in spots])
-    differ, change = np.median(np.abs(inks - np.median(inks))), np.median([spot.change for spot in spots])
-    contrast = np.median([spot.contrast for spot in spots])
-    least = _LEAST_IN_LONG if len(spots) >= _LONG and not alone else _LEAST_STROKES
+    inks, contrast = row[:, _INK], np.median(row[:, _CONTRAST])
+    least = _LEAST_IN_LONG if len(row) >= _LONG and not alone else _LEAST_STROKES
     return bool(
-        differ <= (_SAME_INK_IN_ONE if alone else _SAME_INK) * contrast
-        and change <= _STILL * contrast
-        and sum(spot.strokes for spot in spots) >= least * len(spots)
+        np.median(np.abs(inks - np.median(inks))) <= (_SAME_INK_IN_ONE if alone else _SAME_INK) * contrast
+        and np.median(row[:, _CHANGE]) <= _STILL * contrast
+        and row[:, _CROSSED].sum() >= least * len(row)
     )

@@ -5,18 +5,19 @@ three-chamber planes lie near 8, 67 and 128 degrees about it (protocol 1.3). The
 one real study has 12, 70 and 133.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Declared, Frame, Stack, Witness
+from cardiolens.curation.ingest.conventions import volume_of
+from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Frame, Stack, Witness
 from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, WHOLE_STACK, plane_distance, tilt
 from cardiolens.curation.ingest.reasons import HOLDS, Flag, Reason
 from cardiolens.curation.ingest.sequence import CLASSES, best, component_of, disagree, weigh
 from cardiolens.study.anatomy import SHORT_AXIS, sequences
-from cardiolens.study.blood_pool import BloodAreas
 from cardiolens.study.orientation import PROTOTYPES, HeartFrame
 from cardiolens.study.volume_manifest import DisplayTransform
 
@@ -35,7 +36,7 @@ Status = Literal["taken", "waits", "left_out"]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One stack with its proposed sequence and view, the confidence in both, and what pictures tell of it."""
+    """One stack with its proposed sequence and view, the confidence in both, and what pictures show."""
 
     stack: Stack
     sequence: str
@@ -51,7 +52,6 @@ class Proposal:
     stack_id: str = ""  # key of decisions
     ordered: bool = False  # whether a short axis is known to run from base to apex
     masks: Mapping[Hashable, Frame] = field(default_factory=dict)  # by place and frame
-    areas: BloodAreas | None = None  # of a cine without a position in the patient
     transform: DisplayTransform = AS_STORED
     times: Mapping[str, int] = field(default_factory=dict)  # ed_phase, es_phase; t_on, t_peak
 
@@ -63,8 +63,7 @@ class Proposal:
     @property
     def volume_id(self) -> str:
         """Volume id of sequence and view; empty if studies have no such volume."""
-        rule = sequences().get(self.sequence)
-        return rule.volume_id(self.view) if rule is not None and self.view in rule.views else ""
+        return volume_of(self.sequence, self.view)
 
     @property
     def display(self) -> DisplayTransform | None:
@@ -98,9 +97,7 @@ class Proposal:
 def propose(stacks: Sequence[Stack], frame: HeartFrame) -> list[Proposal]:
     """Propose sequence and view of each stack independently."""
     return [
-        _by_witnesses(stack, frame)
-        if (declared := stack.first.declared) is None
-        else _declared(stack, declared, frame)
+        _by_witnesses(stack, frame) if stack.first.declared is None else _declared(stack, frame)
         for stack in stacks
     ]
 
@@ -108,7 +105,6 @@ def propose(stacks: Sequence[Stack], frame: HeartFrame) -> list[Proposal]:
 def _by_witnesses(stack: Stack, frame: HeartFrame) -> Proposal:
     kinds = {words.kind for words in stack.words if words.kind}
     sequence_likely = weigh(stack.witnesses, CLASSES) if stack.witnesses else {"other": 1.0}
-    sequence, sure = best(sequence_likely)
     witnesses = _view_words(stack, kinds)
     likely = weigh(witnesses, VIEWS)
     if stack.placed:
@@ -116,63 +112,64 @@ def _by_witnesses(stack: Stack, frame: HeartFrame) -> Proposal:
         witnesses.append(Witness("geometry", *best(by_geometry), evidence))
         product = {name: likely[name] * max(by_geometry[name], 1e-4) for name in VIEWS}
         likely = {name: value / sum(product.values()) for name, value in product.items()}
-    view, view_sure = best(likely)
     flags = [Flag.WITNESSES] * (disagree(stack.witnesses) or disagree(witnesses))
     flags += [Flag.ORDER_BY_DEFAULT] * (stack.placed and not frame.known)
-    proposal = Proposal(
-        stack=stack,
-        sequence=sequence,
-        view=view,
-        confidence=sure * view_sure,
-        witnesses=(
-            *(("sequence", each) for each in stack.witnesses),
-            *(("view", each) for each in witnesses),
-        ),
-        alternatives={name: p for name, p in (sequence_likely | likely).items() if p >= 0.01},
-        flags=tuple(dict.fromkeys((*stack.flags, *flags))),
-        component=component_of(stack.first, stack.words[0]) if sequence == "lge" else "",
-    )
+    proposal = _proposal(stack, sequence_likely, likely, stack.witnesses, witnesses).flagged(*flags)
     if proposal.volume_id:
         return proposal
     if scout := kinds & {"localizer", "scout"}:
         return proposal.left_out(Reason.OTHER_IMAGE, min(scout))
-    if sequence == "other" and "other_part" not in kinds:
+    if proposal.sequence == "other" and "other_part" not in kinds:
         return proposal.left_out(Reason.OTHER_SEQUENCE, _weighting(stack))
     return proposal.left_out(Reason.OTHER_VIEW, "its name says another part" if "other_part" in kinds else "")
 
 
+def _declared(stack: Stack, frame: HeartFrame) -> Proposal:
+    """Return the volume that a layout names; geometry that contradicts its view lowers the confidence."""
+    declared = stack.first.declared
+    assert declared is not None
+    evidence = f"the layout {stack.first.of_set} says so"
+    by_sequence, by_view = (
+        [Witness("layout", says, _DECLARED, evidence)] for says in (declared.sequence, declared.view)
+    )
+    likely, flags = {declared.view: 1.0}, []
+    if stack.placed:
+        by_geometry, evidence = view_by_geometry(stack, frame)
+        says, probability = best(by_geometry)
+        by_view.append(Witness("geometry", says, probability, evidence))
+        if by_geometry[declared.view] < _REFUTED:
+            likely, flags = {declared.view: 0.5, says: 0.5}, [Flag.WITNESSES]
+    return _proposal(stack, {declared.sequence: _DECLARED}, likely, by_sequence, by_view).flagged(*flags)
+
+
+def _proposal(
+    stack: Stack,
+    sequences_likely: Mapping[str, float],
+    views_likely: Mapping[str, float],
+    by_sequence: Iterable[Witness],
+    by_view: Iterable[Witness],
+) -> Proposal:
+    """Return the proposal of the likeliest sequence and view."""
+    (sequence, sure), (view, view_sure) = best(sequences_likely), best(views_likely)
+    alternatives = {**sequences_likely, **views_likely}
+    return Proposal(
+        stack=stack,
+        sequence=sequence,
+        view=view,
+        confidence=sure * view_sure,
+        witnesses=(*(("sequence", each) for each in by_sequence), *(("view", each) for each in by_view)),
+        alternatives={name: p for name, p in alternatives.items() if p >= 0.01},
+        flags=tuple(dict.fromkeys(stack.flags)),
+        component=component_of(stack.first, stack.words[0]) if sequence == "lge" else "",
+    )
+
+
 def _weighting(stack: Stack) -> str:
-    """Return that a sequence has another weighting, if anything tells it."""
+    """Return that a sequence has another weighting, if names or tags say so."""
     by_words = any(words.sequence == "other" or words.technique for words in stack.words)
     by_tags = any((each.source, each.says) == ("tags", "other") for each in stack.witnesses)
     other = "T1- or proton-weighted, or a spin echo that nothing calls T2-weighted"
     return other if by_words or by_tags else ""
-
-
-def _declared(stack: Stack, declared: Declared, frame: HeartFrame) -> Proposal:
-    """Return the volume that a layout names; geometry that contradicts its view lowers the confidence."""
-    evidence = f"the layout {stack.first.of_set} says so"
-    witnesses = [
-        (subject, Witness("layout", says, _DECLARED, evidence))
-        for subject, says in (("sequence", declared.sequence), ("view", declared.view))
-    ]
-    likely, flags = {declared.view: 1.0}, stack.flags
-    if stack.placed:
-        by_geometry, evidence = view_by_geometry(stack, frame)
-        says, probability = best(by_geometry)
-        witnesses.append(("view", Witness("geometry", says, probability, evidence)))
-        if by_geometry[declared.view] < _REFUTED:
-            likely, flags = {declared.view: 0.5, says: 0.5}, (*flags, Flag.WITNESSES)
-    return Proposal(
-        stack=stack,
-        sequence=declared.sequence,
-        view=declared.view,
-        confidence=_DECLARED * likely[declared.view],
-        witnesses=tuple(witnesses),
-        alternatives={declared.sequence: _DECLARED} | likely,
-        flags=tuple(dict.fromkeys(flags)),
-        component=component_of(stack.first, stack.words[0]) if declared.sequence == "lge" else "",
-    )
 
 
 def _view_words(stack: Stack, kinds: Iterable[str]) -> list[Witness]:
@@ -225,24 +222,15 @@ def _sure(view: str, probability: float) -> dict[str, float]:
 def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Proposal]:
     """Take at most one proposal per volume; give every other proposal a reason."""
     decided: list[Proposal] = []
-    alone: list[Proposal] = []
-    by_volume: dict[str, list[Proposal]] = {}
+    by_volume: dict[str, list[Proposal]] = defaultdict(list)
     for proposal in proposals:
         waits = None if proposal.confirmed or proposal.status == "left_out" else _waits_for(proposal)
-        if proposal.status == "left_out":
-            decided.append(proposal)
-        elif waits is not None:
+        if waits is not None:
             decided.append(proposal.left_out(waits, waits=True))
-        elif not proposal.confirmed and _is_one_frame(proposal):
-            alone.append(proposal)
+        elif proposal.status == "left_out":
+            decided.append(proposal)
         else:
-            by_volume.setdefault(proposal.volume_id, []).append(proposal)
-    for proposal in alone:
-        if proposal.volume_id in by_volume:
-            decided.append(proposal.left_out(Reason.REPEAT))
-        else:
-            waiting = proposal.flagged(Flag.PHASES, factor=0.0)
-            decided.append(waiting.left_out(Reason.CONTRADICTED, "one frame a place", waits=True))
+            by_volume[proposal.volume_id].append(proposal)
     for rivals in by_volume.values():
         decided += _one_per_volume(rivals, lge, threshold)
     return sorted(decided, key=lambda proposal: (proposal.stack.series, proposal.stack.later))
@@ -273,7 +261,10 @@ def _one_per_volume(rivals: Sequence[Proposal], lge: str, threshold: float) -> l
         flags = [Flag.REPEATS] * (len(states) > 1 or any(equal))
         flags += [Flag.INCOMPLETE] * any(rival.stack.n_slices > first.stack.n_slices for rival in rest)
         first = first.flagged(*flags)
-        if first.confidence < threshold:
+        if _is_one_frame(first):
+            first = first.flagged(Flag.PHASES, factor=0.0)
+            first = first.left_out(Reason.CONTRADICTED, "one frame a place", waits=True)
+        elif first.confidence < threshold:
             first = first.left_out(Reason.BELOW_THRESHOLD, waits=True)
     return [first, *(_beaten(rival, first) for rival in rest)]
 
@@ -288,6 +279,7 @@ def _rank(proposal: Proposal, lge: str, threshold: float) -> tuple[bool | int | 
     is_named = any((each.sequence, each.view) == (proposal.sequence, proposal.view) for each in stack.words)
     return (
         proposal.confirmed,
+        not _is_one_frame(proposal),
         proposal.component in ("", lge),
         proposal.confidence >= threshold,
         not proposal.over_time or stack.n_phases >= WHOLE_CYCLE,

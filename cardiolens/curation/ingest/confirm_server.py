@@ -49,6 +49,7 @@ class ImportedStudy:
     proposals: tuple[dict[str, Any], ...]
     files: tuple[Path | None, ...]  # of their volumes
 
+    @property
     def by_stack(self) -> Mapping[str, dict[str, Any]]:
         """Proposals by the ids of their stacks."""
         return {str(proposal["stack"]): proposal for proposal in self.proposals}
@@ -68,13 +69,12 @@ def _study(out: Path, folder: Path) -> ImportedStudy:
         tree = read_json(path)
         proposals = tuple(dict(each) for each in tree["proposals"])
         files = tuple(_file(out, folder, each) for each in proposals)
-        stacks = [str(each["stack"]) for each in proposals]
+        stacks = {str(each["stack"]) for each in proposals}
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"{path}: is no list of proposals of this version; run the import again, it changes nothing else"
         ) from None
-    unique = proposals if len(set(stacks)) == len(stacks) else ()
-    return ImportedStudy(folder.name, unique, files)
+    return ImportedStudy(folder.name, proposals if len(stacks) == len(proposals) else (), files)
 
 
 def _file(out: Path, folder: Path, proposal: Mapping[str, Any]) -> Path | None:
@@ -138,8 +138,8 @@ class Desk:
                 return text_reply("js" if name.endswith(".js") else "css", asset(name))
             case ["studies.json"]:
                 with self.lock:
-                    tree = {"studies": [self._entry(study) for study in self.studies], "legal": _legal()}
-                return json_reply(tree)
+                    studies = [self._entry(study) for study in self.studies]
+                return json_reply({"studies": studies, "legal": _legal()})
             case ["sheets", study, name]:
                 return self._sheet(number_of(study), number_of(name.removesuffix(".png")))
             case _:
@@ -158,7 +158,7 @@ class Desk:
     def _state(self, study_id: str) -> dict[str, Any]:
         choices = self.ledger.decisions.of(study_id)
         return {
-            "revision": self.ledger.decisions.revision(study_id),
+            "revision": self.ledger.decisions.lines[study_id],
             "choices": {stack: choice.model_dump() for stack, choice in choices.items()},
         }
 
@@ -176,58 +176,60 @@ class Desk:
         if study is None:
             return refusal(HTTPStatus.BAD_REQUEST, "no such study; load the page again")
         with self.lock:
+            others: dict[str, dict[str, Choice | None]] = {}
             refused = self._refused(study, change)
-            if refused is None:
-                try:
-                    if change.undo:
-                        self.ledger.undo(study.study_id)
-                    else:
-                        self.ledger.decide(study.study_id, change.stacks)
-                    carried = self._elsewhere(study, change) if change.everywhere else {}
-                    for name, stacks in carried.items():
+            try:
+                if refused is None and change.undo:
+                    self.ledger.undo(study.study_id)
+                elif refused is None:
+                    self.ledger.decide(study.study_id, change.stacks)
+                    others = self._elsewhere(study, change) if change.everywhere else {}
+                    for name, stacks in others.items():
                         self.ledger.decide(name, stacks)
-                except InputError as error:
-                    refused = str(error)
-                except OSError as error:
-                    refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
+            except InputError as error:
+                refused = str(error)
+            except OSError as error:
+                refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
+            state = self._state(study.study_id)
             if refused is not None:
-                return refusal(HTTPStatus.OK, refused, self._state(study.study_id))
-            return json_reply(
-                self._state(study.study_id) | {"others": {name: self._state(name) for name in carried}}
-            )
+                return refusal(HTTPStatus.OK, refused, state)
+            return json_reply(state | {"others": {name: self._state(name) for name in others}})
 
     def _elsewhere(self, study: ImportedStudy, change: Change) -> dict[str, dict[str, Choice | None]]:
         """Return the same decisions for the stacks of the same volume in other studies, where none is made.
 
-        Phases and millimetres belong to one study and are not carried over; the place that tells the
-        millimetres is, and so are display, direction and what the first slice is.
+        Phases and millimetres belong to one study and are not carried over. Display, direction, what the
+        first slice is and the place of the voxel size are.
         """
         carried: dict[str, dict[str, Choice | None]] = {}
-        for own, choice in change.stacks.items():
-            if choice is None or choice.status != "confirmed":
-                continue
+        confirmed = [
+            (study.by_stack[stack], choice)
+            for stack, choice in change.stacks.items()
+            if choice is not None and choice.status == "confirmed"
+        ]
+        for own, choice in confirmed:
             for neighbour in self.studies:
                 decided = self.ledger.decisions.of(neighbour.study_id)
                 if neighbour is study or choice.volume_id in {each.volume_id for each in decided.values()}:
                     continue
-                for stack, proposal in neighbour.by_stack().items():
-                    carried_choice = carried_over(choice, study.by_stack()[own], proposal)
-                    if stack not in decided and carried_choice is not None:
-                        carried.setdefault(neighbour.study_id, {})[stack] = carried_choice
+                for stack, proposal in neighbour.by_stack.items():
+                    choice_there = carried_over(choice, own, proposal)
+                    if stack not in decided and choice_there is not None:
+                        carried.setdefault(neighbour.study_id, {})[stack] = choice_there
                         break
         return carried
 
     def _refused(self, study: ImportedStudy, change: Change) -> str | None:
-        if change.revision != self.ledger.decisions.revision(study.study_id):
+        if change.revision != self.ledger.decisions.lines[study.study_id]:
             return "decided on elsewhere since; this is how it stands now, press the key again"
         if change.undo:
             return None
-        stacks = study.by_stack()
+        stacks = study.by_stack
         if not change.stacks or not change.stacks.keys() <= stacks.keys():
             return "no such stack; load the page again"
         for stack, choice in change.stacks.items():
             if choice is not None and (why := _why_refused(choice, stacks[stack])):
-                return f"{_WORDS[why]}"
+                return _WORDS[why]
         merged = self.ledger.decisions.of(study.study_id) | change.stacks
         twice = contradicted([choice for choice in merged.values() if choice is not None])
         if twice:
@@ -238,8 +240,8 @@ class Desk:
 def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, Any]) -> Choice | None:
     """Return a decision on one study's stack (`own`) for another's; None if it does not fit.
 
-    A set may store stacks from the base and from the apex: a decision that leaves the slices as they
-    were found leaves them so elsewhere, and one that turns them over is for stacks whose order nothing tells.
+    A set may store stacks from the base and from the apex. A decision that leaves the slices as they were
+    found leaves them so elsewhere; one that turns them over is for stacks of unknown order.
     """
     reverses = choice.along_normal != own["along_normal"]
     is_ordered = (proposal["entry"] or {}).get("spatial_order") == "base_to_apex"
@@ -253,25 +255,14 @@ def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, 
         "base_first": None if is_ordered else choice.base_first,
     }
     carried = choice.model_copy(update={"spacing": spacing, **order, **own_phases})
-    if not is_same_volume or _unfit(carried, proposal) or _is_open(proposal, carried):
-        return None
-    return carried
+    return carried if is_same_volume and _why_refused(carried, proposal) is None else None
 
 
 def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
-    is_open = choice.status == "confirmed" and _is_open(proposal, choice)
-    return _unfit(choice, proposal) or ("spacing" if is_open else None)
-
-
-def _unfit(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
-    return choice.refused(int(proposal["phases"]), proposal.get("declared") or "")
-
-
-def _is_open(proposal: Mapping[str, Any], choice: Choice) -> bool:
-    """Return whether a decision leaves the size of voxels open that the header does not settle."""
-    if isinstance(choice.spacing, str):
-        return choice.spacing not in proposal["places_mm"]
-    return choice.spacing is None and Flag.SPACING in proposal["flags"]
+    """Return why a choice does not fit a proposal; it may leave no size of voxels open."""
+    is_size_open = Flag.SPACING in proposal["flags"]
+    declared, phases = str(proposal.get("declared") or ""), int(proposal["phases"])
+    return choice.refused(phases, declared, proposal["places_mm"], is_size_open=is_size_open)
 
 
 _WORDS = {

@@ -6,16 +6,17 @@ import proposes. The last line about a stack counts; an undo takes back the prev
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
+from cardiolens.curation.ingest.conventions import legal_volumes, volume_of
 from cardiolens.storage.decision_log import DecisionLog, read_decision_lines
 from cardiolens.study.anatomy import sequences
 from cardiolens.study.volume_manifest import DisplayTransform
@@ -37,10 +38,9 @@ class Choice(Spec):
     ed_phase: Phase | None = None
     es_phase: Phase | None = None
     spacing: Literal["sform", "pixdim"] | tuple[Length, Length, Length] | None = None  # columns, rows, slices
-    base_first: bool | None = (
-        None  # whether the first slice, in the chosen order, is the base; null: as found
-    )
-    mask: bool | None = None  # whether the mask that the import found is of this volume; null: as found
+    # null: as the import found it
+    base_first: bool | None = None  # whether the first slice, in the chosen order, is the base
+    mask: bool | None = None  # whether the mask is of this volume
     t_on: Phase | None = None  # of a first pass: when contrast reaches the left ventricle, and when it peaks
     t_peak: Phase | None = None
 
@@ -53,7 +53,7 @@ class Choice(Spec):
         if not self.volume_id:
             raise ValueError(
                 f"no study holds a volume {self.sequence} {self.view}; choose from "
-                f"{', '.join(legal_volumes())}"
+                f"{', '.join(map(' '.join, legal_volumes().values()))}"
             )
         if self.ed_phase is not None and self.ed_phase == self.es_phase:
             raise ValueError(f"end-diastole and end-systole are both phase {self.ed_phase}; correct one")
@@ -66,26 +66,29 @@ class Choice(Spec):
     @property
     def volume_id(self) -> str:
         """Volume id of the chosen sequence and view; empty if studies have no such volume."""
-        known = sequences().get(self.sequence or "")
-        return known.volume_id(self.view) if known is not None and self.view in known.views else ""
+        return volume_of(self.sequence, self.view)
 
-    def refused(self, n_phases: int, declared: str = "") -> str | None:
-        """Return why a stack with `n_phases` contradicts the choice (`sequence`, `phase`), or None.
+    def refused(
+        self, n_phases: int, declared: str, places_mm: Container[str], *, is_size_open: bool
+    ) -> str | None:
+        """Return why a stack with `n_phases` contradicts the choice: `sequence`, `phase`, `spacing`; or None.
 
-        `declared`: the sequence by a layout; some sets give one phase of a cine.
+        `declared`: the sequence by a layout; some sets give one phase of a cine. `places_mm`: the places of
+        the header that hold a size of voxels; `is_size_open`: whether they leave it open.
         """
         if self.status == "excluded":
             return None
-        is_still = sequences()[self.sequence or ""].over_time == "nothing"
-        if is_still != (n_phases == 1) and self.sequence != declared:
-            return "sequence"
         over_time = sequences()[self.sequence or ""].over_time
+        if (over_time == "nothing") != (n_phases == 1) and self.sequence != declared:
+            return "sequence"
         marks = {"cycle": (self.ed_phase, self.es_phase), "first_pass": (self.t_on, self.t_peak)}
-        phases_of = {name: [phase for phase in pair if phase is not None] for name, pair in marks.items()}
-        wrong = any(
-            phases and (name != over_time or max(phases) >= n_phases) for name, phases in phases_of.items()
-        )
-        return "phase" if wrong else None
+        for name, pair in marks.items():
+            phases = [phase for phase in pair if phase is not None]
+            if phases and (name != over_time or max(phases) >= n_phases):
+                return "phase"
+        if isinstance(self.spacing, str):
+            return None if self.spacing in places_mm else "spacing"
+        return "spacing" if self.spacing is None and is_size_open else None
 
 
 class Line(Spec):
@@ -103,28 +106,19 @@ class Line(Spec):
         return self
 
 
-def legal_volumes() -> list[str]:
-    """List the legal choices as "sequence view"."""
-    return [f"{name} {view}" for name, known in sequences().items() for view in known.views]
-
-
 Choices = Mapping[str, Choice]
 
 
 @dataclass
 class Decisions:
-    """Choices by study and stack, with the history for undo."""
+    """Choices by study and stack; of a study, every state since the first line, for undo."""
 
-    states: dict[str, list[dict[str, Choice]]] = field(default_factory=dict)  # of a study, the last counts
-    lines: Counter[str] = field(default_factory=Counter)  # by study
+    states: dict[str, list[dict[str, Choice]]] = field(default_factory=dict)
+    lines: Counter[str] = field(default_factory=Counter)  # by study; the count is its revision
 
     def of(self, study_id: str) -> dict[str, Choice]:
         """Return the choices of one study by stack."""
         return self.states.get(study_id, [{}])[-1]
-
-    def revision(self, study_id: str) -> int:
-        """Return the number of lines about a study, which grows with each decision."""
-        return self.lines[study_id]
 
     def add(self, line: Line) -> None:
         """Apply a line; InputError for an undo without an earlier decision."""
@@ -141,11 +135,6 @@ class Decisions:
         """Raise InputError for an undo without an earlier decision."""
         if line.undo and len(self.states.get(line.study_id, [])) < 2:
             raise InputError(f"{line.study_id}: no decision is left that could be taken back")
-
-    @property
-    def count(self) -> int:
-        """Number of stacks with a choice."""
-        return sum(len(self.of(study_id)) for study_id in self.states)
 
 
 def read_decisions(path: Path) -> Decisions:
@@ -179,23 +168,21 @@ class Ledger:
 
     def decide(self, study_id: str, stacks: Mapping[str, Choice | None]) -> None:
         """Append choices about stacks of one study."""
-        self._append(Line(at=_now(), study_id=study_id, stacks=dict(stacks)))
+        self._append(study_id, stacks=dict(stacks))
 
     def undo(self, study_id: str) -> None:
         """Append an undo of the last decision on a study; InputError if there is none."""
-        self._append(Line(at=_now(), study_id=study_id, undo=True))
+        self._append(study_id, undo=True)
 
-    def _append(self, line: Line) -> None:
+    def _append(self, study_id: str, **says: Any) -> None:
+        line = Line(at=datetime.now(UTC).isoformat(timespec="seconds"), study_id=study_id, **says)
         self.decisions.check(line)
         self._log.append(line)
         self.decisions.add(line)
 
     def close(self) -> None:
+        """Let another process write."""
         self._log.close()
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def contradicted(choices: Sequence[Choice]) -> set[str]:

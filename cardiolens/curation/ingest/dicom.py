@@ -7,7 +7,7 @@ PerFrameFunctionalGroupsSequence (PS3.3 C.7.6.16); here every frame record holds
 import math
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,6 @@ from pydicom.dataset import Dataset
 from pydicom.multival import MultiValue
 
 from cardiolens.base.untrusted import dicom_file
-from cardiolens.base.untrusted.bounded_files import read_start
 from cardiolens.curation.ingest.frame_records import (
     Identity,
     Image,
@@ -39,16 +38,6 @@ _NOT_IMAGES = {  # by the start of their SOP class
     "1.2.840.10008.5.1.4.1.1.66": "raw data, a registration or a segmentation",
     "1.2.840.10008.5.1.4.1.1.7": "a picture of a screen",
 }
-_PACKED = (
-    b"\x1f\x8b",
-    b"\x1f\x9d",
-    b"BZh",
-    b"\xfd7zXZ\0",
-    b"\x28\xb5\x2f\xfd",
-    b"7z\xbc\xaf",
-    b"Rar!",
-    b"PK\3\4",
-)
 _LEFT_IN_TYPE = "MOSAIC"  # Siemens XA30 takes tiles apart into frames and leaves the word (dcm2niix #553)
 _PHILIPS = 0x2005, "Philips MR Imaging DD 001", 0x0D, 0x0E  # group, creator, scale intercept and slope
 _PRIVATE_VELOCITY = (  # group, creator, element
@@ -66,21 +55,16 @@ def read_images(place: Path) -> list[Image]:
     with _broken():
         _check_kind(dataset)
         _check_pixels(dataset)
-        header = Header((dataset,))
-        count = header.whole_number("NumberOfFrames") or 0
+        count = Header((dataset,)).whole_number("NumberOfFrames") or 0
         frames = dataset.get("PerFrameFunctionalGroupsSequence")
-        if frames is None:
-            if count > 1:
-                raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
-            return [_image(place, 0, header)]
-        if count < 1 or len(frames) != count:
+        if frames is None and count > 1:
+            raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
+        if frames is not None and not 1 <= count == len(frames):
             raise RejectedError(Reason.BROKEN_FILE, "number of frames and frame records differ")
         shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
         common = [item for group in shared for item in _items(group)]
-        return [
-            _image(place, number, Header((*_items(frame), *common, dataset)))
-            for number, frame in enumerate(frames)
-        ]
+        groups = [[]] if frames is None else map(_items, frames)
+        return [_image(place, at, Header((*items, *common, dataset))) for at, items in enumerate(groups)]
 
 
 def read_dataset(place: Path, *, pixels: bool) -> Dataset:
@@ -89,8 +73,6 @@ def read_dataset(place: Path, *, pixels: bool) -> Dataset:
         try:
             return dicom_file.read(place, pixels=pixels)
         except dicom_file.NotDicomError:
-            if read_start(place, 8).startswith(_PACKED):
-                raise RejectedError(Reason.PACKED) from None
             raise RejectedError(Reason.NO_IMAGE, "not DICOM") from None
         except dicom_file.DeflatedError as error:
             raise RejectedError(Reason.PACKED, f"{error}; export it in another transfer syntax") from None
@@ -170,17 +152,13 @@ class Header:
 
     def numbers(self, *names: str) -> list[float]:
         """Return the finite numbers of the first element that has one; none if an entry is no number."""
-        for name in names:
-            value = self.value(name)
-            if numbers := _finite(value if _is_several(value) else [value]):
-                return numbers
-        return []
+        return next(filter(None, (_finite(self.value(name)) for name in names)), [])
 
     def number(self, *names: str, default: float | None = None) -> float | None:
         """Return the number of the first element that holds one; the default if all are absent."""
         values = [value for name in names if (value := self.value(name)) is not None]
-        numbers = [each for value in values if (each := _finite([value])) is not None]
-        return numbers[0][0] if numbers else (None if values else default)
+        numbers = [each[0] for each in map(_finite, values) if len(each) == 1]
+        return numbers[0] if numbers else (None if values else default)
 
     def whole_number(self, *names: str) -> int | None:
         """Return a number without its fraction; None if it is absent or no number that counts anything."""
@@ -204,28 +182,23 @@ class Header:
             if not any(tag >> 16 == group for tag in part.keys()):  # noqa: SIM118 - values would be parsed
                 continue
             try:
-                value = part.private_block(group, creator)[element].value
+                return _finite(part.private_block(group, creator)[element].value)
             except KeyError:
                 continue
-            return _finite(value if _is_several(value) else [value]) or []
         return []
 
 
-def _is_several(value: Any) -> bool:
-    return isinstance(value, list | tuple | MultiValue)
-
-
-def _finite(values: Iterable[Any]) -> list[float] | None:
-    """Return numbers without those that were never set; None if there is none, or one is no number."""
+def _finite(value: Any) -> list[float]:
+    """Return the numbers of an element without those that were never set; none if an entry is no number."""
     try:
-        numbers = [float(value) for value in values]
+        numbers = [float(each) for each in (value if isinstance(value, list | MultiValue) else [value])]
     except (TypeError, ValueError):
-        return None
-    return [each for each in numbers if math.isfinite(each) and abs(each) < LARGEST_NUMBER] or None
+        return []
+    return [each for each in numbers if math.isfinite(each) and abs(each) < LARGEST_NUMBER]
 
 
 def _image(place: Path, frame: int, header: Header) -> Image:
-    rows, columns = _plane(header)
+    position, rows, columns = _plane(header)
     spacing = header.numbers("PixelSpacing")
     if len(spacing) != 2 or not all(FINEST_MM < step < 100 for step in spacing):
         raise RejectedError(Reason.NO_SPACING)
@@ -235,8 +208,8 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
     types = header.words("ImageType", "FrameType")
     is_frame_of_several = "PerFrameFunctionalGroupsSequence" in header.file
-    velocities = header.numbers("VelocityEncodingMinimumValue")
-    velocities += header.numbers("VelocityEncodingMaximumValue")
+    limits = ("VelocityEncodingMinimumValue", "VelocityEncodingMaximumValue")
+    velocities = [value for name in limits for value in header.numbers(name)]
     velocities += [value for element in _PRIVATE_VELOCITY for value in header.private(*element)]
     tags = header.file.keys() if frame == 0 else ()  # iterating the dataset would parse every element
     return Image(
@@ -248,7 +221,7 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         rows=_integer(header.file, "Rows", 0),
         columns=_integer(header.file, "Columns", 0),
         spacing=(spacing[0], spacing[1]),
-        position=_position(header),
+        position=position,
         row_direction=rows,
         column_direction=columns,
         scale=(slope, intercept),
@@ -316,24 +289,18 @@ def _identity(header: Header, frame: int) -> Identity:
     )
 
 
-def _plane(header: Header) -> tuple[Vector, Vector]:
-    values = header.numbers("ImageOrientationPatient")
-    if len(values) != 6:
-        raise RejectedError(Reason.NO_POSITION, "no orientation")
+def _plane(header: Header) -> tuple[Vector, Vector, Vector]:
+    """Return position, and directions along rows and columns."""
+    position, values = header.numbers("ImagePositionPatient"), header.numbers("ImageOrientationPatient")
+    if len(position) != 3 or len(values) != 6:
+        raise RejectedError(Reason.NO_POSITION, "no position or orientation")
+    if max(map(abs, position)) > 10_000:
+        raise RejectedError(Reason.NO_POSITION, "more than 10 m from the scanner")
     rows, columns = np.array(values[:3]), np.array(values[3:])
     lengths = np.linalg.norm(rows), np.linalg.norm(columns)
     if any(abs(length - 1) > _PARALLEL for length in lengths) or abs(rows @ columns) > _PARALLEL:
         raise RejectedError(Reason.NO_POSITION, "directions are not orthonormal")
-    return vector(rows / lengths[0]), vector(columns / lengths[1])
-
-
-def _position(header: Header) -> Vector:
-    values = header.numbers("ImagePositionPatient")
-    if len(values) != 3:
-        raise RejectedError(Reason.NO_POSITION, "no position")
-    if any(abs(value) > 10_000 for value in values):
-        raise RejectedError(Reason.NO_POSITION, "more than 10 m from the scanner")
-    return vector(values)
+    return vector(position), vector(rows / lengths[0]), vector(columns / lengths[1])
 
 
 def _clock(header: Header) -> float | None:

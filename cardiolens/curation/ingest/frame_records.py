@@ -1,7 +1,7 @@
 """One frame of DICOM or NIfTI, and a stack of frames: parallel slices of phases."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -72,15 +72,9 @@ class Person:
     lv_esv_ml: float | None = None
 
     def completed_by(self, header: "Person") -> "Person":
-        """Return these facts of a set with those of the header that the set does not tell."""
-        return replace(
-            self,
-            sex=self.sex or header.sex,
-            age=self.age or header.age,
-            manufacturer=self.manufacturer or header.manufacturer,
-            model=self.model or header.model,
-            tesla=header.tesla if self.tesla is None else self.tesla,
-        )
+        """Return these facts of a set, with those of the header that the set leaves open."""
+        open_fields = [each.name for each in fields(self) if getattr(self, each.name) in ("", None)]
+        return replace(self, **{name: getattr(header, name) for name in open_fields})
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +189,7 @@ class Image:
 
     @property
     def places_mm(self) -> Mapping[str, Vector]:
-        """Lengths of columns, rows and slices by the place of a NIfTI header that tells them."""
+        """Lengths of columns, rows and slices by the place of a NIfTI header that holds them."""
         return {} if self.nifti is None else self.nifti.places_mm
 
 

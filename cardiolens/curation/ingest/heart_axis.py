@@ -1,8 +1,7 @@
 """Where the heart's long axis lies, by what the study itself shows.
 
 Its directions are `base` along the axis, `up` (anterior in a displayed short axis) and `right` (lateral). A
-stack's siblings, its name and its own shape define the axis, before any prior; without a short axis, the line
-in which the long-axis planes meet.
+short-axis stack defines the axis, by its direction, or by its name, its shape and its siblings.
 """
 
 from collections.abc import Sequence
@@ -21,28 +20,21 @@ _SHORT_AXIS_DEG = 35.0  # between a stack's normal and the typical axis
 _LONG_AXIS_DEG = 25.0  # between a plane and the axis
 _CONCURRENT_MM = 12.0
 _FARTHEST_DEG = 70.0  # from the typical axis: beyond it, which end is the base is not known
-_ACROSS_DEG = 15.0  # between a stack's normal and a plane, or a line of planes, of its siblings
+_ACROSS_DEG = 15.0  # between a stack's normal and the plane of a sibling
 _SCANNER_DEG = 10.0  # between a normal and an axis of the scanner: an axial, coronal or sagittal stack
-_APART_DEG = 30.0  # between two planes whose common line is meant
 _ENOUGH = 2  # support from which a stack defines the axis
 
 
 def heart_frame(stacks: Sequence[Stack]) -> HeartFrame:
-    """Return the heart's frame by the best short-axis stack, else by long-axis planes, else a typical one."""
-    planes = [
-        stack
-        for stack in stacks
-        if (view := _named_view(stack)) in PROTOTYPES or (view is None and stack.n_slices < FEWEST_SLICES)
-    ]
+    """Return the heart's frame by the best short-axis stack, else a typical one."""
+    planes = [stack for stack in stacks if _named_view(stack) in PROTOTYPES]
     supported = [(_support(stack, planes), stack) for stack in stacks if stack.n_slices >= FEWEST_SLICES]
     short = [(support, stack) for support, stack in supported if support >= _ENOUGH]
-    if short:
-        _, best = max(short, key=lambda pair: (pair[0], pair[1].n_slices, pair[1].n_phases))
-        direction: Point | None = best.normal
-    else:
-        direction = _common_line([plane for plane in planes if _named_view(plane) in PROTOTYPES])
-    frame = frame_along(direction, None)
-    return frame if direction is None else replace(frame, axis=_crossing(stacks, frame))
+    if not short:
+        return frame_along(None, None)
+    _, best = max(short, key=lambda pair: (pair[0], pair[1].n_slices, pair[1].n_phases))
+    frame = frame_along(best.normal, None)
+    return replace(frame, axis=_crossing(stacks, frame))
 
 
 def _named_view(stack: Stack) -> str | None:
@@ -56,62 +48,23 @@ def _named_view(stack: Stack) -> str | None:
 def _support(stack: Stack, planes: Sequence[Stack]) -> int:
     """Return how much speaks for a stack of several slices to be the short axis.
 
-    A typical direction counts 2, as much as two planes that meet along the normal, or as a name together
-    with one plane across or with slices and phases that only a short axis has.
+    A typical direction counts 2, as much as a name together with named long-axis planes that all contain
+    the normal, or with slices and phases that only a short axis has.
     """
-    view, typical = _named_view(stack), tilt(stack, TYPICAL_BASE)
-    if typical >= _FARTHEST_DEG:
-        return 0
-    support = _from_siblings(stack, planes)
+    typical = tilt(stack, TYPICAL_BASE)
+    leanings = [90 - tilt(plane, stack.normal) for plane in planes if plane is not stack]
+    is_across = bool(leanings) and min(leanings) < _ACROSS_DEG and max(leanings) <= _LONG_AXIS_DEG
     if typical < _SHORT_AXIS_DEG:
-        return 2 + max(support, 0)
-    support += 1 if view == SHORT_AXIS else 0 if view is None else -2
-    support += int(stack.n_slices >= WHOLE_STACK and stack.n_phases >= WHOLE_CYCLE)
-    return support - int(any(tilt(stack, axis) < _SCANNER_DEG for axis in np.eye(3)))
-
-
-def _from_siblings(stack: Stack, planes: Sequence[Stack]) -> int:
-    """Return 2 if two planes meet along the normal, 1 if one lies across, -1 if a named one does not."""
-    siblings = [plane for plane in planes if plane is not stack and tilt(plane, stack.normal) > _APART_DEG]
-    lines = [line for pair in combinations(siblings, 2) if (line := _line(*pair)) is not None]
-    if any(_between(line, stack.normal) < _ACROSS_DEG for line in lines):
-        return 2
-    leanings = [(90 - tilt(plane, stack.normal), _named_view(plane) in PROTOTYPES) for plane in planes]
-    if any(is_named and leaning > _LONG_AXIS_DEG for leaning, is_named in leanings):
-        return -1
-    return int(any(leaning < _ACROSS_DEG for leaning, _ in leanings))
-
-
-def _common_line(planes: Sequence[Stack]) -> Point | None:
-    """Return the line that all named long-axis planes contain; None without two views, or if it is odd.
-
-    Without a short axis any two planes have a line: the typical axis must agree with it.
-    """
-    if len({_named_view(plane) for plane in planes}) < 2:
-        return None
-    lines = [line for pair in combinations(planes, 2) if (line := _line(*pair)) is not None]
-    for line in lines:
-        is_in_all = all(90 - tilt(plane, line) < _ACROSS_DEG for plane in planes)
-        if is_in_all and _between(line, TYPICAL_BASE) < _SHORT_AXIS_DEG:
-            return line
-    return None
-
-
-def _line(first: Stack, second: Stack) -> Point | None:
-    """Return the direction in which two planes meet; None if they are nearly parallel."""
-    line = np.cross(first.normal, second.normal)
-    length = float(np.linalg.norm(line))
-    return None if length < np.sin(np.radians(_APART_DEG)) else line / length
+        return 2 + is_across
+    is_scanner_axis = any(tilt(stack, axis) < _SCANNER_DEG for axis in np.eye(3))
+    if _named_view(stack) != SHORT_AXIS or typical >= _FARTHEST_DEG or is_scanner_axis:
+        return 0
+    return 1 + is_across + (stack.n_slices >= WHOLE_STACK and stack.n_phases >= WHOLE_CYCLE)
 
 
 def tilt(stack: Stack, axis: Point) -> float:
     """Return the angle between a stack's normal and an axis, 0 to 90 degrees."""
-    return _between(stack.normal, axis)
-
-
-def _between(first: Point, second: Point) -> float:
-    """Return the angle between two lines in space, 0 to 90 degrees."""
-    cosine = abs(float(first @ second)) / float(np.linalg.norm(first) * np.linalg.norm(second))
+    cosine = abs(float(stack.normal @ axis)) / float(np.linalg.norm(stack.normal) * np.linalg.norm(axis))
     return float(np.degrees(np.arccos(min(cosine, 1.0))))
 
 

@@ -78,13 +78,11 @@ class Pseudonyms:
 
     def digest(self, lines: Iterable[str]) -> str:
         """Return a keyed digest of lines, to recognise an unchanged input."""
-        return hmac.new(
-            self.key, "\n".join(lines).encode("utf-8", "surrogateescape"), hashlib.sha256
-        ).hexdigest()
+        text = "\n".join(lines).encode("utf-8", "surrogateescape")
+        return hmac.new(self.key, text, hashlib.sha256).hexdigest()
 
     def _hash(self, *parts: str) -> str:
-        text = "\0".join(parts).encode("utf-8", "surrogateescape")
-        return hmac.new(self.key, text, hashlib.sha256).hexdigest()[:16]
+        return self.digest(["\0".join(parts)])[:16]
 
 
 def public_pseudonyms(layout: str) -> Pseudonyms:
@@ -95,7 +93,7 @@ def public_pseudonyms(layout: str) -> Pseudonyms:
 def read_key(path: Path) -> bytes:
     """Read the key; if the file is missing, write a new key that only its owner can read.
 
-    InputError for a key that others can read: with it, ids lead back to patients whose numbers are guessed.
+    InputError for a key that others can read: with it, ids lead back to patients with a guessable number.
     """
     return read_or_make_key(path, f"key={path}", "find the patients behind the ids", _RENEWAL)
 
@@ -111,10 +109,8 @@ def age_band(person: Person) -> str | None:
     match = re.fullmatch(r"(\d{1,3})([YMWD])", person.age.upper())
     if match is None:
         return None
-    years = int(match[1]) if match[2] == "Y" else 0
-    if years >= _OLDEST:
-        return f"{_OLDEST}+"
-    return f"{years // 10 * 10}-{years // 10 * 10 + 9}"
+    decade = int(match[1]) // 10 * 10 if match[2] == "Y" else 0
+    return f"{_OLDEST}+" if decade >= _OLDEST else f"{decade}-{decade + 9}"
 
 
 def vendor(person: Person) -> str | None:

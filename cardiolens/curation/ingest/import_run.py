@@ -17,11 +17,11 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
+from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
 from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.ids import Pseudonyms, read_key
-from cardiolens.curation.ingest.layouts.convention import Convention
-from cardiolens.curation.ingest.reasons import MEANINGS, Reason
+from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.scan import WORTH, Export, Rejects, mixed, path_below, read_export, reject
 from cardiolens.curation.ingest.study import Imported, import_study
 from cardiolens.runtime.processes import spread
@@ -133,7 +133,7 @@ def _import_or_reuse(task: _Task) -> _Outcome:
 
 
 def _outcome_of_a_crash(task: _Task) -> _Outcome:
-    """Leave a study out whose process ended, as by a file that breaks a decoder, or for lack of memory."""
+    """Leave out a study after its process ended, by a file that breaks a decoder or for lack of memory."""
     crashed = _left_out(task, Reason.FAILED, "the process that imported it ended")
     return _write_outcome(task, {"options": {}}, crashed)
 
@@ -179,8 +179,8 @@ def _links(export: Export, rejects: Rejects) -> list[dict[str, str]]:
 
 def _say_study(build: dict[str, Any]) -> None:
     """Print the volumes of a study, and what a person should look at."""
-    flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
     waiting = f"; waiting for a person: {', '.join(build['waiting'])}" if build["waiting"] else ""
+    flags = f"; look at: {', '.join(build['flags'])}" if build["flags"] else ""
     before = " (unchanged)" if build.get("unchanged") else ""
     say(f"{build['study_id']}: {', '.join(build['volumes']) or 'no volume'}{waiting}{flags}{before}")
 
@@ -191,7 +191,7 @@ def _say_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> No
     for build in builds:
         for stack, reason in build["decisions"]["refused"].items():
             say(f"{build['study_id']}: decision on {stack} refused: {_REFUSED[reason]}")
-    n_others = decisions.count - fits
+    n_others = sum(len(decisions.of(study_id)) for study_id in decisions.states) - fits
     say(f"decisions: {applied} applied, {fits - applied} refused, {n_others} fit nothing in this export")
 
 
@@ -200,8 +200,9 @@ def _say_all(
 ) -> int:
     """Print what an import left out and made; return 0 if a study has volumes and none failed, else 1."""
     counts = Counter(line["reason"] for line in rejects)
-    for reason, count in sorted(counts.items()):
-        say(f"left out: {count} x {reason}: {MEANINGS[Reason(reason)]}")
+    for reason in sorted(Reason):
+        if counts[reason]:
+            say(f"left out: {counts[reason]} x {reason}: {reason.meaning}")
     n_with_volumes = sum(bool(build["volumes"]) for build in builds)
     frames = sum(build["frames"] for build in builds)
     to_look_at = sum(bool(build["flags"] or build["waiting"]) for build in builds)

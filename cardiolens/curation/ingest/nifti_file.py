@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
-from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan
+from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan, vector
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.study import nifti
 from cardiolens.study.nifti import UNITS_MM, Lengths, VoxelLengths
@@ -86,18 +86,16 @@ def _lengths(declared: VoxelLengths, rule: HeaderRule) -> tuple[Lengths, dict[st
     places = {"sform": declared.sform, "pixdim": declared.pixdim}
     chosen = declared.proposal if rule.spacing == "agree" else places[rule.spacing] or declared.proposal
     times, doubt = 1.0, ""
-    if chosen in (None, _UNFILLED):
-        doubt = "its header tells no size of voxels"
+    if chosen is None or chosen == _UNFILLED:
+        chosen, doubt = _UNFILLED, "its header has no size of voxels"
     elif rule.spacing == "agree" and declared.contradicted:
         doubt = "sform and pixdim differ"
-    elif chosen is not None:
+    else:
         doubt = declared.doubt(chosen)
         _, likely = declared.in_likely_unit(chosen) or ("", chosen)
         times, chosen = likely[0] / chosen[0], likely
-    in_mm = {
-        name: (times * mm[0], times * mm[1], times * mm[2]) for name, mm in places.items() if mm is not None
-    }
-    return chosen or _UNFILLED, in_mm, doubt, times
+    in_mm = {name: vector([times * length for length in mm]) for name, mm in places.items() if mm is not None}
+    return chosen, in_mm, doubt, times
 
 
 def _affine(header: nifti.Header, raw: Any, lengths: Lengths, times: float) -> Array | None:
@@ -194,7 +192,7 @@ def _raw(head: bytes) -> Any:
 
 
 def _stored(affine: Array | None) -> str:
-    """Return where columns and rows point, such as LP, as an affine that is no position tells."""
+    """Return where columns and rows point, such as LP, by an affine that may be no position."""
     if affine is None:
         return "unknown"
     axes = (np.diag([-1.0, -1.0, 1.0]) @ affine[:3, :2]).T

@@ -29,13 +29,13 @@ from cardiolens.study.times import first_pass
 from cardiolens.study.volume_manifest import DisplayTransform
 
 Step = tuple[float, float]  # rows and columns
-_MASK_WITNESS, _BLOOD_WITNESS = 0.97, 0.85
+_MASK_WITNESS = 0.97
 _RIGHT_AND_FRONT = np.array([-1.0, -1.0, 0.0]) / np.sqrt(2)  # DICOM's axes point left and back
 _RIGHTWARD = 0.2  # cosine of the largest angle between that and the direction of a right ventricle
 _SIDEWAYS = 0.5  # cosine of the largest angle between the direction of the right ventricle and image left
-_FEWEST_SLICES = 3  # with a cavity, for its area to tell base from apex
+_FEWEST_SLICES = 3  # with a cavity, for its area to show base and apex
 _SLOPE = 0.5  # least correlation of area and slice number
-_FEWEST_PIXELS = 20  # of a ventricle in a slice, for its centre to tell a side
+_FEWEST_PIXELS = 20  # of a ventricle in a slice, for its centre to show a side
 _FEWEST_FOR_LENGTH = 4
 _CAVITY_MM = 12.0  # radius around the axis, within the left ventricle's blood, for the first pass
 
@@ -125,8 +125,7 @@ def _cycle_phases(proposal: Proposal, areas: BloodAreas | None) -> Proposal:
         return proposal.timed(ed_phase=moments["ED"], es_phase=moments["ES"])
     if n_phases == 1:
         return proposal
-    is_measured = proposal.stack.placed or proposal.display is not None
-    if areas is None or not areas.found() or not is_measured:
+    if areas is None or not areas.found() or not proposal.stack.placed:
         return proposal.flagged(Flag.TIMES)
     measured = areas.by_slice_and_phase.shape[1]
     ed = moments.get("ED", areas.end_diastole * n_phases // measured)
@@ -156,12 +155,12 @@ def _first_pass_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame) -> 
     return proposal.timed(t_on=passage.t_on, t_peak=passage.t_peak)
 
 
-# What a layout leaves to the pictures: order, display and size by masks and by blood
+# What a layout leaves to the pictures: order, display and size by masks
 
 
 @dataclass(frozen=True, slots=True)
 class MaskEvidence:
-    """What the mask of a short axis tells."""
+    """What the mask of a short axis shows."""
 
     larger_end: int  # 1: the base is at the last slice, -1: at the first, 0: undecided
     right_ventricle: Step | None  # from the left ventricle, as stored
@@ -171,50 +170,52 @@ class MaskEvidence:
 
 
 def settled(proposal: Proposal, reader: PixelReader, pixels: Pixels) -> Proposal:
-    """Order a stack that a layout names from base to apex, and flag what masks or blood contradict."""
-    stack, is_short = proposal.stack, proposal.view == SHORT_AXIS
-    is_drawn = any(image.mask is not None for image in stack.images())
-    if stack.first.declared is None and not (is_drawn and is_short):
+    """Order a short axis without a position by its mask, and flag what masks contradict in a volume.
+
+    Only a layout says that a stack has masks.
+    """
+    if proposal.stack.first.declared is None:
         return proposal
-    try:
-        masks = masks_of(stack, reader)
-    except RejectedError:
-        proposal, masks = proposal.flagged(Flag.UNMASKED), {}
-    if not any(mask.any() for mask in masks.values()):
-        masks = {}  # those of parts of a set that are not drawn
-    proposal = replace(proposal, masks=masks)
-    try:
-        tissues = _tissues(proposal)
-    except InputError:
-        proposal, tissues = proposal.flagged(Flag.MASK), None
-    if tissues is not None and not _fits_image(stack, proposal.sequence, tissues, pixels, is_short=is_short):
+    proposal, tissues = _with_masks(proposal, reader)
+    is_short = proposal.view == SHORT_AXIS
+    if tissues is not None and not _fits_image(proposal, tissues, pixels, is_short=is_short):
         proposal = proposal.flagged(Flag.MASK)
     if not is_short:
         return proposal
-    by_mask = None if tissues is None else mask_evidence(tissues, (*stack.first.spacing, stack.step))
-    areas = None if by_mask is not None or stack.placed else _blood(stack, proposal.sequence, pixels)
-    proposal = _checked(proposal, by_mask, areas)
+    stack = proposal.stack
+    evidence = None if tissues is None else mask_evidence(tissues, (*stack.first.spacing, stack.step))
+    if evidence is not None:
+        proposal = _checked(proposal, evidence)
     if stack.placed:
-        return _with_position(replace(proposal, ordered=True), by_mask)
-    return _unplaced(proposal, by_mask, areas, pixels)
+        return proposal if evidence is None else _checked_position(proposal, evidence)
+    return _ordered_by_mask(proposal, evidence)
 
 
-def _tissues(proposal: Proposal) -> Tissues | None:
-    """Return the tissues of a stack's masks; None without a mask, InputError for unknown labels."""
-    if not proposal.masks:
-        return None
+def _with_masks(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Tissues | None]:
+    """Return the proposal with its masks, and their tissues; flagged if they cannot be read."""
+    try:
+        masks = masks_of(proposal.stack, reader)
+    except RejectedError:
+        return proposal.flagged(Flag.UNMASKED), None
+    if not any(mask.any() for mask in masks.values()):  # those of parts of a set that are not drawn
+        return proposal, None
+    proposal = replace(proposal, masks=masks)
     labels = next(image.mask.labels for image in proposal.stack.images() if image.mask is not None)
-    return label_map(labels).tissues(stacked_masks(proposal.stack, proposal.masks), proposal.sequence)
+    try:
+        tissues = label_map(labels).tissues(stacked_masks(proposal.stack, masks), proposal.sequence)
+    except InputError:
+        return proposal.flagged(Flag.MASK), None
+    return proposal, tissues
 
 
-def _fits_image(stack: Stack, sequence: str, tissues: Tissues, pixels: Pixels, *, is_short: bool) -> bool:
+def _fits_image(proposal: Proposal, tissues: Tissues, pixels: Pixels, *, is_short: bool) -> bool:
     """Return whether a mask of a long axis draws muscle, and one of a cine short axis the brighter blood."""
     blood, wall = (np.isin(tissues, [int(kind) for kind in kinds]) for kinds in (CAVITY, WALL))
     if not is_short:
         return bool(wall.any())
-    if sequence != "cine" or not (blood.any() and wall.any()):
+    if proposal.sequence != "cine" or not (blood.any() and wall.any()):
         return True
-    values, _, _ = stacked(stack, pixels)
+    values, _, _ = stacked(proposal.stack, pixels)
     return bool(np.median(values[blood]) > np.median(values[wall]))
 
 
@@ -263,73 +264,46 @@ def _right_of(lv: NDArray[np.bool_], rv: NDArray[np.bool_]) -> Step | None:
     return float(row), float(column)
 
 
-def _blood(stack: Stack, sequence: str, pixels: Pixels) -> BloodAreas | None:
-    """Measure the blood of a cine without a position, around the point of most motion."""
-    if stack.n_phases == 1 or sequence != "cine":
-        return None
-    values, _, _ = stacked(stack, pixels)
-    seed = moving_pixel(values)
-    if seed is None:
-        return None
-    return blood_areas(values, stack, [stack.point(k, seed[1], seed[0]) for k in range(stack.n_slices)])
-
-
-def _checked(proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None) -> Proposal:
+def _checked(proposal: Proposal, evidence: MaskEvidence) -> Proposal:
     """Flag what no heart has: its size, its ring of muscle, an end-systole larger than its end-diastole."""
-    if by_mask is None:
-        is_odd = areas is not None and areas.found()
-        widest = 2 * np.sqrt(areas.by_slice_and_phase.max() / np.pi) if areas is not None and is_odd else None
-        return proposal if has_heart_size(widest) else proposal.flagged(Flag.SPACING)
     moments = {
-        image.moment: int(by_mask.cavities[phase])
+        image.moment: int(evidence.cavities[phase])
         for line in proposal.stack.grid
         for phase, image in enumerate(line)
         if image.moment and key_of(image) in proposal.masks
     }
     is_swapped = proposal.stack.n_phases > 1 and 0 < moments.get("ED", 0) <= moments.get("ES", 0)
-    flags = [Flag.MASK] * (not by_mask.possible) + [Flag.SPACING] * (not by_mask.has_size)
+    flags = [Flag.MASK] * (not evidence.possible) + [Flag.SPACING] * (not evidence.has_size)
     return proposal.flagged(*flags, *[Flag.PHASES] * is_swapped)
 
 
-def _with_position(proposal: Proposal, by_mask: MaskEvidence | None) -> Proposal:
-    """Check the order that coordinates give against the mask; the stack already runs from the base."""
-    if by_mask is None:
-        return proposal
-    step, first = by_mask.right_ventricle, proposal.stack.first
+def _checked_position(proposal: Proposal, evidence: MaskEvidence) -> Proposal:
+    """Flag an order or a display by coordinates that the mask contradicts; the stack runs from the base."""
+    step, first = evidence.right_ventricle, proposal.stack.first
     is_right = True
     if step is not None:
         down = step[0] * first.spacing[0] * np.array(first.column_direction)
         away = down + step[1] * first.spacing[1] * np.array(first.row_direction)
         is_right = bool(away @ _RIGHT_AND_FRONT > _RIGHTWARD * max(float(np.linalg.norm(away)), 1e-9))
-    flags = [Flag.ORDER] * (by_mask.larger_end > 0) + [Flag.DISPLAY] * (not is_right)
+    flags = [Flag.ORDER] * (evidence.larger_end > 0) + [Flag.DISPLAY] * (not is_right)
     return proposal.flagged(*flags)
 
 
-def _unplaced(
-    proposal: Proposal, by_mask: MaskEvidence | None, areas: BloodAreas | None, pixels: Pixels
-) -> Proposal:
-    """Order a stack whose header tells no position, and check its display, by mask or blood."""
-    if by_mask is not None and by_mask.right_ventricle is not None:
+def _ordered_by_mask(proposal: Proposal, evidence: MaskEvidence | None) -> Proposal:
+    """Order a stack without a position by its mask, and check its display by it."""
+    if evidence is not None and evidence.right_ventricle is not None:
         flags = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
-        is_left = is_shown_left(by_mask.right_ventricle, proposal.display or AS_STORED)
+        is_left = is_shown_left(evidence.right_ventricle, proposal.display or AS_STORED)
         proposal = replace(proposal, flags=flags).flagged(*[Flag.DISPLAY] * (not is_left))
-        evidence = "the mask's right ventricle lies left of the left ventricle as shown"
-        proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, evidence))
-    by, end, reliability = "mask", by_mask.larger_end if by_mask is not None else 0, _MASK_WITNESS
-    if not end and areas is not None and areas.found():
-        by, end, reliability = "blood", areas.larger_end(), _BLOOD_WITNESS
-    if not end:
-        return replace(proposal.flagged(Flag.ORDER_BY_DEFAULT), areas=areas)
-    says = "base at the last slice" if end > 0 else "base at the first slice"
-    evidence = f"by the area of the ventricle's {by}"
-    proposal = proposal.witnessed("order", Witness("pixels", says, reliability, evidence))
-    proposal = proposal.flagged(*[Flag.ORDER_BY_DEFAULT] * (by == "blood"))
-    if end > 0:
-        proposal = replace(proposal, stack=proposal.stack.reversed())
-    moments = {image.moment for image in proposal.stack.images()}
-    if not {"ED", "ES"} <= moments:
-        areas = _blood(proposal.stack, proposal.sequence, pixels)
-    return replace(proposal, ordered=True, areas=areas)
+        text = "the mask's right ventricle lies left of the left ventricle as shown"
+        proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, text))
+    if evidence is None or not evidence.larger_end:
+        return proposal.flagged(Flag.ORDER_BY_DEFAULT)
+    is_reversed = evidence.larger_end > 0
+    says = "base at the last slice" if is_reversed else "base at the first slice"
+    witness = Witness("pixels", says, _MASK_WITNESS, "by the area of the ventricle's mask")
+    stack = proposal.stack.reversed() if is_reversed else proposal.stack
+    return replace(proposal.witnessed("order", witness), stack=stack, ordered=True)
 
 
 def is_shown_left(step: Step, transform: DisplayTransform) -> bool:

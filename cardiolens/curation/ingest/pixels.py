@@ -27,31 +27,31 @@ class PixelReader:
         self._place: Path | None = None
         self._frames: Frame = np.empty((0, 0, 0))
 
-    def _read(self, place: Path, *, nifti: bool) -> Frame:
-        if place != self._place:
-            self._place, self._frames = None, np.empty((0, 0, 0))  # free the last file before the next
-            self._frames = decoded(place, nifti=nifti)
-            self._place = place
-        return self._frames
-
     def frame(self, image: Image) -> Frame:
         """Read a frame's stored values (row, column); RejectedError if they cannot be read."""
-        frames = self._read(image.place, nifti=image.nifti is not None)
-        if image.frame >= len(frames) or frames[image.frame].shape != (image.rows, image.columns):
+        frame = self._read(image.place, image.frame, nifti=image.nifti is not None)
+        if frame.shape != (image.rows, image.columns):
             raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
-        frame: Frame = frames[image.frame]
         return frame
 
     def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
         """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
-        frames = self._read(mask.place, nifti=True)
-        if mask.frame >= len(frames) or frames[mask.frame].shape != shape:
+        labels = self._read(mask.place, mask.frame, nifti=True)
+        if labels.shape != shape:
             raise RejectedError(Reason.MASK, "has other frames than its header says")
-        labels = frames[mask.frame]
         if not np.array_equal(labels, np.round(labels)) or labels.min() < 0 or labels.max() >= 1 << 15:
             raise RejectedError(Reason.MASK, "holds values that are no labels")
         checked: Frame = labels.astype(np.int32)
         return checked
+
+    def _read(self, place: Path, number: int, *, nifti: bool) -> Frame:
+        """Read a frame by its number; an empty one if the file holds fewer."""
+        if place != self._place:
+            self._place, self._frames = None, np.empty((0, 0, 0))  # free the last file before the next
+            self._frames = decoded(place, nifti=nifti)
+            self._place = place
+        frame: Frame = self._frames[number] if number < len(self._frames) else np.empty((0, 0))
+        return frame
 
 
 def decoded(place: Path, *, nifti: bool = False) -> Frame:
@@ -63,9 +63,8 @@ def decoded(place: Path, *, nifti: bool = False) -> Frame:
     except MemoryError:
         raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
     except Exception as error:  # noqa: BLE001 - decoders raise kinds of their own for damaged streams
-        lacks = isinstance(error, RuntimeError | NotImplementedError | ImportError) and (
-            "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
-        )
+        is_missing = "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
+        lacks = is_missing and isinstance(error, RuntimeError | NotImplementedError | ImportError)
         reason = Reason.NO_DECODER if lacks else Reason.BROKEN_FILE
         raise RejectedError(reason, type(error).__name__) from None
 
@@ -111,10 +110,8 @@ def stacked(stack: Stack, pixels: Mapping[Hashable, Frame]) -> tuple[Frame, floa
     if len(set(scales)) == 1:
         return _common(np.array(frames).reshape(shape)), *scales[0]
     kind = np.result_type(np.float32, *{frame.dtype for frame in frames})
-    values = [
-        (frame * slope + intercept).astype(kind)
-        for frame, (slope, intercept) in zip(frames, scales, strict=True)
-    ]
+    pairs = zip(frames, scales, strict=True)
+    values = [(frame * slope + intercept).astype(kind) for frame, (slope, intercept) in pairs]
     return np.array(values).reshape(shape), 1.0, 0.0
 
 

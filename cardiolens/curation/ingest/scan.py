@@ -16,15 +16,15 @@ import numpy as np
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.curation_specs import IngestSpec
+from cardiolens.curation.ingest.assignment import Assignment, assigned
+from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.ingest.dicom import read_images
 from cardiolens.curation.ingest.frame_records import Image, RejectedError, attempted
 from cardiolens.curation.ingest.ids import Pseudonyms, public_pseudonyms
-from cardiolens.curation.ingest.layouts.assignment import Assignment, assigned
-from cardiolens.curation.ingest.layouts.convention import Convention
 from cardiolens.curation.ingest.nifti_file import SUFFIXES
 from cardiolens.curation.ingest.nifti_frames import nifti_frames
 from cardiolens.curation.ingest.pixels import decoded
-from cardiolens.curation.ingest.reasons import MEANINGS, Flag, Reason
+from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.runtime.processes import spread
 
 Rejects = list[dict[str, Any]]
@@ -193,7 +193,7 @@ def _read_dicom(export: Export, files: Mapping[str, Path], assignment: Assignmen
 
 
 def _of_people(export: Export, read: list[tuple[str, Image]]) -> Iterator[tuple[str, Image]]:
-    """Yield images with the patients that headers tell apart; reject images whose patient is unclear."""
+    """Yield images with the patients that headers distinguish; reject images of an unclear patient."""
     patients = corrected_patients(image for _, image in read)
     for name, image in read:
         key = image.identity.patient, image.identity.study
@@ -215,7 +215,7 @@ def reject(
         "file": file,
         "frame": frame,
         "reason": str(reason),
-        "message": MEANINGS[reason] + (f" ({detail})" if detail else ""),
+        "message": reason.meaning + (f" ({detail})" if detail else ""),
     }
 
 
@@ -224,26 +224,22 @@ def path_below(file: Path, source: Path) -> str:
     return os.path.relpath(file, source) if source.is_dir() else file.name
 
 
-# Whose images are: one examination has one scanner and one person, and lasts hours. Derived images may come
-# from a workstation, and do not count.
+# Which person an image is of: one examination has one scanner and one person, and lasts hours. Derived images
+# may come from a workstation, and do not count.
 
 
 def scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
-    """Return the studies of a patient who has many of one image each: nothing tells what belongs together."""
+    """Return the studies of a patient who has many of one image each: their ids were spoilt."""
     of_patient: dict[str, list[str]] = defaultdict(list)
     for study_id, images in studies.items():
         if images[0].nifti is None:
             of_patient[images[0].identity.patient].append(study_id)
-    return {
-        study_id
-        for ids in of_patient.values()
-        if len(ids) >= _SCATTERED and all(len(studies[each]) == 1 for each in ids)
-        for study_id in ids
-    }
+    spoilt = [ids for ids in of_patient.values() if len(ids) >= _SCATTERED]
+    return {each for ids in spoilt if all(len(studies[id_]) == 1 for id_ in ids) for each in ids}
 
 
 def corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | None]:
-    """Return the patient of each study (PatientID, study) whose id misleads; None if the patient is unclear.
+    """Return the patient of each study (PatientID, study) with a misleading id; None if it is unclear.
 
     An id such as ANON stands for nobody, so that each study is a patient. Studies of one id with several
     birth dates, or else several sexes, are of as many people; one that states neither is unclear.
@@ -251,19 +247,16 @@ def corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | N
     studies: dict[str, dict[str, list[Image]]] = defaultdict(lambda: defaultdict(list))
     for image in images:
         studies[image.identity.patient][image.identity.study].append(image)
-    facts = (lambda image: image.identity.birth_date, lambda image: image.person.sex.upper()[:1])
     patients: dict[tuple[str, str], str | None] = {}
     for patient, members in studies.items():
         if _NOBODY.fullmatch(patient):
             patients |= {(patient, study): "" for study in members}
             continue
-        for fact in facts if patient else ():
+        for fact in (_FACTS["dates of birth"], _FACTS["sexes"]) if patient else ():
             stated = {study: "/".join(sorted({*map(fact, of)} - {""})) for study, of in members.items()}
             if len({*stated.values()} - {""}) > 1:
-                patients |= {
-                    (patient, study): f"{patient} ({text})" if text else None
-                    for study, text in stated.items()
-                }
+                renamed = {study: f"{patient} ({text})" if text else None for study, text in stated.items()}
+                patients |= {(patient, study): name for study, name in renamed.items()}
                 break
     return patients
 
@@ -274,37 +267,39 @@ def mixed(images: Sequence[Image]) -> str:
     several = [name for name, fact in _FACTS.items() if len({*map(fact, originals)} - {""}) > 1]
     if several:
         return f"several {', '.join(several)}"
-    clocks = np.unique(
-        [image.clock for image in originals if image.clock is not None and image.nifti is None]
-    )
-    if len(clocks) < 2:
+    clocks = sorted({each.clock for each in originals if each.clock is not None and each.nifti is None})
+    if not clocks:
         return ""
-    pauses = np.diff(
-        np.append(clocks, clocks[0] + _DAY_S)
-    )  # a day without its longest pause: it may pass midnight
-    lasts_s = float(_DAY_S - pauses.max())
+    longest_pause = max(np.diff([*clocks, clocks[0] + _DAY_S]))  # an examination may pass midnight
+    lasts_s = float(_DAY_S - longest_pause)
     return f"it lasts {lasts_s / 3600:.0f} hours" if lasts_s > _LONGEST_S else ""
 
 
 def copies_and_namesakes(images: Iterable[Image]) -> tuple[dict[Image, Reason], set[Image]]:
     """Return why some images are left out beside another of their UID, and different images that share one.
 
-    Two images are one if UID, position, time and pixels are the same. Where only one's pixels can be
+    Two images are one if UID, position, time and pixels are the same. Where the pixels of only one can be
     decoded, the other is a damaged copy.
     """
-    by_uid: dict[str, dict[Hashable, list[Image]]] = defaultdict(lambda: defaultdict(list))
+    by_uid: dict[str, list[Image]] = defaultdict(list)
     for image in images:
-        if image.identity.instance:
-            by_uid[image.identity.instance][_header(image)].append(image)
-    alike = [group for groups in by_uid.values() for group in groups.values() if len(group) > 1]
-    places = sorted({image.place for group in alike for image in group})
+        by_uid[image.identity.instance].append(image)
+    shared = [group for uid, group in by_uid.items() if uid and len(group) > 1]
+    places = sorted({image.place for group in shared for image in group})
     by_place = spread(_digests, places, chunk=CHUNK, worth=len(places) >= WORTH, lost=lambda _: {})
     digests = dict(zip(places, by_place, strict=True))
-    copies = {image: reason for group in alike for image, reason in _copies(group, digests)}
+    copies: dict[Image, Reason] = {}
     namesakes: set[Image] = set()
-    for groups in by_uid.values():
-        different = {image for group in groups.values() for image in group} - copies.keys()
-        namesakes |= different if len(different) > 1 else set()
+    for group in shared:
+        keys = {each: (_header(each), digests[each.place].get(each.frame, "")) for each in group}
+        decoded_headers = {header for header, digest in keys.values() if digest}
+        firsts: dict[Hashable, Image] = {}
+        for image, (header, digest) in keys.items():
+            if not digest and header in decoded_headers:
+                copies[image] = Reason.BROKEN_FILE
+            elif firsts.setdefault((header, digest), image) is not image:
+                copies[image] = Reason.DUPLICATE
+        namesakes |= set(firsts.values()) if len(firsts) > 1 else set()
     return copies, namesakes
 
 
@@ -322,21 +317,5 @@ def _digests(place: Path) -> dict[int, str]:
         frames = decoded(place)
     except (RejectedError, OSError):
         return {}
-    return {
-        number: hashlib.sha256(frame.astype("<f8").tobytes()).hexdigest()
-        for number, frame in enumerate(frames)
-    }
-
-
-def _copies(
-    group: Sequence[Image], digests: Mapping[Path, Mapping[int, str]]
-) -> Iterator[tuple[Image, Reason]]:
-    """Yield the images of a group that an earlier one repeats, and those that are damaged."""
-    of_image = {image: digests[image.place].get(image.frame, "") for image in group}
-    earlier: set[str] = set()
-    for image, digest in of_image.items():
-        if not digest and any(of_image.values()):
-            yield image, Reason.BROKEN_FILE
-        elif digest in earlier:
-            yield image, Reason.DUPLICATE
-        earlier.add(digest)
+    values = (frame.astype("<f8").tobytes() for frame in frames)
+    return {number: hashlib.sha256(each).hexdigest() for number, each in enumerate(values)}

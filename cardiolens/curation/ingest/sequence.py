@@ -12,14 +12,19 @@ from cardiolens.curation.ingest.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")
 _WORDS = 0.85  # share of correct names among series names that name a sequence
-_DERIVED = frozenset(["MPR", "MIP", "MINIP", "REFORMATTED", "SUBTRACT", "SUBTRACTION", "SUB", "COMPOSED"]) | {
-    "PROJECTION IMAGE"
+_DERIVED = {
+    "MPR",
+    "MIP",
+    "MINIP",
+    "REFORMATTED",
+    "SUBTRACT",
+    "SUBTRACTION",
+    "SUB",
+    "COMPOSED",
+    "PROJECTION IMAGE",
 }
-_MAPS = frozenset(["MAP", "T1", "T2", "T1_MAP", "T2_MAP", "T2_STAR_MAP", "R1", "R2", "ECV"]) | {
-    "T1 MAP",
-    "T2 MAP",
-    "T2 STAR MAP",
-}
+_MAPS = {"T1", "T2", "R1", "R2", "ECV"}  # and all that end so:
+_MAP_ENDS = ("MAP", "_T1", "_T2")
 _TILES = {"MOSAIC", "VFRAME"}  # of Siemens and United Imaging: the slices of a volume in one matrix
 _FLOW = {"VELOCITY", "V", "FLOW_ENCODED", "PHASE MAP", "PCA", "PHASE CONTRAST", "VELOCITY MAP", "PC"}
 _NAMED_FLOW = re.compile(r"_v\d+(in|ap|rl|fh)?\b|fastcine_?pc|qflow|\bpc_")  # names of the makers' sequences
@@ -40,19 +45,16 @@ def _kind_by_type(image: Image, words: Words) -> str:
     types = set(image.image_type)
     if types & _TILES:
         return "mosaic: export its slices one by one"
-    if image.velocity or _NAMED_FLOW.search(image.pulse.name):
+    is_phase = image.component == "P" and words.sequence != "lge" and not _is_inverted(image)
+    if image.velocity or _NAMED_FLOW.search(image.pulse.name) or types & _FLOW or is_phase:
         return "phase contrast"
-    if types & _FLOW or (image.component == "P" and words.sequence != "lge" and not _is_inverted(image)):
-        return "phase contrast"
-    if types & _MAPS or any(word.endswith(("MAP", "_T1", "_T2")) for word in types):
+    if types & _MAPS or any(word.endswith(_MAP_ENDS) for word in types):
         return "map"
-    if types & _DERIVED:
-        return "derived"
-    return ""
+    return "derived" if types & _DERIVED else ""
 
 
 def _is_inverted(image: Image) -> bool:
-    """Return whether inversion time, sequence, options or the maker's name for it tell of an inversion."""
+    """Return whether inversion time, sequence, options or the maker's name for it show an inversion."""
     tagged = "IR" in image.pulse.scanning or any(option.startswith("IR") for option in image.pulse.options)
     return tagged or (image.pulse.inversion or 0) > 100 or bool(_NAMED_INVERSION.search(image.pulse.name))
 
@@ -76,21 +78,18 @@ def _is_three_planes(images: Sequence[Image]) -> bool:
 
 def sequence_witnesses(images: Sequence[Image], per_place: int, words: Words) -> list[Witness]:
     """Collect witnesses for the sequence from words, structure and tags; `per_place` frames per position."""
-    witnesses: list[Witness] = []
+    by_name: list[Witness] = []
     if words.sequence:
         reliability = _WORDS if len(words.sequences) == 1 else 0.7
-        witnesses.append(
-            Witness("words", words.sequence, reliability, f"the name says {', '.join(words.sequences)}")
-        )
+        evidence = f"the name says {', '.join(words.sequences)}"
+        by_name.append(Witness("words", words.sequence, reliability, evidence))
     if words.kind in ("localizer", "scout"):
-        witnesses.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
-    witnesses += _structure(images, per_place)
-    witnesses += _tags(images, per_place, words)
-    return witnesses
+        by_name.append(Witness("words", "other", _WORDS, f"the name says {words.kind}"))
+    return [*by_name, *_structure(images, per_place), *_tags(images, per_place, words)]
 
 
 def _structure(images: Sequence[Image], per_place: int) -> list[Witness]:
-    """Return what the times of the frames at one position tell: phases of a heartbeat, or beats."""
+    """Return what the times of the frames at one position show: phases of a heartbeat, or beats."""
     places: dict[tuple[float, ...], list[Image]] = defaultdict(list)
     for image in images:
         places[image.position].append(image)
@@ -137,10 +136,9 @@ def _weighting(image: Image, words: Words) -> Witness:
     if echo is not None and echo > _T2_ECHO_MS:
         return Witness("tags", "t2", 0.98, f"echo time {echo:.0f} ms")
     is_named = words.sequences == ("t2",) or bool(re.search(r"t2|\*?tir|stir", image.pulse.name))
-    is_t2 = is_named and (echo is None or echo >= _SHORT_ECHO_MS)
     timing = "without an echo time" if echo is None else f"with an echo time of {echo:.0f} ms"
     evidence = f"a spin echo {timing}"
-    if is_t2:
+    if is_named and (echo is None or echo >= _SHORT_ECHO_MS):
         return Witness("tags", "t2", 0.9, f"{evidence}, named T2-weighted")
     return Witness("tags", "other", _WORDS if is_named else 0.98, f"{evidence}: not T2-weighted by that")
 

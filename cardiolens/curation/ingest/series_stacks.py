@@ -8,9 +8,12 @@ repeated slice only the latest acquisition is kept. Gaps in what counts the fram
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Image, Pulse, Stack, Witness, normal
 from cardiolens.curation.ingest.reasons import Flag, Reason
@@ -31,16 +34,12 @@ _FRAMES = 100_000  # instance numbers of frames per file
 
 LeftOut = list[tuple[Image, Reason, str]]
 Line = Sequence[Image]  # the phases of a slice
+Key = Callable[[Image], Any]
 _Item = TypeVar("_Item")
-_KEYS: dict[str, Callable[[Image], float | None]] = {
-    "trigger": lambda image: image.trigger,
-    "temporal": lambda image: image.temporal,
-    "clock": lambda image: image.clock,
-    "number": lambda image: image.instance_number,
-}
-_REPEAT_KEYS: dict[str, Callable[[Image], Hashable]] = {  # frames of a slice with the same are one phase
-    "cine": lambda image: image.trigger,
-    "perfusion": lambda image: (image.temporal, image.clock, image.trigger),
+_TRIGGER, _TEMPORAL, _CLOCK, _NUMBER = map(attrgetter, ("trigger", "temporal", "clock", "instance_number"))
+_REPEAT_KEYS: dict[str, Key] = {  # frames of a slice with the same are one phase
+    "cine": _TRIGGER,
+    "perfusion": attrgetter("temporal", "clock", "trigger"),
     "lge": lambda image: "",
     "t2": lambda image: "",
 }
@@ -58,6 +57,7 @@ class Pile:
 
     @property
     def images(self) -> list[Image]:
+        """All frames."""
         return [image for place in self.places for image in place]
 
 
@@ -71,12 +71,7 @@ def stacks_of(images: Sequence[Image]) -> tuple[list[Stack], LeftOut]:
     for image in images:
         by_series[_series_of(image)].append(image)
     stacks: list[Stack] = []
-    piles: list[Pile] = []
-    for series in by_series.values():
-        if series[0].declared is not None:
-            stacks += _of_layout(series, left_out)
-        else:
-            piles += _piles(series, left_out)
+    piles = [pile for series in by_series.values() for pile in _piles(series, left_out)]
     for group in _grouped(_without_flow(piles, left_out), _may_join):
         stacks += _joined(group, left_out)
     flagged = [_with_losses(stack, by_series) for stack in stacks]
@@ -97,23 +92,15 @@ def _grouped(items: Iterable[_Item], fits: Callable[[Sequence[_Item], _Item], bo
     return groups
 
 
-def _of_layout(series: Sequence[Image], left_out: LeftOut) -> Iterator[Stack]:
-    """Yield the stack of the frames that a layout names as one volume."""
-    assert series[0].declared is not None
-    places = _places_of(series)
-    ordered = _ordered(places, series[0].declared.sequence) if len({*map(len, places)}) == 1 else None
-    if ordered is None:
-        left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in series]
-    else:
-        yield Stack(ordered[0], (words_of(*series[0].texts),), ())
-
-
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     """Yield the piles of a series: one for each orientation, matrix, spacing, component and echo."""
-    words = words_of(*series[0].texts)
+    words, declared = words_of(*series[0].texts), series[0].declared
+    if declared is not None:
+        yield from (Pile(words, _places_of(bucket), [], declared.sequence) for bucket in _buckets(series))
+        return
     kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
     kind = kind_by_tags(series, words) or kind_by_name
-    for bucket in _grouped(series, lambda group, image: _is_one_bucket(group[0], image)):
+    for bucket in _buckets(series):
         places = _places_of(bucket)
         per_place = Counter(map(len, places)).most_common(1)[0][0]
         witnesses = sequence_witnesses(bucket, per_place, words)
@@ -122,15 +109,20 @@ def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
         if kind:
             left_out += [(image, Reason.OTHER_IMAGE, kind) for image in pile.images]
             continue
-        declared = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
+        counted = max(max(image.phases_declared or 0, image.temporals_declared or 0) for image in bucket)
         latest = len(pile.places[0])
-        are_many = len(bucket) >= _MANY * latest or 1 < declared <= latest / 2
+        are_many = len(bucket) >= _MANY * latest or 1 < counted <= latest / 2
         if len(places) == 1 and pile.sequence != "other" and are_many:
             pile.flags.append(Flag.PLACES)  # they may be slices that lost their positions
         yield pile
 
 
-def _is_one_bucket(first: Image, second: Image) -> bool:
+def _buckets(series: Sequence[Image]) -> list[list[Image]]:
+    """Group frames by matrix, spacing, orientation, component and echo."""
+    return _grouped(series, lambda group, image: _is_alike(group[0], image))
+
+
+def _is_alike(first: Image, second: Image) -> bool:
     is_one_echo = abs((first.pulse.echo or 0) - (second.pulse.echo or 0)) < 5
     return _same_grid(first, second) and first.component == second.component and is_one_echo
 
@@ -158,15 +150,10 @@ def _same_pulse(first: Pulse, second: Pulse) -> bool:
 def _places_of(bucket: Sequence[Image]) -> list[list[Image]]:
     """Group frames by position along the common normal, in ascending order."""
     along = normal(bucket[0])
-    places: list[list[Image]] = []
-    last = -np.inf
-    for here, image in sorted(((_height(image, along), image) for image in bucket), key=lambda pair: pair[0]):
-        if here - last < SAME_PLACE_MM:
-            places[-1].append(image)
-        else:
-            places.append([image])
-            last = here
-    return places
+    ordered = sorted(bucket, key=lambda image: _height(image, along))
+    is_new = np.diff([_height(image, along) for image in ordered]) >= SAME_PLACE_MM
+    edges = [0, *(np.flatnonzero(is_new) + 1).tolist(), len(ordered)]
+    return [ordered[start:end] for start, end in pairwise(edges)]
 
 
 def _height(image: Image, along: np.ndarray) -> float:
@@ -175,13 +162,13 @@ def _height(image: Image, along: np.ndarray) -> float:
 
 def _once(place: list[Image], pile: Pile, left_out: LeftOut) -> list[Image]:
     """Keep the last acquisition of a slice, or of a phase, that one series holds several times."""
+    if pile.sequence not in _REPEAT_KEYS:
+        return place
     groups: dict[Hashable, list[Image]] = defaultdict(list)
-    for image in place if pile.sequence in _REPEAT_KEYS else ():
+    for image in place:
         groups[_REPEAT_KEYS[pile.sequence](image)].append(image)
     again = len(place) - len(groups)
-    if not groups or not again:
-        return place
-    if pile.sequence in ("cine", "perfusion"):
+    if again and pile.sequence in ("cine", "perfusion"):
         if len(groups) < 2 or not {None, (None, None, None)}.isdisjoint(groups):
             return place
         if pile.sequence == "perfusion" or min(map(len, groups.values())) < 2:  # not the whole slice
@@ -217,6 +204,7 @@ def _may_join(group: Sequence[Pile], pile: Pile) -> bool:
     return (
         first.placed
         and second.placed
+        and first.declared is None
         and (group[0].sequence, group[0].words.state) == (pile.sequence, pile.words.state)
         and (pile.sequence != "lge" or len(components) == 1)
         and _same_grid(first, second)
@@ -286,14 +274,13 @@ def _ordered_stack(slots: Sequence[_Slot], flags: Sequence[Flag], left_out: Left
     """Yield the stack of sorted slices with sorted phases; nothing if no key sorts the phases."""
     piles = list({id(pile): pile for _, pile, _ in slots}.values())
     places = [place for _, _, place in slots]
-    ordered = _ordered(places, piles[0].sequence)
-    if ordered is None:
+    grid, by = _ordered(places, piles[0].sequence)
+    if not grid:
         unordered = [image for place in places for image in place]
         left_out += [(image, Reason.INCOMPLETE, "nothing orders its phases") for image in unordered]
         return
-    grid, by = ordered
     every = [*flags, *(flag for pile in piles for flag in pile.flags)]
-    every += [Flag.ORDER_BY_DEFAULT] if by == "number" else []
+    every += [Flag.ORDER_BY_DEFAULT] if by == "instance_number" else []
     gaps = np.diff([here for here, _, _ in slots])
     thickness = places[0][0].thickness
     if len(gaps) > 1 and np.max(np.abs(gaps - np.median(gaps))) > max(0.1 * float(np.median(gaps)), 0.3):
@@ -304,17 +291,20 @@ def _ordered_stack(slots: Sequence[_Slot], flags: Sequence[Flag], left_out: Left
     yield Stack(grid, tuple(pile.words for pile in piles), tuple(witnesses), tuple(every))
 
 
-def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, ...], ...], str] | None:
-    """Sort each slice's frames by the first key that distinguishes them all; return the key's name too."""
+def _ordered(places: Sequence[Line], sequence: str) -> tuple[tuple[tuple[Image, ...], ...], str]:
+    """Sort each slice's frames by the first key that distinguishes them all; return the key's name too.
+
+    Nothing if no key does.
+    """
     if all(len(place) == 1 for place in places):
         return tuple(tuple(place) for place in places), ""
-    names = ("temporal", "clock", "trigger") if sequence == "perfusion" else ("trigger", "temporal", "clock")
-    for name in (*names, "number"):
-        key = _KEYS[name]
+    times = ("temporal", "clock", "trigger") if sequence == "perfusion" else ("trigger", "temporal", "clock")
+    for name in (*times, "instance_number"):
+        key = attrgetter(name)
         values = [[key(image) for image in place] for place in places]
         if all(None not in line and len(set(line)) == len(line) for line in values):
-            return tuple(tuple(sorted(place, key=lambda image: key(image) or 0.0)) for place in places), name
-    return None
+            return tuple(tuple(sorted(place, key=key)) for place in places), name
+    return (), ""
 
 
 # Losses
@@ -344,13 +334,13 @@ def _with_losses(stack: Stack, by_series: Mapping[Hashable, Sequence[Image]]) ->
 
 
 def _ends_before_the_beat(stack: Stack) -> bool:
-    """Return whether the phases of most slices end before the heartbeat that the headers tell of."""
-    uncovered = []
-    for line, triggers in zip(stack.grid, _rising(stack.grid, _KEYS["trigger"]), strict=False):
-        beats = [image.beat for image in line if image.beat]
-        step = float(np.median(np.diff(triggers))) if len(line) >= WHOLE_CYCLE else 0.0
-        uncovered.append(float(np.median(beats)) / step - len(line) if beats and step else 0.0)
-    return bool(uncovered) and float(np.median(uncovered)) > _UNCOVERED
+    """Return whether the phases of most slices end before the heartbeat that the headers declare."""
+    triggers = _rising(stack.grid, _TRIGGER)
+    if stack.n_phases < WHOLE_CYCLE or not len(triggers):
+        return False
+    beats = np.array([np.median([image.beat for image in line if image.beat] or [0]) for line in stack.grid])
+    uncovered = beats / np.median(np.diff(triggers, axis=1), axis=1) - stack.n_phases
+    return bool(np.median(np.where(beats > 0, uncovered, 0.0)) > _UNCOVERED)
 
 
 def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:
@@ -361,32 +351,29 @@ def _gaps(lines: Sequence[Line], sequence: str) -> list[set[int]]:
     gaps: list[set[int]] = [set() for _ in lines]
     if min(map(len, lines)) < WHOLE_CYCLE:
         return gaps
-    trigger, temporal, clock, number = (_rising(lines, key) for key in _KEYS.values())
-    is_fine = any(value != int(value) for line in clock for value in line)  # not of whole seconds
+    trigger, temporal, clock, number = (_rising(lines, key) for key in (_TRIGGER, _TEMPORAL, _CLOCK, _NUMBER))
+    is_fine = bool(np.any(clock % 1))  # not of whole seconds
     times = clock if sequence != "cine" and is_fine else trigger
     latest = _LATE if sequence == "cine" else _LATE_BEAT
-    for values in [each for each in (times, temporal) if each] or ([number] if number else []):
-        for in_slice, line in zip(gaps, values, strict=True):
-            steps = np.diff(line) / np.median(np.diff(line))
-            wide = np.flatnonzero(steps > _WIDE) + 1
-            in_slice.update(wide.tolist() if wide.size <= max(1, _IRREGULAR * len(line)) else [])
-            late = (line[0] - min(each[0] for each in values)) / float(np.median(np.diff(line)))
-            in_slice.update({0} if values is not number and late > latest else set())
+    for values in [each for each in (times, temporal) if len(each)] or [number]:
+        steps = np.diff(values, axis=1)
+        usual = np.median(steps, axis=1, keepdims=True) if len(values) else steps
+        late = (values[:, :1] - values[:, :1].min(initial=np.inf)) / usual > latest
+        for in_slice, is_wide, is_late in zip(gaps, steps / usual > _WIDE, late, strict=False):
+            wide = np.flatnonzero(is_wide) + 1
+            in_slice.update(wide.tolist() if wide.size <= max(1, _IRREGULAR * len(lines[0])) else [])
+            in_slice.update({0} if values is not number and is_late[0] else set())
     return gaps
 
 
-def _rising(lines: Sequence[Line], key: Callable[[Image], float | None]) -> list[list[float]]:
-    """Return values by slice and phase; none unless every phase has a larger one than that before."""
-    values = [[float(value) for image in line if (value := key(image)) is not None] for line in lines]
-    is_rising = all(
-        len(numbers) == len(line) and np.all(np.diff(numbers) > 0)
-        for numbers, line in zip(values, lines, strict=True)
-    )
-    return values if is_rising else []
+def _rising(lines: Sequence[Line], key: Key) -> NDArray[np.float64]:
+    """Return values (slice, phase); none unless every phase has a larger one than that before."""
+    values = np.array([[key(image) for image in line] for line in lines], np.float64)  # None becomes NaN
+    return values if np.all(np.diff(values, axis=1) > 0) else values[:0]
 
 
 def _is_short(series: Sequence[Image]) -> bool:
-    """Return whether a series lacks some, not many, of the images that its numbers or its count tell of."""
+    """Return whether a series lacks some, not many, of the images that its numbers or its count announce."""
     numbers = {image.instance_number // _FRAMES for image in series}
     most = max(1.0, _IRREGULAR * len(series))
     declared = max(image.images_declared or 0 for image in series)

@@ -66,7 +66,7 @@ def import_study(
 def _read_stacks(
     images: Sequence[Image], reader: PixelReader, pixels: Pixels, imported: Imported
 ) -> tuple[list[Stack], list[Stack]]:
-    """Return the stacks of frames whose pixels can be read and differ, and those of repeats."""
+    """Return the stacks of frames with readable pixels that differ, and those of repeats."""
     usable = list(images)
     while True:
         stacks, left_out = stacks_of(usable)
@@ -108,31 +108,21 @@ def _oriented(proposal: Proposal, frame: HeartFrame, areas: BloodAreas | None) -
 
 
 def _with_ids(proposals: Sequence[Proposal], pixels: Pixels, identify: Identify) -> list[Proposal]:
-    """Set the stack id of each proposal; number stacks that share all parts of their identity."""
+    """Set the stack id of each proposal; number stacks of frames that share their UIDs."""
     identified: dict[str, Proposal] = {}
     for proposal in sorted(proposals, key=lambda each: (each.stack.series, each.stack.later)):
-        parts, copy = _parts(proposal.stack, pixels), 1
-        while (stack_id := identify([*parts, str(copy)])) in identified:
+        frames, copy = sorted(_frame_key(image, pixels) for image in proposal.stack.images()), 1
+        while (stack_id := identify([*frames, str(copy)])) in identified:
             copy += 1
         identified[stack_id] = replace(proposal, stack_id=stack_id)
     return list(identified.values())
 
 
-def _parts(stack: Stack, pixels: Pixels) -> list[str]:
-    """Return what every export of a stack shares: series (else frame contents), plane, kind of image."""
-    first = min(stack.images(), key=lambda image: (image.identity.series, image.instance_number))
-    plane = [f"{value + 0.0:.2f}" for value in (*first.row_direction, *first.column_direction)]
-    kind = [
-        first.component,
-        "/".join(first.image_type),
-        str(first.pulse.echo),
-        f"{first.rows}x{first.columns}",
-    ]
-    series = {image.identity.series for image in stack.images()}
-    if all(series):
-        return [*sorted(series), *plane, *kind]
-    frames = [hashlib.sha256(np.asarray(pixels[key_of(each)]).tobytes()) for each in stack.images()]
-    return ["content", *sorted(frame.hexdigest() for frame in frames), *plane, *kind]
+def _frame_key(image: Image, pixels: Pixels) -> str:
+    """Return what every export of a frame shares: its series and UID, else its content."""
+    if image.identity.instance:
+        return f"{image.identity.series} {image.identity.instance}"
+    return hashlib.sha256(np.asarray(pixels[key_of(image)]).tobytes()).hexdigest()
 
 
 def _with_picture_flags(proposal: Proposal, pixels: Pixels) -> Proposal:
@@ -163,13 +153,16 @@ def _decided(proposals: Sequence[Proposal], choices: Choices, imported: Imported
 
 
 def _why_refused(proposal: Proposal, choice: Choice, twice: set[str]) -> str | None:
-    """Return why a choice does not fit a stack: `two_stacks`, `sequence`, `phase` or `spacing`; else None."""
+    """Return why a choice does not fit a stack, `two_stacks` or one of the reasons of `Choice`; else None."""
     if choice.volume_id in twice:
         return "two_stacks"
-    declared = proposal.stack.first.declared
-    why = choice.refused(proposal.stack.n_phases, "" if declared is None else declared.sequence)
-    is_open = choice.spacing is not None or Flag.SPACING in proposal.flags
-    return why or ("spacing" if is_open and _stated_mm(proposal.stack, choice) is None else None)
+    stack, declared = proposal.stack, proposal.stack.first.declared
+    return choice.refused(
+        stack.n_phases,
+        "" if declared is None else declared.sequence,
+        stack.first.places_mm,
+        is_size_open=Flag.SPACING in proposal.flags,
+    )
 
 
 def _stated_mm(stack: Stack, choice: Choice) -> Vector | None:
@@ -222,7 +215,7 @@ def _shown(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAr
     if proposal.status == "left_out":
         return proposal
     flags = [Flag.WITNESSES] * (not displayed.clear) + [Flag.VALUES] * (not one_scale(stack))
-    return with_times(proposal.flagged(*flags), pixels, frame, proposal.areas or areas)
+    return with_times(proposal.flagged(*flags), pixels, frame, areas)
 
 
 def _with_choice(proposal: Proposal, choice: Choice) -> Proposal:

@@ -1,33 +1,11 @@
 """Match descriptions against `words.yaml`; the text itself is never kept, because it may name people."""
 
 import re
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import yaml
-from pydantic import TypeAdapter
-
-from cardiolens.config.base import Spec
-
-
-class Pattern(Spec):
-    """A regular expression and its source."""
-
-    pattern: str
-    source: str
-
-
-class Vocabulary(Spec):
-    """Patterns by the meaning that they stand for."""
-
-    kinds: dict[str, tuple[Pattern, ...]]
-    sequences: dict[str, tuple[Pattern, ...]]
-    views: dict[str, tuple[Pattern, ...]]
-    components: dict[str, tuple[Pattern, ...]]
-    states: dict[str, tuple[Pattern, ...]]
-    techniques: dict[str, tuple[Pattern, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,59 +30,53 @@ class Words:
         return self.views[0] if len(self.views) == 1 else None
 
 
-@cache
-def vocabulary() -> Vocabulary:
-    """Load the patterns of words.yaml."""
-    text = files("cardiolens.curation.ingest").joinpath("words.yaml").read_text(encoding="utf-8")
-    tree: dict[str, Any] = yaml.safe_load(text)
-    tree["views"] = {str(name): value for name, value in tree["views"].items()}
-    return TypeAdapter(Vocabulary).validate_python(tree)
-
-
 def words_of(*texts: str) -> Words:
     """Match several texts; each field comes from the first text that sets it."""
-    read = [_words(_normal(text)) for text in dict.fromkeys(texts) if text.strip()]
-    merged = Words()
-    for words in reversed(read):
-        word_lists = {each.name: value for each in fields(Words) if (value := getattr(words, each.name))}
-        merged = replace(merged, **word_lists)
-    return merged
+    read = [_words(_normal(text)) for text in texts if text.strip()]
+    values = {each.name: [getattr(words, each.name) for words in read] for each in fields(Words)}
+    return Words(**{name: next(filter(None, stated)) for name, stated in values.items() if any(stated)})
 
 
 @cache
 def are_vocabulary(text: str) -> bool:
     """Return whether a text consists of nothing but words of the vocabulary."""
-    return not re.search(r"[^\W_]", re.sub(r"[\x00-\x7f]", "", text)) and bool(
-        _any_word().fullmatch(_normal(text))
-    )
+    has_others = re.search(r"[^\W_]", re.sub(r"[\x00-\x7f]", "", text))
+    return not has_others and bool(_any_word().fullmatch(_normal(text)))
 
 
 @cache
 def _any_word() -> re.Pattern[str]:
-    every = vocabulary()
-    lists = (every.kinds, every.sequences, every.views, every.components, every.states, every.techniques)
-    words = "|".join(each.pattern for meanings in lists for entry in meanings.values() for each in entry)
+    lists = (pattern for meanings in _vocabulary().values() for pattern in meanings.values())
+    words = "|".join(lists)
     return re.compile(rf"(?:{words})(?: (?:{words}))*")
 
 
 @cache
+def _vocabulary() -> dict[str, dict[str, str]]:
+    """Return the patterns of words.yaml by list and meaning; their sources are for readers."""
+    text = files("cardiolens.curation.ingest").joinpath("words.yaml").read_text(encoding="utf-8")
+    return {
+        kind: {str(name): "|".join(each["pattern"] for each in entries) for name, entries in meanings.items()}
+        for kind, meanings in yaml.safe_load(text).items()
+    }
+
+
+@cache
 def _words(text: str) -> Words:
-    entries = vocabulary()
-    sequences = _matching(entries.sequences, text)
+    sequences = _matching("sequences", text)
     if {"lge", "perfusion", "cine"} & set(sequences):  # may be weighted by T1 as well
         sequences = tuple(name for name in sequences if name != "other")
-    views = _matching(entries.views, text)
-    kind = next(iter(_matching(entries.kinds, text)), None)
+    kind, component, state, technique = (
+        next(iter(_matching(each, text)), None) for each in ("kinds", "components", "states", "techniques")
+    )
     if kind == "other_part" and "lv" in text.split() and not re.search(r"\b(rv|rvot|lvot|lv ot)\b", text):
         kind = None  # "LV 2ch"
-    once = (entries.components, entries.states, entries.techniques)
-    return Words(kind, sequences, views, *(next(iter(_matching(each, text)), None) for each in once))
+    return Words(kind, sequences, _matching("views", text), component, state, technique)
 
 
-def _matching(patterns: dict[str, tuple[Pattern, ...]], text: str) -> tuple[str, ...]:
-    return tuple(
-        name for name, each in patterns.items() if any(_compiled(p.pattern).search(text) for p in each)
-    )
+def _matching(kind: str, text: str) -> tuple[str, ...]:
+    """Return the meanings of a list that a text names."""
+    return tuple(name for name, each in _vocabulary()[kind].items() if _compiled(each).search(text))
 
 
 @cache

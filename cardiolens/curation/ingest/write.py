@@ -58,28 +58,22 @@ def write_study(
     study, notes = drafts / "studies", drafts / "proposals"
     study.mkdir(parents=True)
     notes.mkdir()
-    volumes: dict[str, list[str]] = {name: [] for name in ("taken", "waits", "left_out")}
-    entries: dict[str, Entry] = {}
+    listed: list[Entry] = []
+    accepted: list[Entry] = []
     for number, proposal in enumerate(imported.proposals, start=1):
-        volumes[proposal.status].append(proposal.volume_id)
         is_taken = proposal.status == "taken"
         name = proposal.volume_id if is_taken else f"{_PREFIX[proposal.status]}_{number:03d}"
-        entries[proposal.stack_id] = _write_volume(
-            study if is_taken else notes, proposal, imported.pixels, name
-        )
+        entry = _write_volume(study if is_taken else notes, proposal, imported.pixels, name)
+        listed.append(_proposal(f"{study_id}-{number:03d}", proposal, entry))
+        accepted += [entry] * is_taken
     refused = ""
-    if volumes["taken"]:
-        accepted = [entries[each.stack_id] for each in imported.proposals if each.status == "taken"]
+    if accepted:
         manifest = _manifest(study_id, images[0], accepted, names, provenance)
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
-    listed = [
-        _proposal(f"{study_id}-{number:03d}", proposal, entries[proposal.stack_id])
-        for number, proposal in enumerate(imported.proposals, start=1)
-    ]
     tree = {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
-    disk.write_draft(notes / PROPOSALS_NAME, _json(tree).encode())
+    disk.write_draft(notes / PROPOSALS_NAME, json_text(tree).encode())
     fit = sum(proposal.stack_id in choices for proposal in imported.proposals)
     build = {
         "schema": "build-1",
@@ -89,8 +83,8 @@ def write_study(
         "study_id": study_id,
         "patient_id": names.patient(images[0].identity),
         "frames": len(images),
-        "volumes": sorted(volumes["taken"]),
-        "waiting": sorted(volumes["waits"]),
+        "volumes": sorted(str(entry["volume_id"]) for entry in accepted),
+        "waiting": sorted(each.volume_id for each in imported.proposals if each.status == "waits"),
         "decisions": {"fit": fit, "applied": fit - len(imported.refused), "refused": imported.refused},
         "flags": _open_flags(imported),
         "prepare_refuses": refused or None,
@@ -100,12 +94,12 @@ def write_study(
         "set": _of_set(images[0]),
     }
     disk.write_draft(notes / REJECTS_NAME, json_lines(rejects).encode("utf-8", "surrogatepass"))
-    disk.write_draft(notes / BUILD_NAME, _json(build).encode())
+    disk.write_draft(notes / BUILD_NAME, json_text(build).encode())
     targets = {folder: out / folder.name / study_id for folder in (notes, study)}
     for target in targets.values():
         disk.remove_tree(target)
         target.parent.mkdir(parents=True, exist_ok=True)
-    for folder in (study, notes) if volumes["taken"] else (notes,):  # build.json comes last
+    for folder in (study, notes) if accepted else (notes,):  # build.json comes last
         disk.rename(folder, targets[folder])
     disk.remove_tree(drafts)
     return build
@@ -220,29 +214,29 @@ def _is_sheared(matrix: Any) -> bool:
 
 
 def _manifest(
-    study_id: str, image: Image, volumes: list[dict[str, Any]], names: Pseudonyms, provenance: dict[str, Any]
+    study_id: str, image: Image, volumes: Sequence[Entry], names: Pseudonyms, provenance: Entry
 ) -> str:
+    """Return the text of study.json; facts that are not known are left out."""
+    person = image.person
     facts = {
-        "sex": sex(image.person),
-        "age_band": age_band(image.person),
-        "vendor": vendor(image.person),
-        "field_tesla": tesla(image.person),
-        "site": image.person.site or None,
-        "height_cm": image.person.height_cm,
-        "weight_kg": image.person.weight_kg,
+        "sex": sex(person),
+        "age_band": age_band(person),
+        "vendor": vendor(person),
+        "field_tesla": tesla(person),
+        "site": person.site or None,
+        "height_cm": person.height_cm,
+        "weight_kg": person.weight_kg,
     }
-    return _json(
-        {
-            "schema": "study-1",
-            "study_id": study_id,
-            "patient_id": names.patient(image.identity),
-            "cohort": provenance["options"]["cohort"] or [image.of_set] * bool(image.of_set),
-            "species": "human",
-            "report_id": None,
-            **{name: value for name, value in facts.items() if value is not None},
-            "volumes": sorted(volumes, key=lambda volume: str(volume["volume_id"])),
-        }
-    )
+    head = {
+        "schema": "study-1",
+        "study_id": study_id,
+        "patient_id": names.patient(image.identity),
+        "cohort": provenance["options"]["cohort"] or [image.of_set] * bool(image.of_set),
+        "species": "human",
+        "report_id": None,
+    }
+    head |= {name: value for name, value in facts.items() if value is not None}
+    return json_text(head | {"volumes": sorted(volumes, key=lambda volume: str(volume["volume_id"]))})
 
 
 def _proposal(name: str, proposal: Proposal, entry: Entry) -> Entry:
@@ -281,5 +275,6 @@ def json_lines(lines: Sequence[dict[str, Any]]) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def _json(tree: object) -> str:
+def json_text(tree: object) -> str:
+    """Return indented JSON."""
     return json.dumps(tree, indent=1, ensure_ascii=False) + "\n"

@@ -11,7 +11,7 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.curation.ingest.layouts.convention import Convention
+from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.masks.labels import label_map, quantities
 from cardiolens.curation.masks.mask_findings import has_masks
 from cardiolens.curation.questions.drafts import Item

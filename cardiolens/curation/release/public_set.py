@@ -14,7 +14,7 @@ from typing import Any
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.curation.ingest.layouts.convention import Convention
+from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.ingest.scan import find
 from cardiolens.curation.questions.stage_files import read_lines
 from cardiolens.curation.release.verify import index_of

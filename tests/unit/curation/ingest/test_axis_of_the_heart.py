@@ -67,10 +67,6 @@ def test_a_name_and_a_whole_cycle_of_many_slices_are_enough():
     assert view([stack(FAR, "cine_sax")]) == "sax"
 
 
-def test_planes_that_meet_along_the_normal_are_enough_without_a_name():
-    assert view([stack(FAR), plane(FAR, 8), plane(FAR, 67)]) == "sax"
-
-
 @pytest.mark.parametrize("normal", np.eye(3))
 def test_an_axial_coronal_or_sagittal_stack_is_no_short_axis_by_its_name_alone(normal):
     assert not heart_frame([stack(normal, "sax", phases=1)]).known
@@ -79,9 +75,7 @@ def test_an_axial_coronal_or_sagittal_stack_is_no_short_axis_by_its_name_alone(n
 
 def test_a_name_that_its_siblings_contradict_is_not_enough():
     stacks = [stack(FAR, "sax", slices=4, phases=1), plane(tilted(5), 8, "4ch"), plane(tilted(5), 67, "2ch")]
-    frame = heart_frame(stacks)
-    tilt = np.degrees(np.arccos(abs(frame.base @ tilted(5))))
-    assert tilt < 1, "the long-axis planes define the axis"
+    assert not heart_frame(stacks).known
 
 
 def test_beyond_seventy_degrees_nobody_knows_which_end_is_the_base():
@@ -89,15 +83,7 @@ def test_beyond_seventy_degrees_nobody_knows_which_end_is_the_base():
     assert not heart_frame(stacks).known
 
 
-def test_without_a_short_axis_named_planes_define_the_axis():
+def test_planes_alone_define_no_axis():
     heart = tilted(22)
     stacks = [plane(heart, 8, "4ch"), plane(heart, 67, "2ch"), plane(heart, 128, "3ch")]
-    frame = heart_frame(stacks)
-    assert frame.known
-    assert np.degrees(np.arccos(abs(frame.base @ heart))) < 1
-    assert [view(stacks, k) for k in range(3)] == ["4ch", "2ch", "3ch"]
-
-
-def test_planes_that_share_no_line_define_no_axis():
-    stacks = [plane(tilted(22), 8, "4ch"), plane(tilted(-40), 67, "2ch"), plane(BASE, 128, "3ch")]
     assert not heart_frame(stacks).known

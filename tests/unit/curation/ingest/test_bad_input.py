@@ -181,7 +181,7 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "pipe": (pipe, "unreadable"),
     # archives
     "zip by name only": (raw(b"no zip", "a.zip"), "packed"),
-    "zip without a name": (raw(b"PK\3\4" + b"x" * 60), "packed"),
+    "zip without a name": (raw(b"PK\3\4" + b"x" * 60), "no_image"),
     # kinds of objects
     "CT": (one(Modality="CT", SOPClassUID="1.2.840.10008.5.1.4.1.1.2"), "no_image"),
     "no modality": (one(Modality=None), "no_image"),

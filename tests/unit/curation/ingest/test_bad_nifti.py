@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +100,6 @@ CASES: dict[str, tuple[Case, str]] = {
     "slices in their plane": (column(2, AFFINE[:3, 0] * 4), "no_position"),
     "NaN in the affine": (raw(whole(row=float("nan"))), "broken_file"),
     "ten kilometres away": (column(3, 1e7), "no_position"),
-    "a copy": (voxels(VOXELS), "patient_unclear"),
     "a sidecar alone": (raw(b"{}", "case.json"), "no_image"),
     "time first": (voxels(VOXELS.transpose(3, 0, 1, 2)), "bad_shape"),
     "flat": (voxels(np.tile(OTHER.reshape(32, 32, -1), 3)[:, :, :40], AFFINE), "bad_shape"),
@@ -116,34 +114,41 @@ CASES: dict[str, tuple[Case, str]] = {
 
 
 @pytest.fixture(scope="module")
-def good(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("good")
-    save(folder / "in" / "p1" / "cine_sax.nii.gz", VOXELS, AFFINE, step_s=0.1)
-    ingest(IngestSpec(source=folder / "in", out=folder / "out", key=folder / "key"))
-    return folder
+def imported(tmp_path_factory) -> tuple[Path, dict[str, str], list[dict]]:
+    """A patient for each case, with a good cine and what cannot be used: output, study ids, rejects."""
+    root = tmp_path_factory.mktemp("bad")
+    numbered = {f"p{number:02d}": case for number, case in enumerate([*CASES, "none"])}
+    for folder, case in numbered.items():
+        save(root / "in" / folder / "cine_sax.nii.gz", VOXELS, AFFINE, step_s=0.1)
+        if case in CASES:
+            CASES[case][0](root / "in" / folder)
+    (root / "in" / "dataset_description.json").write_text('{"Name": "x"}')
+    ingest(IngestSpec(source=root / "in", out=root / "out", links=root / "links"))
+    links = [json.loads(line) for line in (root / "links").read_text().splitlines()]
+    names = {line["file"]: line["name"] for line in links if "file" in line}
+    studies = {numbered[line["patient"]]: line["study_id"] for line in links if "patient" in line}
+    text = (root / "out" / "rejects.jsonl").read_text()
+    assert "case" not in text
+    rejects = [json.loads(line) for line in text.splitlines()]
+    rejects = [line | {"case": numbered.get(names[line["file"]].split("/")[0])} for line in rejects]
+    return root / "out", studies, rejects
 
 
-def taken(out: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in out.glob("studies/*/*")}
+def taken(out: Path, study_id: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in (out / "studies" / study_id).glob("*.nii")}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_cannot_be_used_is_named_and_costs_the_others_nothing(good, tmp_path, name):
-    write, reason = CASES[name]
-    shutil.copytree(good / "in", tmp_path / "in")
-    write(tmp_path / "in" / "p1")
-    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
-    text = (tmp_path / "out" / "rejects.jsonl").read_text()
-    assert {json.loads(line)["reason"] for line in text.splitlines()} == {reason}
-    assert "case" not in text
-    assert taken(tmp_path / "out") == taken(good / "out")
+def test_what_cannot_be_used_is_named_and_costs_the_others_nothing(imported, name):
+    out, studies, rejects = imported
+    assert {line["reason"] for line in rejects if line["case"] == name} == {CASES[name][1]}
+    assert taken(out, studies[name]) == taken(out, studies["none"])
 
 
-def test_an_image_without_a_sidecar_and_a_dataset_description_are_no_fault(good, tmp_path):
-    shutil.copytree(good / "in", tmp_path / "in")
-    (tmp_path / "in" / "dataset_description.json").write_text('{"Name": "x"}')
-    ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out", key=good / "key"))
-    assert taken(tmp_path / "out") == taken(good / "out")
+def test_an_image_without_a_sidecar_and_a_dataset_description_are_no_fault(imported):
+    out, studies, rejects = imported
+    assert taken(out, studies["none"]).keys() == {"cine_sax.nii"}
+    assert [line["reason"] for line in rejects if line["case"] in ("none", None)] == ["no_image"]
 
 
 def test_a_still_stack_that_ends_as_it_began_or_reaches_too_far_is_not_taken(tmp_path):

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
-from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, legal_volumes, read_decisions
+from cardiolens.curation.ingest.conventions import legal_volumes
+from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 from cardiolens.study.volume_manifest import DisplayTransform
@@ -25,7 +26,9 @@ def confirmed(volume: str = "cine sax", **changes: object) -> Choice:
     return Choice(status="confirmed", sequence=sequence, view=view, **said)
 
 
-CHOICES = st.none() | st.just(EXCLUDED) | st.sampled_from(legal_volumes()).map(confirmed)
+CHOICES = (
+    st.none() | st.just(EXCLUDED) | st.sampled_from([*map(" ".join, legal_volumes().values())]).map(confirmed)
+)
 LINES = st.lists(
     st.tuples(
         st.sampled_from("ST"), st.dictionaries(st.sampled_from("ab"), CHOICES, min_size=1) | st.just("undo")

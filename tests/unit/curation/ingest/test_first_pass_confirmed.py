@@ -73,7 +73,10 @@ def test_onset_and_peak_are_one_decision(times):
 
 
 def test_a_beat_that_is_not_there_and_a_cine_are_refused():
-    assert choice(t_on=3, t_peak=30).refused(24) == "phase"
-    assert choice(t_on=3, t_peak=9).refused(24) is None
+    def refused(made: Choice) -> str | None:
+        return made.refused(24, "", (), is_size_open=False)
+
+    assert refused(choice(t_on=3, t_peak=30)) == "phase"
+    assert refused(choice(t_on=3, t_peak=9)) is None
     cine = Choice(status="confirmed", **PERFUSED | {"sequence": "cine"}, t_on=3, t_peak=9)
-    assert cine.refused(24) == "phase"
+    assert refused(cine) == "phase"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.layouts.assignment import propose_layout
-from cardiolens.curation.ingest.layouts.convention import convention, conventions
+from cardiolens.curation.ingest.assignment import propose_layout
+from cardiolens.curation.ingest.conventions import convention, conventions
 from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release import public_set
@@ -377,12 +377,12 @@ def test_volumes_of_the_data_science_bowl_grade_the_ejection_fraction(tmp_path):
     assert "63.6 %" in drafted.lines[0]["evidence"][0]
 
 
-def test_without_masks_the_blood_tells_the_order_and_the_import_says_so(acdc, tmp_path):
+def test_without_masks_and_position_the_order_is_unknown_and_the_import_says_so(acdc, tmp_path):
     for path in acdc.glob("*_gt.nii.gz"):
         path.unlink()
     out = imported_set(tmp_path / "export", tmp_path / "out")
     folder = study_of(out, "acdc", "patient001")
-    assert volume_of(folder, "cine_sax")["spatial_order"] == "base_to_apex"
+    assert volume_of(folder, "cine_sax")["spatial_order"] == "unknown"
     assert any("order_by_default" in proposal["flags"] for proposal in proposals_of(out, folder))
 
 

@@ -104,7 +104,7 @@ def test_a_spin_echo_is_t2_weighted_only_by_its_echo_time_or_name(tmp_path, name
     assert {line["reason"] for line in done.rejects} == {"other_sequence"}
 
 
-@pytest.mark.parametrize("elements", [{"EchoTime": 30.0}, {}, {"EchoTime": 70.0}])
+@pytest.mark.parametrize("elements", [{"EchoTime": 30.0}, {}])
 def test_a_name_tells_t2_where_the_echo_time_does_not_refute_it(tmp_path, elements):
     short_axis(tmp_path / "in", 700, "STIR sax", rings(), **{"ScanningSequence": ["SE", "IR"]} | elements)
     assert set(Import(tmp_path).taken) == {"t2_sax"}
@@ -188,11 +188,10 @@ def test_what_is_named_and_has_the_phases_is_taken_before_more_slices(tmp_path, 
 # Shear
 
 
-@pytest.mark.parametrize("drift", [0.5, 2.0, 3.0])
-def test_slices_that_drift_in_plane_are_prepared(tmp_path, drift):
+def test_slices_that_drift_in_plane_are_prepared(tmp_path):
     healthy(tmp_path / "in")
     along = np.array(SHORT_AXIS[:3])
-    corners = CORNERS + np.arange(10)[:, None] * drift * along
+    corners = CORNERS + np.arange(10)[:, None] * 2.0 * along
     short_axis(tmp_path / "in", 700, "lge_sax", rings(), corners=corners, **LGE)
     done = Import(tmp_path)
     assert done.prepared == {"cine_sax", "lge_sax"}
@@ -231,9 +230,7 @@ def test_a_volume_that_prepare_refuses_waits_and_costs_the_others_nothing(tmp_pa
 # NIfTI headers
 
 
-@pytest.mark.parametrize(
-    ("unit", "factor"), [(3, 1.0), (1, 1.0), (2, 0.1), (2, 0.001), (2, 1000.0), (0, 0.001)]
-)
+@pytest.mark.parametrize(("unit", "factor"), [(3, 1.0), (2, 0.1), (2, 1000.0), (0, 0.001)])
 def test_lengths_of_no_heart_wait_with_the_likely_unit(tmp_path, unit, factor):
     affine = AFFINE.copy()
     affine[:3, :3] *= factor

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.layouts.assignment import propose_layout
+from cardiolens.curation.ingest.assignment import propose_layout
 from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
     hearts,

@@ -1,9 +1,9 @@
-"""Which file of an export is what, by a layout: roles of images and masks, facts of subjects."""
+"""What each file of an export is by a layout: roles of images and masks, facts of subjects."""
 
 import codecs
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
@@ -11,8 +11,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode, read_bytes
 from cardiolens.base.untrusted.csv_file import parse_rows
-from cardiolens.curation.ingest.frame_records import Declared, Image, Person
-from cardiolens.curation.ingest.layouts.convention import (
+from cardiolens.curation.ingest.conventions import (
     Convention,
     FactName,
     FileRule,
@@ -21,7 +20,8 @@ from cardiolens.curation.ingest.layouts.convention import (
     conventions,
     legal_volumes,
 )
-from cardiolens.curation.ingest.owners import Name
+from cardiolens.curation.ingest.frame_records import Declared, Image, Person
+from cardiolens.curation.ingest.owners import FileRole
 from cardiolens.curation.ingest.reasons import Flag
 
 _IMAGES = (".nii", ".nii.gz")
@@ -51,31 +51,15 @@ Values = dict[FactName, str]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the information files tell of one subject; phases are counted from 1."""
+    """What the information files say of one subject; phases are counted from 1."""
 
     ed: int | None = None
     es: int | None = None
     slice_mm: float | None = None  # distance of slices
     phases: float | None = None  # of a cine
     person: Person = field(default_factory=Person)
-    flags: tuple[Flag, ...] = ()  # for facts whose values are not usable
+    flags: tuple[Flag, ...] = ()  # for facts with values that cannot be used
     files: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FileRole:
-    """What one file is."""
-
-    rule: FileRule
-    subject: str
-    study: str  # of the subject: itself, or one of its sessions
-    name: Name
-    declared: Declared | None  # of an image
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What no two files share."""
-        return self.study, self.rule.image, self.rule.mask_of, self.name.phase, self.name.moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +67,23 @@ class Assignment:
     """All files of an export by a layout."""
 
     layout: Convention
-    roles: Mapping[str, FileRole] = field(default_factory=dict)  # of NIfTI files
-    facts: Mapping[str, Facts] = field(default_factory=dict)
-    subjects: Mapping[str, str] = field(default_factory=dict)  # of DICOM files
+    roles: Mapping[str, FileRole]  # of NIfTI files
+    facts: Mapping[str, Facts]  # by subject
+    subjects: Mapping[str, str]  # of DICOM files
 
     @property
     def information(self) -> set[str]:
-        """Files that tell facts about subjects."""
+        """Files with facts about subjects."""
         return {path for facts in self.facts.values() for path in facts.files}
-
-    def facts_of(self, subject: str) -> Facts:
-        """Return the facts of a subject; empty if no file tells any."""
-        return self.facts.get(subject, Facts())
 
     def of_subject(self, path: str, images: Sequence[Image]) -> list[Image]:
         """Return the frames of a DICOM file as those of its subject."""
         subject = self.subjects[path]
-        facts = self.facts_of(subject)
         return [
             replace(
                 image,
                 identity=replace(image.identity, patient=subject, study=subject),
-                person=facts.person.completed_by(image.person),
+                person=self.facts[subject].person.completed_by(image.person),
                 of_set=self.layout.name,
             )
             for image in images
@@ -135,9 +114,10 @@ def assign(convention: Convention, files: Mapping[str, Path], other_files: Mappi
     _check_refused(convention, [*files, *other_files])
     roles: dict[str, FileRole] = {}
     if convention.dicom is None:
-        roles = {path: role for path in files if (role := _role(convention, path)) is not None}
-        subjects = {path: role.subject for path, role in roles.items()}
-        is_any, expected = any(role.rule.image for role in roles.values()), _example(convention)
+        roles = _roles(convention, files)
+        subjects = {path: role.patient for path, role in roles.items()}
+        is_any = any(not role.is_mask for role in roles.values())
+        expected = next(rule.files for rule in convention.files if rule.image)
     else:
         matches = {path: convention.pattern(convention.dicom).match(path) for path in other_files}
         subjects = {path: match["subject"] for path, match in matches.items() if match}
@@ -148,9 +128,9 @@ def assign(convention: Convention, files: Mapping[str, Path], other_files: Mappi
             f"layout={convention.name}: none of {len(files or other_files)} {kind} is an image of it; "
             f"expected files such as {expected}; correct source, or name another layout, or none: layout=none"
         )
-    path_of: dict[tuple[object, ...], str] = {}
+    path_of: dict[FileRole, str] = {}
     for path, role in sorted(roles.items()):
-        if (twin := path_of.setdefault(role.key, path)) != path:
+        if (twin := path_of.setdefault(role, path)) != path:
             raise InputError(
                 f"layout={convention.name}: {twin} and {path} are the same file of one subject by this "
                 "layout; give a source with one copy of the set"
@@ -165,44 +145,56 @@ def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:
     InputError if the files are a repackaged version of a known set.
     """
     images = [path for path in paths if path.lower().endswith(_IMAGES)]
-    fits: list[tuple[int, Convention, dict[str, FileRole]]] = []
+    fits: list[tuple[int, Convention, str]] = []
     for layout in conventions().values():
         if not images or not layout.files or not layout.proposed:
             continue
         _check_refused(layout, images, most=len(images) // 2)
-        roles = {path: role for path in images if (role := _role(layout, path)) is not None}
+        rules = [rule for path in images if (rule := _rule(layout, path)[0]) is not None]
         needed = {rule.files for rule in layout.files if rule.needed}
-        has_image = any(role.rule.image for role in roles.values())
-        if has_image and needed <= {role.rule.files for role in roles.values()}:
-            fits.append((len(roles), layout, roles))
+        example = next((rule.files for rule in rules if rule.image), "")
+        if example and needed <= {rule.files for rule in rules}:
+            fits.append((len(rules), layout, example))
     fits.sort(key=lambda fit: fit[0], reverse=True)
     if not fits or fits[0][0] < _FEWEST_SHARE * len(images) or (fits[1:] and fits[1][0] == fits[0][0]):
         return None
-    count, chosen, roles = fits[0]
-    example = next(role.rule.files for role in roles.values() if role.rule.image)
+    count, chosen, example = fits[0]
     return chosen, f"{count} of {len(images)} files have its names, such as {example}"
 
 
-def _role(convention: Convention, path: str) -> FileRole | None:
-    """Return what a file is by the first rule that its path fits; None if it fits none."""
+def _rule(convention: Convention, path: str) -> tuple[FileRule | None, dict[str, str]]:
+    """Return the first rule that a path fits, and the parts of the path; no rule if it fits none."""
     for rule in convention.files:
         match = convention.pattern(rule.files).match(path)
-        if match is None or "subject" not in match.groupdict():
+        if match is not None and "subject" in match.groupdict():
+            return rule, match.groupdict(default="")
+    return None, {}
+
+
+def _roles(convention: Convention, paths: Iterable[str]) -> dict[str, FileRole]:
+    """Return the role of each file that a rule fits."""
+    roles = {}
+    for path in paths:
+        rule, parts = _rule(convention, path)
+        if rule is None:
             continue
-        groups = match.groupdict(default="")
-        subject, session, phase = (groups.get(name, "") for name in ("subject", "session", "phase"))
+        subject, session, phase = (parts.get(name, "") for name in ("subject", "session", "phase"))
         study, volume = f"{subject}/{session}" if session else subject, rule.image or rule.mask_of[0]
-        name = Name(
-            folder=f"{study}/{volume}",
-            words=" ".join(legal_volumes()[volume]),
-            base=volume,
+        sequence, view = legal_volumes()[volume]
+        roles[path] = FileRole(
+            patient=subject,
+            study=study,
+            series=f"{study}/{volume}/{volume}",
+            words=f"{sequence} {view}",
             is_mask=bool(rule.mask_of),
             phase=int(phase) if phase else None,
-            moment=groups.get("moment", "").upper() or rule.moment or "",
+            moment=parts.get("moment", "").upper() or rule.moment or "",
+            volume=rule.image or "",
+            mask_of=rule.mask_of,
+            begins_at_ed=rule.first_phase == "ED",
+            declared=Declared(sequence, view, convention.display) if rule.image else None,
         )
-        declared = Declared(*legal_volumes()[volume], convention.display) if rule.image else None
-        return FileRole(rule, subject, study, name, declared)
-    return None
+    return roles
 
 
 def _check_refused(convention: Convention, paths: Sequence[str], most: int = 0) -> None:
@@ -217,10 +209,6 @@ def _check_refused(convention: Convention, paths: Sequence[str], most: int = 0) 
             )
 
 
-def _example(convention: Convention) -> str:
-    return next(rule.files for rule in convention.files if rule.image)
-
-
 # Facts of subjects: ED and ES, group, body, scanner
 
 
@@ -231,39 +219,43 @@ def facts_of_subjects(
 
     InputError if a file cannot be read or lacks a column.
     """
-    values: dict[str, Values] = {subject: {} for subject in subject_of.values()}
-    sources: dict[str, list[str]] = {subject: [] for subject in values}
+    values: dict[str, Values] = {}
+    for subject in subject_of.values():
+        by_name = (group for start, group in convention.group_by_subject.items() if subject.startswith(start))
+        group: Values = {"group": name} if (name := next(by_name, "")) else {}
+        values[subject] = {**convention.facts, **group}
+    by_number = {int(subject): subject for subject in values if subject.isdigit()}  # a table may omit zeros
     counts_from: dict[FactName, int] = {}
+    sources: dict[str, list[str]] = {subject: [] for subject in values}
     for rule in convention.information:
         counts_from |= {name: fact.counts_from for name, fact in rule.facts.items()}
-        pattern = convention.pattern(rule.files)
-        for path, match in ((path, pattern.match(path)) for path in sorted(files)):
-            if match is None:
-                continue
-            text = _content(path, files[path])
-            subject_named = match.groupdict().get("subject") or _only_subject(path, subject_of)
-            entries = (
-                [(subject_named, _pairs(rule, path, text))]
-                if rule.kind == "pairs"
-                else _rows(rule, path, text)
-            )
-            for subject, facts in entries:
+        for path in sorted(files):
+            match = convention.pattern(rule.files).match(path)
+            for name, facts in () if match is None else _entries(rule, match, path, files[path], subject_of):
+                is_number = name.isdigit() and name not in values
+                subject = by_number.get(int(name), name) if is_number else name
                 if subject in values:
                     values[subject] |= facts
                     sources[subject].append(path)
-    groups = convention.group_by_subject.items()
-    for subject, stated in values.items():
-        by_name = [group for start, group in groups if subject.lower().startswith(start.lower())]
-        group: Values = {"group": by_name[0]} if by_name else {}
-        values[subject] = {**convention.facts, **group, **stated}
     return {
         subject: replace(_facts(stated, counts_from), files=tuple(sources[subject]))
         for subject, stated in values.items()
     }
 
 
+def _entries(
+    rule: InfoRule, match: re.Match[str], path: str, place: Path, subject_of: Mapping[str, str]
+) -> Iterator[tuple[str, Values]]:
+    """Yield the subjects of an information file with their facts."""
+    text = _content(path, place)
+    if rule.kind == "table":
+        yield from _rows(rule, path, text)
+    else:
+        yield match.groupdict().get("subject") or _only_subject(path, subject_of), _pairs(rule, path, text)
+
+
 def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
-    """Return the subject whose files alone lie in a file's folder, or below it; else nothing."""
+    """Return the only subject with files in a file's folder, or below it; else nothing."""
     folder = PurePosixPath(path).parent
     subjects = {
         subject for image, subject in subject_of.items() if PurePosixPath(image).is_relative_to(folder)
@@ -274,9 +266,8 @@ def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
 def _content(path: str, place: Path) -> str:
     try:
         stored = read_bytes(place, _MOST_BYTES)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{path}: cannot be read ({reason}); copy it again") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); copy it again") from None
     try:
         text = decode(stored)
     except UnicodeError:
@@ -309,9 +300,8 @@ def _rows(rule: InfoRule, path: str, text: str) -> Iterator[tuple[str, Values]]:
         )
     columns = {name: names.get(_plain(fact.column), "") for name, fact in rule.facts.items()}
     for row in rows:
-        subject = (row.get(key) or "").strip()
-        subject = subject.zfill(rule.subject_width) if subject.isdigit() else subject
-        yield subject, {name: (row.get(at) or "").strip() for name, at in columns.items() if at}
+        stated = {name: (row.get(at) or "").strip() for name, at in columns.items() if at}
+        yield (row.get(key) or "").strip(), stated
 
 
 def _plain(name: str) -> str:
@@ -321,20 +311,19 @@ def _plain(name: str) -> str:
 
 def _facts(values: Values, counts_from: Mapping[FactName, int]) -> Facts:
     text = {name: value.strip() for name, value in values.items() if value.strip().lower() not in _MISSING}
-    number = {name: _in_range(name, text[name]) for name in _RANGES if name in text}
-    wrong = {name for name, value in number.items() if value is None}
+    read = {name: _in_range(name, text[name]) for name in _RANGES if name in text}
+    number = {name: value for name, value in read.items() if value is not None}
     phase = {
-        name: round(at) + 1 - counts_from.get(name, 1)
+        name: round(number[name]) + 1 - counts_from.get(name, 1)
         for name in ("ed", "es")
-        if (at := number.get(name)) is not None and at == int(at)
+        if name in number and number[name] == int(number[name])
     }
     phase = {name: at for name, at in phase.items() if at >= 1}
     is_one = len(phase) == 2 and phase["ed"] == phase["es"]
-    is_odd = is_one or {name for name in ("ed", "es") if name in number} != phase.keys()
-    age = number.get("age")
+    is_odd = is_one or {name for name in ("ed", "es") if name in read} != phase.keys()
     person = Person(
         sex=_SEXES.get(text.get("sex", "").lower(), ""),
-        age="" if age is None else f"{int(age):03d}Y",
+        age=f"{int(number['age']):03d}Y" if "age" in number else "",
         manufacturer=text.get("vendor", ""),
         tesla=number.get("field_tesla"),
         height_cm=number.get("height_cm"),
@@ -345,7 +334,7 @@ def _facts(values: Values, counts_from: Mapping[FactName, int]) -> Facts:
         lv_esv_ml=number.get("lv_esv_ml"),
     )
     ed, es = (None, None) if is_one else (phase.get("ed"), phase.get("es"))
-    flags = [Flag.VALUES] * bool(wrong) + [Flag.TIMES] * is_odd
+    flags = [Flag.VALUES] * (len(number) < len(read)) + [Flag.TIMES] * is_odd
     return Facts(ed, es, number.get("slice_mm"), number.get("phases"), person, tuple(flags))
 
 

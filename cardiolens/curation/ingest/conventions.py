@@ -1,4 +1,4 @@
-"""Conventions of archives as data: one YAML file each, in `conf/layout` or of the user's own."""
+"""Layouts of archives: one YAML file each, in `conf/layout` or of the user's own."""
 
 import re
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from cardiolens.study.volume_manifest import DisplayTransform
 FOLDER = "layout"  # below conf/
 _MOST_BYTES = 1 << 18
 _PLACES = re.compile(r"\{([a-z]+)\}|(\*\*?)")
-_GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es", "slice": r"\d{1,4}"}
+_GROUPS = {"session": r"ses-[A-Za-z0-9]+", "phase": r"\d{1,4}", "moment": "ED|ES|ed|es"}
 _NIFTI = r"\.nii(?:\.gz)?(?:/[^/]+\.nii(?:\.gz)?)?"  # some unpackers put x.nii into a folder x.nii
 _NO_SUBJECT = r"[^/]+?"
 
@@ -37,8 +37,8 @@ class FileRule(Spec):
     """Files of one kind, by a pattern of their paths: an image, or a mask of images.
 
     `{subject}` is the patient, `{session}` one of several examinations, `{phase}` and `{moment}` the phase,
-    `*` any text within a name; folders before the pattern are free, capitals are not told from small letters
-    save in `{subject}`, and `.nii` stands for `.nii.gz` too, and for a folder of that name with the file.
+    `*` any text within a name. Folders before the pattern are free. Case counts in `{subject}` alone, and
+    `.nii` stands for `.nii.gz` too, and for a folder of that name with the file.
     """
 
     files: str
@@ -69,22 +69,21 @@ class RefusedFiles(Spec):
 
 
 class FactRule(Spec):
-    """The place of a fact, its column or key, and how it is read."""
+    """The column or key of a fact, and how it is read."""
 
     column: Column
     counts_from: Literal[0, 1] = 1  # of ed and es: the number of the first phase
 
 
 class InfoRule(Spec):
-    """A file that tells facts about subjects: pairs of one subject, or a table with a row each.
+    """A file with facts about subjects: pairs of one subject, or a table with a row each.
 
-    Pairs without `{subject}` in `files` are of the subject whose images alone lie in that folder or below.
+    Pairs without `{subject}` in `files` are of the only subject with images in that folder or below it.
     """
 
     files: str
     kind: Literal["pairs", "table"]
     subject: Column | None = None  # column of a table with the subject's name
-    subject_width: int = 0  # digits to which a number in that column is filled up with zeros
     facts: Mapping[FactName, FactRule]
 
     @model_validator(mode="after")
@@ -101,7 +100,7 @@ class Convention(Spec):
     title: str
     public: bool = False  # ids follow from the subjects' names alone, the same for everybody
     sources: tuple[str, ...] = ()  # where each trait was read
-    place: str = ""  # where the set is had
+    place: str = ""  # where to get the set
     licence: str = ""
     limits: str = ""  # what its answers cannot say, and what is known of leakage
     subject: str = _NO_SUBJECT
@@ -143,22 +142,17 @@ class Convention(Spec):
 @cache
 def _pattern(template: str, subject: str) -> re.Pattern[str]:
     parts, at, used = [r"(?:^|.*/)"], 0, set[str]()
+    places = {"subject": f"(?-i:{subject})", **_GROUPS}
     for match in _PLACES.finditer(template):
         parts.append(_literal(template[at : match.start()]))
         at, name = match.end(), match[1]
         if match[2]:
             parts.append(".*?" if match[2] == "**" else "[^/]*?")
-        elif name in used:
-            parts.append(f"(?-i:(?P={name}))")
-        elif name == "subject" or name in _GROUPS:
-            used.add(name)
-            parts.append(
-                f"(?P<{name}>(?-i:{subject}))" if name == "subject" else f"(?P<{name}>{_GROUPS[name]})"
-            )
+        elif name not in places:
+            raise ValueError(f"{template}: no place {{{name}}}; choose of {', '.join(places)}, or *")
         else:
-            raise ValueError(
-                f"{template}: no place {{{name}}}; choose of subject, {', '.join(_GROUPS)}, or *"
-            )
+            parts.append(f"(?-i:(?P={name}))" if name in used else f"(?P<{name}>{places[name]})")
+            used.add(name)
     parts.append(_literal(template[at:]))
     return re.compile("".join(parts) + r"\Z", re.IGNORECASE)
 
@@ -171,6 +165,11 @@ def _literal(text: str) -> str:
 def legal_volumes() -> dict[str, tuple[str, str]]:
     """Map each volume that a study may hold to its sequence and view."""
     return {kind.volume_id(view): (name, view) for name, kind in sequences().items() for view in kind.views}
+
+
+def volume_of(sequence: str | None, view: str | None) -> str:
+    """Return the volume of a sequence and view; empty if studies have no such volume."""
+    return next((name for name, pair in legal_volumes().items() if pair == (sequence, view)), "")
 
 
 def conventions() -> dict[str, Convention]:
