@@ -1,10 +1,10 @@
 """The frames that requests of one model show, and what controls change of frames and questions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -137,45 +137,38 @@ def reversed_options(question: AskedQuestion) -> AskedQuestion:
     return replace(question, options=question.options[::-1], reversed=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The facts of a question that decide which other patient's frames it gets."""
+def donors(
+    questions: Iterable[Mapping[str, Any]], structures: Mapping[str, StudyStructure]
+) -> dict[str, str]:
+    """Map each qa_id to the study whose frames replace its own: a fixed derangement within each subtask.
 
-    qa_id: str
-    study_id: str
-    patient_id: str
-    answer: tuple[str, ...]
-
-
-def donors(subjects: Sequence[Subject], structures: dict[str, StudyStructure]) -> dict[str, str]:
-    """Map each qa_id of one subtask to the study whose frames replace its own: a fixed derangement.
-
-    The donor study is never of the same patient, always has the same volumes, slices and phases, and has
-    another answer if possible. A question without such a study is left out.
+    `questions` are rows of that table. The donor study is never of the same patient, always has the same
+    volumes, slices and phases, and has another answer if possible. A question without such a study is left
+    out.
     """
-    alike: dict[object, list[Subject]] = {}
-    for subject in sorted(subjects, key=lambda subject: digest_of([SEED, subject.qa_id])):
-        alike.setdefault(_shape(structures[subject.study_id]), []).append(subject)
+    alike: dict[object, list[Mapping[str, Any]]] = {}
+    for row in sorted(questions, key=lambda row: digest_of([SEED, row["qa_id"]])):
+        alike.setdefault((row["subtask"], _shape(structures[row["study_id"]])), []).append(row)
     donor_of: dict[str, str] = {}
     for group in alike.values():
-        donor_of |= _deranged(sorted(group, key=lambda subject: subject.answer))
+        donor_of |= _deranged(sorted(group, key=lambda row: row["answer"] or []))
     return donor_of
 
 
-def _deranged(subjects: Sequence[Subject]) -> dict[str, str]:
-    """Rotate the subjects by the step with the fewest donors of the same patient, then of equal answer."""
-    patient = np.unique([subject.patient_id for subject in subjects], return_inverse=True)[1]
-    answer = np.unique(["".join(subject.answer) for subject in subjects], return_inverse=True)[1]
+def _deranged(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Rotate the questions by the step with the fewest donors of the same patient, then of equal answer."""
+    patient = np.unique([row["patient_id"] for row in rows], return_inverse=True)[1]
+    answer = np.unique(["".join(row["answer"] or ()) for row in rows], return_inverse=True)[1]
 
     def cost(step: int) -> tuple[int, int]:
         same_patient, same_answer = (values == np.roll(values, step) for values in (patient, answer))
         return int(same_patient.sum()), int(same_answer.sum())
 
-    step = min(range(1, len(subjects)), key=cost, default=0)
+    step = min(range(1, len(rows)), key=cost, default=0)
     return {
-        subject.qa_id: subjects[at - step].study_id
-        for at, subject in enumerate(subjects)
-        if subject.patient_id != subjects[at - step].patient_id
+        row["qa_id"]: rows[at - step]["study_id"]
+        for at, row in enumerate(rows)
+        if row["patient_id"] != rows[at - step]["patient_id"]
     }
 
 

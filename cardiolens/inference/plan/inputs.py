@@ -17,7 +17,7 @@ from cardiolens.config.plugin_words import plugins_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, lending, training_patients
-from cardiolens.inference.plan.frame_views import Subject, donors
+from cardiolens.inference.plan.frame_views import donors
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
@@ -287,15 +287,8 @@ def _asked_rows(spec: SweepSpec, table: pa.Table) -> Iterator[Row]:
 
 def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     """Return each question's donor study by qa_id; planning looks at answers as little as it can."""
-    by_subtask: dict[str, list[Subject]] = {}
-    for row in questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist():
-        if not is_twin(row["study_id"]):
-            subject = Subject(row["qa_id"], row["study_id"], row["patient_id"], tuple(row["answer"] or ()))
-            by_subtask.setdefault(row["subtask"], []).append(subject)
-    structure_of = structures(volumes)
-    return {
-        qa_id: study for group in by_subtask.values() for qa_id, study in donors(group, structure_of).items()
-    }
+    rows = questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist()
+    return donors((row for row in rows if not is_twin(row["study_id"])), structures(volumes))
 
 
 def _suggestions(row: Row, controls: Sequence[str]) -> dict[str, str]:

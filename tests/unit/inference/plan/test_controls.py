@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.frame_views import Subject, donors
+from cardiolens.inference.plan.frame_views import donors
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader, studies_of
@@ -180,18 +180,25 @@ def structure(study_id: str, n_slices: int) -> StudyStructure:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from("AB"), st.sampled_from([8, 9])), max_size=20))
 def test_donors_are_other_patients_of_the_same_shape(drawn: list[tuple[int, str, int]]) -> None:
-    subjects = [
-        Subject(f"q{at}", f"s{at}", f"p{patient}", (answer,)) for at, (patient, answer, _) in enumerate(drawn)
+    questions = [
+        {
+            "qa_id": f"q{at}",
+            "subtask": "C02",
+            "study_id": f"s{at}",
+            "patient_id": f"p{patient}",
+            "answer": [key],
+        }
+        for at, (n, key, _) in enumerate(drawn)
     ]
     shapes = {f"s{at}": structure(f"s{at}", slices) for at, (_, _, slices) in enumerate(drawn)}
-    found = donors(subjects, shapes)
-    assert found == donors(subjects[::-1], shapes)
+    found = donors(questions, shapes)
+    assert found == donors(questions[::-1], shapes)
     assert len(set(found.values())) == len(found)
-    by_study = {subject.study_id: subject for subject in subjects}
-    for subject in subjects:
-        if donor := found.get(subject.qa_id):
-            assert by_study[donor].patient_id != subject.patient_id
-            assert shapes[donor].volumes == shapes[subject.study_id].volumes
+    by_study = {row["study_id"]: row for row in questions}
+    for row in questions:
+        if donor := found.get(row["qa_id"]):
+            assert by_study[donor]["patient_id"] != row["patient_id"]
+            assert shapes[donor].volumes == shapes[row["study_id"]].volumes
 
 
 @pytest.mark.parametrize("shown", [None, "s9"])
