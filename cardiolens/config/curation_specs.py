@@ -83,7 +83,7 @@ class QuestionsSpec(Spec):
 
     def _problems(self) -> Iterator[str]:
         if self.draft is None and self.out is None:
-            yield "out has no value; give one: out=..., a folder for the stages; or draft=..., to ask drafts"
+            yield "out= is not given; give out=..., a folder for the stages, or draft=..., to ask drafts"
         if self.draft is not None and self.out is not None:
             yield "out is where drafts are written, and draft asks those of a folder; give one of them"
         if self.draft is not None:

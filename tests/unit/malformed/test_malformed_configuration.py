@@ -37,7 +37,7 @@ WORDS = [
     ("+model.tiny.max_tokens.standrad=5", r"max_tokens\.standrad: no such prompt; choose from .*reasoning"),
     # duplicates and contradictions
     ("dataset=[phantom_ci,phantom_200]", r"dataset=\[phantom_ci,phantom_200\]: a sweep has one"),
-    ("budget=[8,8]", r"budget: names an entry twice, got \(8, 8\)"),
+    ("budget=[8,8]", r"budget: names an entry twice, got \[8, 8\]"),
     ("selector=[random@1,random@1]", r"seeds \[1, 1\] contain a seed twice; give each once"),
     ("selector=[clinical@3]", r"a random or stratified selector needs seeds, e\.g\. \[2026\]; no other"),
     ("+model.tiny.http.base_url=ftp://x", r"base_url: must be http\(s\)://host"),
