@@ -188,7 +188,7 @@ def test_donors_are_other_patients_of_the_same_shape(drawn: list[tuple[int, str,
             "patient_id": f"p{patient}",
             "answer": [key],
         }
-        for at, (n, key, _) in enumerate(drawn)
+        for at, (patient, key, _) in enumerate(drawn)
     ]
     shapes = {f"s{at}": structure(f"s{at}", slices) for at, (_, _, slices) in enumerate(drawn)}
     found = donors(questions, shapes)
