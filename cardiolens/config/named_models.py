@@ -14,11 +14,6 @@ from cardiolens.config.command_words import listed
 from cardiolens.config.conf_names import hydra_text
 
 _HUB, _SERVER = "hf:", "http:"
-TEXT_CONFIGS = (
-    "text_config",
-    "llm_config",
-    "language_config",
-)  # where a config.json describes its language model
 
 
 def with_named_models(words: Sequence[str]) -> list[str]:
