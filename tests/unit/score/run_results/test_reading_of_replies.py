@@ -33,12 +33,7 @@ def shares(judged):
     return of_arm
 
 
-def tier_1(judged):
-    (row,) = [row for row in judged.of_tiers.to_pylist() if row["scope"] == "tier:1"]
-    return row["value"]
-
-
-def test_shares_with_and_without_second_turns(runs):
+def test_shares_and_bounds_with_and_without_second_turns(runs):
     (_, asking), (_, silent) = runs
     back, once = shares(asking), shares(silent)
     assert sum(back[name] for name in READINGS) == pytest.approx(100)
@@ -46,7 +41,8 @@ def test_shares_with_and_without_second_turns(runs):
     assert once["asked_back"] == once["no_answer"] == 0
     assert once["unread"] == pytest.approx(back["asked_back"] + back["no_answer"])
     assert back["at_once"] == once["at_once"]
-    assert tier_1(silent) < tier_1(asking)
+    assert back["once_tier_1"] == pytest.approx(once["low_tier_1"])
+    assert back["once_tier_1"] < back["low_tier_1"] == back["high_tier_1"] < once["high_tier_1"]
 
 
 def test_readings_of_others_are_scored_beside_the_strict_one(runs):
@@ -57,8 +53,8 @@ def test_readings_of_others_are_scored_beside_the_strict_one(runs):
     assert set(by_tier) == {"tier:1", "tier:3"}
     row = by_tier["tier:1"]
     assert row["model"] == arms(planned.spec)[0].arm_id
-    assert row["strict"] == pytest.approx(tier_1(asking))
-    assert row["last_answer"] == pytest.approx(tier_1(silent))
+    assert row["strict"] == pytest.approx(shares(asking)["low_tier_1"])
+    assert row["last_answer"] == pytest.approx(shares(asking)["once_tier_1"])
     assert {row[f"{name}_rank"] for name in PEER_READINGS} == {1}
 
 
@@ -76,19 +72,9 @@ def test_differences_have_bounds_over_unread_replies_and_a_claim_must_hold_withi
     found = score(both, arms, Settings(1, 50, 0)).tables[1].to_pylist()
     (row,) = [row for row in found if row["arm_id"] and (row["metric"], row["tier"]) == ("primary", 1)]
     row = row if row["arm_id"] == "right" else reversed_row(row)
-    assert row["difference"] == pytest.approx(100 - tier_1(silent))
+    assert row["difference"] == pytest.approx(100 - shares(silent)["low_tier_1"])
     assert row["high_bound"] == pytest.approx(row["difference"])
-    filled = [
-        one | ({"parsed": one["gold"]} if one["parse_status"] in ("parse_error", "contradicted") else {})
-        for one in verdicts.to_pylist()
-    ]
-    found = score(pa.Table.from_pylist(filled, verdicts.schema), arms[1:], Settings(1, 1, 0)).tables[0]
-    (high,) = [
-        one
-        for one in found.to_pylist()
-        if (one["metric"], one["scope"], one["arm_id"]) == ("primary", "tier:1", arm)
-    ]
-    assert row["low_bound"] == pytest.approx(100 - high["value"])
+    assert row["low_bound"] == pytest.approx(100 - shares(silent)["high_tier_1"])
     assert row["n_dropped"] > 0
     assert not row["is_incomplete"]
     shown = {**row, "n_patients": 100, "low": 1.0, "high": 99.0, "p_adjusted": 0.001, "adjustment": "holm"}
