@@ -66,11 +66,12 @@ def annotation_at(root: type[BaseModel], path: Sequence[str]) -> Any:
     """Return the type of the option at a path below a root class; None where there is no such option."""
     annotation: Any = root
     for name in path:
-        spec = spec_within(annotation)
-        if spec is None:
+        specs = [kind for kind in _kinds(annotation) if issubclass(kind, BaseModel)]
+        if not specs:
             return None
-        if name in spec.model_fields:  # else it is the name of an entry, e.g. of a model
-            annotation = spec.model_fields[name].annotation
+        fields = (spec.model_fields[name] for spec in specs if name in spec.model_fields)
+        if (field := next(fields, None)) is not None:  # else it is the name of an entry, e.g. of a model
+            annotation = field.annotation
     return annotation
 
 

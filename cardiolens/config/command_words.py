@@ -169,10 +169,11 @@ def _quoted_texts(words: Sequence[str]) -> Iterator[str]:
         if not equals and not name.startswith("~"):
             raise InputError(f"{not_a_word(word)}{joined_hint(word, words)}")
         is_set = value not in ("", "null") and not name.startswith("~")
-        types = (
-            _text_types(annotation_at(SweepSpec, name.lstrip("+").split("."))) if name and is_set else set()
-        )
-        if not types or _stays(word, value, is_path=Path in types):
+        annotation = annotation_at(SweepSpec, name.lstrip("+").split(".")) if name and is_set else None
+        types = _text_types(annotation)
+        if _lists_texts(annotation) and _read(word) is None:
+            yield f"{name}=[{','.join(map(quoted, listed(value)))}]"
+        elif not types or _stays(word, value, is_path=Path in types):
             yield word
         elif _INTERPOLATION.search(value):
             yield f"{name}={QuotedString(value, Quote.single).with_quotes()}"
@@ -180,13 +181,18 @@ def _quoted_texts(words: Sequence[str]) -> Iterator[str]:
             yield f"{name}={quoted(value)}"
 
 
+def _read(word: str) -> Any:
+    """Return what Hydra reads; None if it cannot."""
+    try:
+        return OverridesParser.create().parse_override(word).value()
+    except HydraException:
+        return None
+
+
 def _stays(word: str, value: str, *, is_path: bool) -> bool:
     """Return whether Hydra's reading of a value is what was meant."""
-    try:
-        read = OverridesParser.create().parse_override(word).value()
-    except HydraException:
-        return False
-    if isinstance(read, Sweep):
+    read = _read(word)
+    if read is None or isinstance(read, Sweep):
         return False
     if isinstance(read, str):
         return read == value or "\\" in value or value[0] in "'\""
@@ -196,6 +202,11 @@ def _stays(word: str, value: str, *, is_path: bool) -> bool:
 def not_a_word(word: str) -> str:
     """Return the message for a word that Hydra cannot read."""
     return f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
+
+
+def _lists_texts(annotation: Any) -> bool:
+    """Return whether an option is a list of texts, e.g. `cluster.sbatch=[--account=mri,--mem=200G]`."""
+    return get_origin(annotation) is tuple and bool(_text_types(get_args(annotation)[0]))
 
 
 def _text_types(annotation: Any) -> set[Any]:

@@ -46,7 +46,7 @@ def test_shares_and_bounds_with_and_without_second_turns(runs):
 
 
 def test_readings_of_others_are_scored_beside_the_strict_one(runs):
-    (planned, asking), (_, silent) = runs
+    (planned, asking), _ = runs
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     rows = judge_by_others(planned.run, planned.store, keys, planned.spec, asking.replies)
     by_tier = {row["scope"]: row for row in rows}
