@@ -51,7 +51,7 @@ OF_QUESTIONS = (
     r"a report has no compact form",
     r"questions are not verified",
     r"which is option \w of|would be the letter of an option",
-    r"have one text but for|has a blank text|question is blank|in case or white space alone",
+    r"have the same text except|has a blank text|question is blank|in case or white space alone",
 )
 
 

@@ -276,7 +276,7 @@ def wrong(at: int, **changes: object) -> list[dict[str, Any]]:
         ({"choices": {"A": "one", "C": "two"}}, "choices is .*; expected an object with the keys A to B"),
         (
             {"choices": [f"finding {n}" for n in range(12)], "truth": "finding 0"},
-            "has 12 options, .* no subtask",
+            "has 12 options .* has no such subtask",
         ),
         (
             {"choices": {"A": "one", "B": "a"}},

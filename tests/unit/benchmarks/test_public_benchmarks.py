@@ -241,7 +241,7 @@ def test_later_works_split_vqa_rad_into_two_files(tmp_path: Path) -> None:
     ("word", "message"),
     [
         ("prompt=[twi_self]", "which need cases, e.g. those of dataset=medthinkvqa"),
-        ("prompt=[twi_oracle1]", "includes gold captions, which need cases"),
+        ("prompt=[twi_oracle1]", "has steps captions, which need cases"),
         ("control=[none,captions]", "have no captions"),
         ("selector=[clinical]", "no views to route"),
     ],

@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import print_error
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
-from cardiolens.show.page.sections import run_setup
+from cardiolens.show.page.cautions import cautions
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
 SECRET = "Jane-Roe-1950"  # whatever of it reaches a message has leaked
@@ -258,15 +258,21 @@ def test_what_nobody_verified_is_asked_where_it_is_allowed(place, capsys):
     spec = sweep_spec(place, reader("uniform"))
     allowed = spec.dataset.model_copy(update={"allow": ("unverified",)})
     assert plan(spec.model_copy(update={"dataset": allowed}))
-    (said,) = (row for row in run_setup._settings(_facts(allowed)).rows if row[0] == "questions")
-    assert said[1] == "answers that nobody verified were allowed (dataset.allow=[unverified])"
-    assert not [row for row in run_setup._settings(_facts(spec.dataset)).rows if row[0] == "questions"]
+    words = "Answers that nobody verified were allowed (dataset.allow=[unverified])."
+    assert words in cautions(_facts(allowed))
+    assert words not in cautions(_facts(spec.dataset))
 
 
 def _facts(dataset: Any) -> Any:
-    manifest = {name: "x" for name in ("dataset", "studies", "protocol", "cardiolens", "git_commit")}
-    statistics = SimpleNamespace(resamples=1, seed=1)
-    spec = SimpleNamespace(
-        dataset=dataset, caption="view", answer_format="letters", subtask=(), statistics=statistics
+    nothing = {"simulated": frozenset(), "models": (), "packaged": (), "is_synthetic": False}
+    return SimpleNamespace(
+        **nothing,
+        specs=[SimpleNamespace(dataset=dataset)],
+        manifests=[{"cardiolens": "x"}],
+        scores_of=lambda *_: [],
+        most=lambda _: 0,
+        analysis=lambda _: (),
+        n_patients=30,
+        patients_in_words="30 patients",
+        is_unfinished=False,
     )
-    return SimpleNamespace(manifests=[manifest | {"packages": {}}], specs=[spec], n_patients=1)

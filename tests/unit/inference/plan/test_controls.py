@@ -37,7 +37,7 @@ def done(root: Path) -> tuple[Plan, RunResults]:
     readers = (
         reader("constant", answer="A"),
         reader("oracle"),
-        reader("noisy", error=0.4),
+        reader("noisy", error=0.3),
         reader("budget_effect", base=0.9, blind=0.3),
     )
     return swept(sweep_spec(root, *readers, control=ALL, subtask=SUBTASKS))

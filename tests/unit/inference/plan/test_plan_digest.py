@@ -12,8 +12,8 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import schemas, tables
 
-REQUESTS = "ec7150754efa396c23ca39d1ac557db7"
-VERDICTS = "e5f53bc8405dffe7c703474602069b02"
+REQUESTS = "9f0590484bedecc8ca9dd51273d19a33"
+VERDICTS = "4df494c867bc1d260f08faad9ac0fcb7"
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,9 @@ def test_a_data_driven_selector_without_features_is_refused(sweep_of: Sweep):
 
 @pytest.mark.parametrize("budget", ["0", "-4", "tokens:0", "tokens:", "frames:8", "many"])
 def test_a_budget_that_is_none_is_refused(budget):
-    with pytest.raises(InputError, match=rf"^budget: '?{budget}'? is neither .* \(tokens:8192\), 1 or more"):
+    with pytest.raises(
+        InputError, match=rf"^budget\.1: '?{budget}'? is neither .* \(tokens:8192\), 1 or more"
+    ):
         read_spec([f"budget=[16,{budget}]"])
 
 

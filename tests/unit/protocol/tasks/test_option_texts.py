@@ -20,8 +20,8 @@ REFUSED = {
     "\uff21": "holds the full-width letter '\uff21'; .* write 'A'",
     "\uff34hin": "holds the full-width letter",
     " \u200b": "has a blank text",
-    "NORMAL  wall": "options A and C have one text",
-    "Normal wa\u2113\u2113": "options A and C have one text",  # script small l
+    "NORMAL  wall": "options A and C have the same text",
+    "Normal wa\u2113\u2113": "options A and C have the same text",  # script small l
 }
 TAKEN = ["Grade A", "Type A or B", "T", "AB", "Vitamin A", "一", "T2 > 50 ms", "Ångström", "α", "A wall"]
 
