@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.startup import known_options, use_all_threads
@@ -138,12 +139,15 @@ def make_marked(
     marks: Marks,
     model: ModelSpec,
     identity: Identity,
-    max_frames: int,
     deployment: Deployment,
-    **videos: bool,
+    *,
+    arms: Mapping[str, Arm],
+    max_frames: int,
+    **_: object,
 ) -> MarkedEngine:
     """Take the place of the function that makes the product's engine in its actor."""
-    return MarkedEngine(marks, model, identity, max_frames, deployment, **videos)
+    shows_videos = any(arm.prompt.cine == "video" for arm in arms.values())
+    return MarkedEngine(marks, model, identity, max_frames, deployment, shows_videos=shows_videos)
 
 
 def fitting(options: Mapping[str, Any], marks: Marks) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def stream(marks: Marks, words: list[str]) -> None:
     planned = plan(spec)
     left = {name: missing_of(planned, name) for name in planned.identities}
     marks.note("planned", requests=sum(work.left for work in left.values()))
-    pipeline._make_vllm = partial(make_marked, marks)  # type: ignore[assignment]
+    pipeline.make_engine = partial(make_marked, marks)
     with ray_cluster(spec.cluster):
         marks.note("Ray")
         placement = place_sweep(planned, left, nodes_of_ray(spec.cluster))
