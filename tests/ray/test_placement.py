@@ -119,8 +119,8 @@ class Stub:
 
 
 def free_gpus(wanted: float) -> float:
-    """The free GPUs of the cluster, once they are as many as wanted, or after 30 seconds."""
-    deadline = time.monotonic() + 30
+    """The free GPUs of the cluster, once they are as many as wanted, or after five minutes."""
+    deadline = time.monotonic() + 300
     while (free := ray.available_resources().get("GPU", 0.0)) != wanted and time.monotonic() < deadline:
         time.sleep(0.2)
     return float(free)
@@ -130,7 +130,7 @@ def seated(places: Any, replicas: int) -> list[tuple[str, int]]:
     """The seats of stubs that start where the replicas of a model would."""
     kind = ray.remote(num_cpus=0, num_gpus=places["num_gpus"])(Stub)
     stubs = [kind.options(**places["ray_remote_args_fn"]()).remote() for _ in range(replicas)]
-    found: list[tuple[str, int]] = ray.get([stub.seat.remote() for stub in stubs], timeout=120)
+    found: list[tuple[str, int]] = ray.get([stub.seat.remote() for stub in stubs], timeout=600)
     for stub in stubs:
         ray.kill(stub)
     return found
