@@ -72,7 +72,7 @@ def compare_pairs(
     pairs = [(factor, *pair) for factor, of_factor in families.items() for pair in of_factor]
     pooled_pairs = frozenset(frozenset(pair) for pair in pooled)
     labels = {arm.arm_id: arm for arm in arms}
-    compare = _Comparing(answers, statistics, sampling, labels, pooled_pairs, SpilledMapping())
+    compare = _Comparing(answers, statistics, sampling, labels, pooled_pairs)
     return spread(compare, pairs, chunk=_CHUNK, worth=len(pairs) * sampling.weights.size >= MANY)
 
 
@@ -85,7 +85,7 @@ class _Comparing:
     sampling: Resampling
     labels: Mapping[str, ArmFactors]
     pooled_pairs: frozenset[frozenset[str]]
-    cells: SpilledMapping[Cells]  # of arms on all their judged items
+    cells: SpilledMapping[Cells] | None = None  # of arms on all their judged items; each process has a file
 
     def __call__(self, task: tuple[str, str, str]) -> PairComparison:
         """Compare a (factor, arm, versus arm)."""
@@ -114,6 +114,8 @@ class _Comparing:
         """An arm on some of its judged items, or on the whole of them."""
         if not is_whole:
             return self._side_of(judged, self.answers.asked[arm])
+        if self.cells is None:
+            self.cells = SpilledMapping()
         if arm not in self.cells:
             self.cells[arm] = Cells.of(judged, self.sampling.patients)
         return Side([judged], [self.answers.asked[arm]], [self.cells[arm]], self.statistics[arm])
