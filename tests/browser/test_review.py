@@ -126,7 +126,7 @@ def press(page: Page, *keys: str) -> None:
 
 
 def decided(reviews: Reviews, reader: str, mode: str = "verify") -> int:
-    return len(reviews.history.get((reader, mode), ()))
+    return len(reviews.of_reader(reader, mode))
 
 
 def test_two_people_at_once_a_third_and_undo(browser: Browser, verify: Served) -> None:

@@ -149,9 +149,14 @@ def press(page: Page, *keys: str) -> str:
     """Press keys one by one, each drawn before the next; the frame that stands at the end."""
     for key in keys:
         page.keyboard.press(key)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        expect(page.locator(".port[data-waiting]")).to_have_count(0)
+        settle(page)
     return frame_shown(page)
+
+
+def settle(page: Page) -> None:
+    """Wait until what was asked for is drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(page.locator(".port[data-waiting]")).to_have_count(0)
 
 
 def test_the_frames_shown_first_are_fetched_first(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
@@ -225,7 +230,7 @@ def test_wheel_moves_slices_and_with_shift_phases(context: BrowserContext, cine_
 
         def wheel(**event: Any) -> int:
             box.evaluate("(box, event) => box.dispatchEvent(new WheelEvent('wheel', event))", event)
-            page.wait_for_timeout(300)
+            settle(page)
             return int(frame_shown(page).split()[1])
 
         start = int(frame_shown(page).split()[1])

@@ -301,7 +301,6 @@ class VllmEngine:
         options |= model.engine_options
         if not on_cpu:
             options["gpu_memory_utilization"] = self._deployment.utilization
-            options.pop("kv_cache_memory_bytes", None)  # is for engines without GPUs
         return options
 
     def _video_limit(self) -> int | dict[str, int]:
