@@ -100,7 +100,7 @@ def discussions_by_case(requests: Path, completions: Path, arm_id: str) -> Mappi
 def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[str, CaseResponse]:
     """Return the responses of one arm by study; a case without a reply has no entry.
 
-    The steps come from chains whose first two replies describe the images and summarise them.
+    The steps come from chains: the first two replies describe the images and summarise them.
     """
     rows = {row["request_key"]: row for row in _requests(requests, arm_id)}
     columns = ("request_key", "text", "finish_reason", "status")

@@ -17,7 +17,7 @@ _PIPE_WIDTH = 120  # columns if the output goes to a file or pipe
 
 
 class _PlainConsole(Console):
-    """Console whose tables show names as they are: brackets are no markup, control characters are escapes."""
+    """Console for tables of names as they are: brackets are no markup, control characters are escapes."""
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(one_line(text), **{**options, "markup": False, "emoji": False})

@@ -1,4 +1,4 @@
-"""Versions of the stages whose results are kept: raise one by hand when its stage gives other results.
+"""Versions of the stages with kept results: raise one by hand when its stage gives other results.
 
 A kept result of another version is made again. The goldens hold the versions: a golden that changes while the
 version of its stage stays is an error (tests/golden/goldens.py).

@@ -145,7 +145,7 @@ def _of_models(sweep: "SweepSpec") -> Iterator[str]:
         if counted and not model.counts_tokens:
             kinds = {"vllm": "has no processor", "http": "declares no image_tokens", "person": "is a person"}
             yield (
-                f"budget {counted[0]} needs a model whose visual tokens are known, and {model.name} "
+                f"budget {counted[0]} needs a model with a known number of visual tokens, and {model.name} "
                 f"{kinds.get(model.engine, 'is a simulated reader')}; give a number of frames, or leave "
                 "that model out"
             )

@@ -59,7 +59,7 @@ def activation(t: float, early_filling: float) -> float:
 
 
 def delayed(t: float, delay: float) -> float:
-    """Return the cycle time whose contraction a late segment has at t; the end of the cycle is common."""
+    """Cycle time of the contraction that a late segment has at t; all segments share the end of the cycle."""
     if t <= END_SYSTOLE + delay:
         return max(t - delay, 0.0)
     return END_SYSTOLE + (t - END_SYSTOLE - delay) * (1 - END_SYSTOLE) / (1 - END_SYSTOLE - delay)
@@ -120,7 +120,7 @@ class Heart:
     parameters: Parameters
 
     def at(self, t: float) -> "Heart":
-        """Return the heart whose late segments move as much less, or more, as they do at cycle time t."""
+        """Return the heart with late segments that move as much less, or more, as they do at cycle time t."""
         p = self.parameters
         a = activation(t, p.early_filling)
         if not p.delay_of or not a:

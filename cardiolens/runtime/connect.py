@@ -155,7 +155,7 @@ class _WithoutWorkingFolder(list[str]):
     """
 
     def extend(self, names: Iterable[str]) -> None:
-        """Add the folders but for the working folder."""
+        """Add the folders except the working folder."""
         super().extend(name for name in names if name != os.path.abspath(os.curdir))
 
 

@@ -63,7 +63,7 @@ def _results(
     chunk: int,
     waiting: "_Waiting[_Item, _Result]",
 ) -> Iterator[_Result]:
-    """Yield results in order; `waiting` holds the batches whose results were not yielded."""
+    """Yield results in order; `waiting` holds the batches that have not yielded."""
     while batch := list(islice(items, chunk)):
         waiting.append((batch, None))
         waiting[-1] = (batch, submit(batch))
@@ -108,7 +108,7 @@ def _guarded(
 def _one_by_one(
     function: Callable[[_Item], _Result], items: Sequence[_Item], lost: Callable[[_Item], _Result]
 ) -> Iterator[_Result]:
-    """Yield the results of items, each of which may cost its worker."""
+    """Yield the results of items; each item may cost its worker."""
     for item in items:
         try:
             [result] = _guarded_pool(1).submit(_apply, function, [item]).result()

@@ -87,7 +87,7 @@ class Run:
 
     @property
     def audit(self) -> Path:
-        """What a person's reading of a sample of replies says of ours."""
+        """The readings of sampled replies by a person, beside those of the product."""
         return self.root / "audit.json"
 
     @property

@@ -58,7 +58,7 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
 
 
 def store_of(run: Run, spec: SweepSpec) -> Store:
-    """Return the store of a run whose configuration was read; InputError if it is not there."""
+    """Return the store that a run's configuration names; InputError if it is not there."""
     if not spec.store.is_dir():
         raise InputError(
             f"store={spec.store}: no such folder; expected the store of {run.root}; put it back, or add "

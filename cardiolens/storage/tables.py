@@ -120,7 +120,7 @@ def count_part(path: Path) -> int:
 
 
 def open_part(path: Path) -> pq.ParquetFile:
-    """Open a part; reading a page whose bytes changed on disk raises OSError.
+    """Open a part; reading a page that changed on disk raises OSError.
 
     OSError also for anything but a regular file: opening a pipe would block.
     """
@@ -170,7 +170,7 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that match a filter, a batch at a time; memory does not grow with the table.
 
-    Parts and row groups whose statistics rule the filter out are not read. Columns in `encoded` come as
+    Parts and row groups are not read where their statistics rule the filter out. Columns in `encoded` come as
     dictionaries, as a part holds them. InputError as for `read_part`.
     """
     paths = parts(folder)

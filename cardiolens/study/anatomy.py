@@ -115,12 +115,12 @@ class SliceAxis(Spec):
 
     @property
     def forward(self) -> str:
-        """The `spatial_order` of a file whose slices are stored in the order of counting."""
+        """The `spatial_order` of a file with slices stored in the order of counting."""
         return f"{self.first}_to_{self.last}"
 
     @property
     def backward(self) -> str:
-        """The `spatial_order` of a file whose slices are stored the other way round."""
+        """The `spatial_order` of a file with slices stored the other way round."""
         return f"{self.last}_to_{self.first}"
 
 

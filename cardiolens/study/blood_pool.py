@@ -73,7 +73,7 @@ class BloodAreas:
 
     @property
     def tied(self) -> tuple[int, ...]:
-        """Other phases whose area does not differ from that of end-systole."""
+        """Other phases with an area that does not differ from that of end-systole."""
         left = self._share_left
         near = np.flatnonzero(left <= left.min() + _SAME_SHARE)
         return tuple(int(phase) for phase in near if phase != self.end_systole)
@@ -193,7 +193,7 @@ def _cycle(volume: Volume) -> Cycle | None:
 
 
 def size_doubts(manifest: VolumeManifest, cycle: Cycle | None) -> tuple[str, ...]:
-    """Return the doubt about a short-axis cine whose left ventricle has no heart's width."""
+    """Return the doubt about a short-axis cine with a left ventricle that has no heart's width."""
     if cycle is None or manifest.volume_id != SHORT_AXIS_CINE or has_heart_size(cycle.cavity_mm):
         return ()
     low, high = CAVITY_MM

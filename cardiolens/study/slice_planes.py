@@ -1,7 +1,7 @@
 """Where displayed slices lie in the patient: reference lines of one on another, and slices at one level.
 
-Positions come from the affines of a study's files. A volume whose affine cannot be believed has no planes but
-a reason, so that no line is drawn where it may be wrong.
+Positions come from the affines of a study's files. Where an affine cannot be believed, a volume has
+no planes but a reason, so that no line is drawn where it may be wrong.
 """
 
 import math
@@ -61,7 +61,7 @@ class PlacedVolume:
 def placed_volumes(
     study: Study, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, PlacedVolume], dict[str, str]]:
-    """Return the volumes whose place in the patient is known, and for the others the reason, by volume_id.
+    """Return the volumes with a known place in the patient, and for the others the reason, by volume_id.
 
     `rows` are the study's rows of `volumes`.
     """

@@ -29,7 +29,7 @@ Frame = NDArray[np.float64]
 
 
 def _check_time(frames: list[Frame], layout: Layout, *, may_cycle: bool) -> None:
-    """Refuse a grid whose phases look like slices or vice versa; `frames` are in canonical order.
+    """Refuse a grid with phases that look like slices or vice versa; `frames` are in canonical order.
 
     `may_cycle`: some sequence of the anatomy shows a cycle, which a stack might be by mistake.
     """

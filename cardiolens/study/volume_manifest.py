@@ -105,7 +105,7 @@ class VolumeManifest(Spec):
 
     @property
     def slice_axis(self) -> SliceAxis | None:
-        """The axis along which the slices are counted; None for a view whose layers have no order."""
+        """The axis along which the slices are counted; None for a view with layers in no order."""
         return self._anatomy.views[self.view].slices
 
     @property
@@ -221,7 +221,7 @@ class VolumeManifest(Spec):
         if self.sequence not in legal:
             raise ValueError(
                 f"unknown sequence {self.sequence!r}; expected one of {', '.join(legal)}; correct sequence, "
-                "or name the protocol whose anatomy.yaml has it"
+                "or name the protocol that has it in its anatomy.yaml"
             )
         kind = legal[self.sequence]
         if self.view not in kind.views:

@@ -1,5 +1,6 @@
 """The docs: pages and links that are there, commands that exist, budgets of words, plain English."""
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -207,6 +208,26 @@ def stumbles(text: str) -> list[str]:
 @pytest.mark.parametrize("page", TEXTS)
 def test_a_page_is_in_plain_english(page: str) -> None:
     assert stumbles(TEXTS[page]) == []
+
+
+# Answers of a person or a reader, and the words of an answer that is not read.
+QUOTED = {"cannot tell", "I cannot tell"}
+
+
+def texts_of_code() -> Iterator[tuple[str, str]]:
+    """Docstrings, messages and help of the package: strings of more than one word, by file and line."""
+    for path in sorted((ROOT / "cardiolens").rglob("*.py")):
+        if path.name == "reply_words.py":  # patterns of replies
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            text = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(text, str) and " " in text and text.strip(" .;") not in QUOTED:
+                yield f"{path.relative_to(ROOT)}:{node.lineno}", text
+
+
+def test_messages_and_docstrings_are_in_plain_english() -> None:
+    found = [(where, word) for where, text in texts_of_code() for word in stumbles(text)]
+    assert [(where, word) for where, word in found if word[0] != "."] == []  # .2 is a format there
 
 
 def test_a_word_that_is_never_needed_is_seen() -> None:

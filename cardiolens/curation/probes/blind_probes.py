@@ -77,7 +77,7 @@ class Probe:
         return frozenset(of_shown[str(letter)] for letter in letters)
 
     def _named(self, value: object) -> Answer | None:
-        """Return the options whose text a free answer holds, word for word, and no shorter one within it."""
+        """Return the options that a free answer quotes word for word, and no shorter one within another."""
         reply = f" {_folded(value)} " if isinstance(value, str) else ""
         texts = {option.key: _folded(option.text) for option in self.question.options}
         keys = {key for key, text in texts.items() if f" {text} " in reply}

@@ -26,7 +26,7 @@ from cardiolens.study.manifest import Study
 
 FEW = 5  # questions of one subtask; the page of a sweep leaves smaller subtasks out of its means
 ATTRIBUTES = ("sex", "age band", "vendor", "field strength", "site")  # of a study's subgroups
-_NOT_TOLD = "not told"
+_NOT_STATED = "not stated"
 _ALWAYS = (
     "It is for research on models that read images, and measures no benefit to patients.",
     "Cohorts are drawn by patient at random; they are not balanced for answers, scanners or ages.",
@@ -87,9 +87,9 @@ def _sizes(studies: Sequence[Study], asked: Sequence[Question]) -> Record:
 def _subgroups(studies: Sequence[Study]) -> Record:
     """Count studies by value of each attribute that any of them has."""
     groups_of = [study.manifest.subgroups for study in studies]
-    counts = {name: Counter(groups.get(name, _NOT_TOLD) for groups in groups_of) for name in ATTRIBUTES}
+    counts = {name: Counter(groups.get(name, _NOT_STATED) for groups in groups_of) for name in ATTRIBUTES}
     return {
-        name: dict(sorted(values.items())) for name, values in counts.items() if set(values) != {_NOT_TOLD}
+        name: dict(sorted(values.items())) for name, values in counts.items() if set(values) != {_NOT_STATED}
     }
 
 
@@ -151,7 +151,7 @@ def card(facts: Facts, catalogue: Catalogue) -> str:
 
 
 def _subtasks(facts: Facts, catalogue: Catalogue) -> Iterator[tuple[object, ...]]:
-    """Yield a row of each subtask: its words, of which studies it is asked, and how often by cohort."""
+    """Yield a row of each subtask: its words, the studies that it is asked about, and how often by cohort."""
     for name, counts in facts["subtasks"].items():
         by_option = ", ".join(f"{key} {count}" for key, count in counts.items() if key != "questions")
         asked = (by_subtask.get(name, 0) for by_subtask in facts["asked"].values())
@@ -205,7 +205,7 @@ def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
     if few := [name for name, by_answer in counts.items() if by_answer["questions"] < FEW]:
         yield f"Fewer than {FEW} questions each: {', '.join(few)}."
     if any(catalogue[name].parent for cohort in withheld for name in facts["asked"][cohort]):
-        yield "That a conditional question is asked tells its parent's answer, also where it is withheld."
+        yield "That a conditional question is asked reveals its parent's answer, also where it is withheld."
     missing = {name: [key for key in catalogue[name].keys if key not in counts[name]] for name in counts}
     if absent := [f"{name} {', '.join(keys)}" for name, keys in missing.items() if keys and not withheld]:
         yield f"Options that are the answer of no question: {'; '.join(absent)}."
@@ -218,12 +218,12 @@ def _of_subgroups(facts: Facts) -> Iterator[str]:
         values = {value for counts in subgroup_lines for value in counts}
         if not subgroup_lines:
             silent.append(name)
-        elif _NOT_TOLD in values or len(subgroup_lines) < len(facts["subgroups"]):
-            yield f"The {name} of some studies is not told."
+        elif _NOT_STATED in values or len(subgroup_lines) < len(facts["subgroups"]):
+            yield f"The {name} of some studies is not stated."
         elif len(values) == 1:
             yield f"All studies have one {name}: {next(iter(values))}."
     if silent:
-        yield f"Of no study is told: {', '.join(silent)}."
+        yield f"Not stated for any study: {', '.join(silent)}."
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -136,7 +136,7 @@ python -m lmms_eval --include_path /path/to/this/folder --tasks {",".join(names)
 ```
 
 Written for lmms-eval {_TESTED}. The folder needs nothing but itself and can be moved. `accuracy` is the share
-of questions whose reply names exactly the right options. Replies are read as in a sweep of CardioLens, but no
+of questions with exactly the right options in the reply. Replies are read as in a sweep of CardioLens, but no
 model is asked back; `{_MODULE}.py` says which are read. Images have their native size.
 
 {canary}

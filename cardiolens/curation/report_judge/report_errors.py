@@ -20,7 +20,7 @@ from cardiolens.protocol.prompts.text_request import TextRequest
 
 TYPES: Mapping[str, str] = {
     "omission": "the reference states the finding, abnormal or normal, and the report says nothing of it",
-    "hallucination": "the report states an abnormal finding of which the reference says nothing",
+    "hallucination": "the report states an abnormal finding that the reference does not mention",
     "negation": "the report denies what the reference affirms, or affirms what it denies",
     "wrong_place": "both state the finding, in another chamber, wall, level, layer or territory",
     "wrong_degree": "both state the finding at the same place, with another grade, extent or number",

@@ -220,7 +220,7 @@ class ReaderCounts:
 
     def line(self) -> str:
         """Return the line for the terminal."""
-        barred = f", {self.n_barred} whose answer they had been shown" if self.n_barred else ""
+        barred = f", {self.n_barred} barred since they had been shown the answer" if self.n_barred else ""
         read = f"{self.n_read}/{self.n_items} read, {self.n_missing} missing{barred}"
         seconds = f"{self.seconds_median:.1f} s a question (median)"
         return f"{self.reader}: {read}, {self.n_cannot_tell} cannot tell; {seconds}"

@@ -33,7 +33,7 @@ from cardiolens.show.local_server import (
 from cardiolens.show.page.page_rendering import asset, templates
 
 DeskState = dict[str, Any]
-UNREADABLE = "the images of this study cannot be read; tell whoever runs this review"
+UNREADABLE = "the images of this study cannot be read; inform the person who runs this review"
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ class Line(_Decision):
 
 @dataclass
 class Reviews:
-    """Current decisions by item and by reader, and the questions whose truth each reader saw."""
+    """Current decisions by item and by reader, and the questions for which each reader saw the truth."""
 
     ids: set[str] = field(default_factory=set)
     seen: set[tuple[str, str]] = field(default_factory=set)  # (reader, qa_id) of any version of the draft
@@ -92,7 +92,7 @@ class Reviews:
         return self.by_reader.get((reader, mode), {})
 
     def add(self, line: Line) -> None:
-        """Apply a line; ignore a line whose id is known."""
+        """Apply a line; ignore a line with a known id."""
         if line.id in self.ids:
             return
         self.ids.add(line.id)

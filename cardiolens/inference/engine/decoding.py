@@ -127,7 +127,7 @@ def letter_logprobs(steps: Sequence[TokenStep], text: str, legal: Collection[str
 
     The probabilities sum to 1, because decoding masked all other tokens; letters without a finite value are
     left out. Empty unless the whole output is that token and an end token: a model that thinks writes
-    reasoning first, whose tokens are not masked.
+    reasoning first, and its tokens are not masked.
     """
     if not steps or len(steps) > 2 or steps[0].said != text:
         return {}

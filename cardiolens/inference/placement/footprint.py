@@ -250,7 +250,7 @@ def _smallest(memories: Sequence[float | None], place: str) -> float:
     readable = [memory for memory in memories if memory]
     if len(readable) < max(len(memories), 1):
         raise InputError(
-            f"cluster.gpu_memory_gib: {place} has GPUs whose memory cannot be read (nvidia-smi does not say "
+            f"cluster.gpu_memory_gib: {place} has GPUs of unknown memory (nvidia-smi does not say "
             "it there); declare it, e.g. cluster.gpu_memory_gib=80"
         )
     return min(readable)

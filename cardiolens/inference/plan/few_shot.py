@@ -1,6 +1,6 @@
 """Few-shot: solved questions of other patients, shown before the frames of a question.
 
-If studies are of the cohort `train`, their patients alone lend questions, and none of theirs is asked.
+If studies are of the cohort `train`, their patients alone lend questions, and are asked none.
 Otherwise a question is lent to every patient but its own.
 """
 

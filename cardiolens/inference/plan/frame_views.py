@@ -140,7 +140,7 @@ def reversed_options(question: AskedQuestion) -> AskedQuestion:
 def donors(
     questions: Iterable[Mapping[str, Any]], structures: Mapping[str, StudyStructure]
 ) -> dict[str, str]:
-    """Map each qa_id to the study whose frames replace its own: a fixed derangement within each subtask.
+    """Map each qa_id to the study that lends its frames: a fixed derangement within each subtask.
 
     `questions` are rows of that table. The donor study is never of the same patient, always has the same
     volumes, slices and phases, and has another answer if possible. A question without such a study is left

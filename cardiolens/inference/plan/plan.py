@@ -1,6 +1,6 @@
 """The plan of a sweep: its requests on disk and their counts, before any engine is touched.
 
-Three steps: read the inputs of the sweep (`inputs`), find the models whose requests must be made because
+Three steps: read the inputs of the sweep (`inputs`), find the models with requests to make because
 something that decides them changed, and write these part by part, by one process per core. The number of
 questions per study alone decides which studies share a part. So every part can be made anywhere and in any
 order, and the plan is the same byte for byte.
@@ -70,7 +70,7 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A sweep whose requests are written: its arms, models, questions and studies."""
+    """A sweep with its requests written: its arms, models, questions and studies."""
 
     spec: SweepSpec
     run: Run

@@ -41,7 +41,7 @@ class PlannedQuestion:
 
     @property
     def further_studies(self) -> Iterator[str]:
-        """The other studies whose frames the question may show."""
+        """The other studies that lend frames to the question."""
         if self.donor is not None:
             yield self.donor
         yield from (example.question.study_id for example in self.examples)

@@ -193,7 +193,7 @@ class StudyLoader:
         return {row["idx"]: self._picture(row, blank=False) for row in stored}
 
     def _studies(self, part: str, works: Sequence[StudyWork]) -> Iterator[StudyAsks]:
-        """Yield the studies whose requests are in one part, which is read once."""
+        """Yield the studies with requests in one part, which is read once."""
         studies = list(_read(Path(part), works))
         frames_of = [study.frames_of() for study in studies]
         volumes = self._volumes_of(set().union(*frames_of))

@@ -47,7 +47,7 @@ class Groups:
 def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
     """Group the judged patients by the manifests of their studies.
 
-    Parts hold some of the patients, but not all. Patients whose studies disagree are in no subgroup.
+    Parts hold some of the patients, but not all. Patients with studies that disagree are in no subgroup.
     """
     patients, study_cohort = set(cohort(verdicts)), read_cohort(store)
     records = study_cohort.studies if study_cohort else {}

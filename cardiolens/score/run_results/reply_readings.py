@@ -139,7 +139,7 @@ def peer_scores(
 
 
 def _read_by(name: str, requests: pa.Table, completions: pa.Table) -> pa.Table:
-    """Completions whose text is what a reading finds in them, in the form that the prompt asks for."""
+    """Completions with what a reading finds in them as text, in the form that the prompt asks for."""
     keys = dict(zip(requests["request_key"].to_pylist(), requests["option_keys"].to_pylist(), strict=True))
     rows = []
     for row in completions.select(_OF_REPLY).to_pylist():

@@ -57,7 +57,7 @@ class Replies:
 
     @property
     def not_asked_back(self) -> int:
-        """Replies that could not be read, and whose second turns have no final completion."""
+        """Replies that could not be read, without a final completion of their second turn."""
         return self.counts.get("second_open", 0)
 
     @property

@@ -53,7 +53,7 @@ def changed_questions(run: Run, store: Store) -> InputError:
 
 
 def _check_replies(run: Run, store: Store, model_key: str, arms: list[str]) -> None:
-    """Refuse a judged verdict of some arms whose completion the store does not have."""
+    """Refuse a judged verdict of some arms without a completion in the store."""
     of_model = pc.field("arm_id").isin(pa.array(arms, pa.string())) & (pc.field("status") == "judged")
     judged = pc.unique(
         tables.query(run.verdicts, schemas.VERDICTS, ("request_key",), of_model)["request_key"]

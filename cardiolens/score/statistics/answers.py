@@ -39,7 +39,7 @@ class Answers:
         return self.where(in_group[self.items.patient], in_group[self.reports.patient])
 
     def common_with(self, other: "Answers", *, out: bool = False) -> "Answers":
-        """The rows whose question occurs in the other answers too, or with `out` all others."""
+        """The rows with a question that occurs in the other answers too, or with `out` all others."""
         return self.among(other.items.question, other.reports.question, out=out)
 
     def among(self, items: Ints, reports: Ints, *, out: bool = False) -> "Answers":

@@ -147,7 +147,7 @@ def _tier_basis(answers: Answers, parts: Sequence[Part], key: Key, min_n: int) -
 
 
 def _enough(items: Items, min_n: int) -> tuple[list[str], Basis]:
-    """Return the subtasks with at least min_n items, and a basis whose note lists the others."""
+    """Return the subtasks with at least min_n items, and a basis with the others in its note."""
     subtasks, sizes = np.unique(items.subtask, return_counts=True)
     sufficient, insufficient = subtasks[sizes >= min_n], subtasks[sizes < min_n]
     note = f"mean of {counted(len(sufficient), 'subtask')}"
@@ -289,7 +289,7 @@ def chance_accuracy(gold: Ints) -> float:
 def field_scopes(catalogue: Catalogue) -> Scopes:
     """Return the scopes of each subtask of tier 1: itself, its view, its type and its protocol.
 
-    Empty for a protocol whose subtasks share views.
+    Empty for a protocol with subtasks that share views.
     """
     fields = [subtask for subtask in catalogue.subtasks.values() if subtask.tier == 1]
     if not any(subtask.only_routed for subtask in fields):

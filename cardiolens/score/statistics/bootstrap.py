@@ -101,7 +101,7 @@ def percentile(values: Floats, level: float = 0.95, patients: float = math.inf) 
 def over_hospitals(values: Floats, level: float, hospitals: int, inflation: float) -> Interval:
     """The observed value (entry 0) and a t interval from the variance of resamples of whole hospitals.
 
-    Few hospitals have few distinct resamples, whose percentiles end at the extreme hospital: with five they
+    Few hospitals have few distinct resamples, and percentiles end at the extreme hospital: with five they
     covered 92 to 93 % of 95. `inflation` is that of the variance (`variance_inflation`). One hospital has no
     interval.
     """

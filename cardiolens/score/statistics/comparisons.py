@@ -75,7 +75,7 @@ def _sign(row: Row) -> str:
 
 
 def _margin(row: Row) -> MarginSide | None:
-    """The side of the margin that is shown: also on items whose requests differ, for any dropped answers."""
+    """The side of the margin that is shown: also on items with differing requests, for dropped answers."""
     if row.get("low_90") is None or not is_reliable(row) or row.get("adjustment") == "fdr":
         return None
     side = margin_side(Interval(row["difference"], row["low_90"], row["high_90"]))

@@ -30,7 +30,7 @@ def position_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Ro
     """How often each displayed place is chosen, minus how often it is right, whatever it holds.
 
     Metrics are `position_bias.1`, `position_bias.2`, ... over answers that were read. Ordinal questions,
-    whose options are never shuffled, are left out.
+    with options that are never shuffled, are left out.
     """
     items = [
         row
@@ -108,7 +108,7 @@ def lesion_scores(pair: tuple[str, str], rows: pa.Table, scores: ItemScores) -> 
 
     Items are questions on a heart and on its twin. Where the true answer differs between them, the answer
     must move; where it is the same, it must not. An answer moved if both replies were read and name other
-    options. Items without a changed frame may be one request, whose answer cannot move: the method says how
+    options. Items without a changed frame may be one request, and its answer cannot move: the method says how
     many.
     """
     plain, twins = (_by_question(rows, arm) for arm in pair)

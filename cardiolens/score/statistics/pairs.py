@@ -125,7 +125,7 @@ class _Comparing:
         return Side([judged], [asked], [cells], claimed_statistics(judged, cells, self.sampling))
 
     def _differing(self, ours: Answers, theirs: Answers) -> dict[Key, Statistic]:
-        """Differences of scores over the items whose requests differ; none where all do."""
+        """Differences of scores over the items with differing requests; none where all differ."""
         items = ours.items.request != theirs.items.request
         reports = ours.reports.request != theirs.reports.request
         if items.all() and reports.all():
@@ -220,8 +220,8 @@ def _limits(ours: Side, theirs: Side, min_n: int) -> dict[Key, dict[str, Any]]:
     """Limits of the mean difference over all items asked; empty if nothing is missing.
 
     At the low end every answer that our side lacks is what lowers the statistic (of a score: wrong), and
-    every one that theirs lacks is what raises it; at the high end the reverse. A reply that was not read
-    is an answer that a side lacks.
+    every one that the second side lacks is what raises it; at the high end the reverse. A reply that was
+    not read is an answer that a side lacks.
     """
     asked, *rest = [*ours.asked, *theirs.asked]
     read = common = ours.judged[0]

@@ -65,7 +65,7 @@ class PooledEffects:
     def of(self, question: PooledQuestion, key: Key, *, differing: bool = False) -> dict[str, Effect]:
         """Effects by model, of those for which no pair is missing.
 
-        Of items whose requests differ, over the pairs that have any.
+        Of items with differing requests, over the pairs that have any.
         """
         effects = {}
         for model, weights in sorted(question.weights.items()):
@@ -163,7 +163,7 @@ class _Pooled:
 def two_sided_p(values: Floats, row: Row, patients: float) -> float:
     """The larger p of the interval and of the standard error over the resamples.
 
-    One end of an interval is one percentile of the resamples, whose error would reject too often far out in
+    One end of an interval is one percentile of the resamples. Its error would reject too often far out in
     the tail, where a family of many questions decides.
     """
     from scipy import stats

@@ -56,7 +56,7 @@ class Basis:
 
     @property
     def units(self) -> float:
-        """Number of units, patients or hospitals, whose t distribution an interval or a test takes."""
+        """Number of units, patients or hospitals, for the t distribution of an interval or a test."""
         return max(2.0, min(self.n_patients, self.n_effective, self.n_hospitals or math.inf))
 
     @property
@@ -160,7 +160,7 @@ class Statistic:
 
 
 def _worth_of_ranks(positive: int, negative: int) -> float:
-    """Number of items whose share of a half would vary as an AUROC of a half does (Mann and Whitney 1947)."""
+    """Items for which a share of a half would vary as an AUROC of a half does (Mann and Whitney 1947)."""
     return 3 * positive * negative / (positive + negative + 1)
 
 

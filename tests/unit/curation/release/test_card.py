@@ -35,10 +35,10 @@ def test_it_counts_scanners_and_ages_by_cohort(tmp_path: Path) -> None:
         "| test | vendor | Philips | 1 |",
         "| test | vendor | Siemens | 3 |",
         "| test | field strength | 1.5 T | 3 |",
-        "| test | age band | not told | 1 |",
+        "| test | age band | not stated | 1 |",
         "| test | sex | female | 3 |",
-        "* The age band of some studies is not told.",
-        "* Of no study is told: site.",
+        "* The age band of some studies is not stated.",
+        "* Not stated for any study: site.",
         "| L01 | Is there late gadolinium enhancement of the myocardium? | studies with lge | 4 | A 4 |",
         "* Options that are the answer of no question: L01 B.",
         "* Fewer than 5 questions each: L01.",
@@ -77,7 +77,7 @@ def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some
         "perceptual": {"pairs": 0},
     }
     told = " ".join(known_limits(facts | {"withheld": ["test"]}, catalogue))
-    assert "That a conditional question is asked tells its parent's answer" in told
+    assert "That a conditional question is asked reveals its parent's answer" in told
     assert "answer of no question" not in told
     assert "conditional" not in " ".join(known_limits(facts | {"withheld": ["dev"]}, catalogue))
     assert "answer of no question: C02 B, C, D" in " ".join(known_limits(facts, catalogue))

@@ -74,7 +74,7 @@ def test_whose_answer_was_shown_is_barred_and_not_missing(tmp_path: Path) -> Non
     assert reading.everything("anna", "cannot_tell", seconds=1) == 1
     person = people_of(reading.queue.items, reading.queue.reviews)[0]
     assert (person.n_read, person.n_barred, person.n_missing, person.n_cannot_tell) == (1, 2, 0, 1)
-    assert "1/3 read, 0 missing, 2 whose answer they had been shown" in person.line()
+    assert "1/3 read, 0 missing, 2 barred since they had been shown the answer" in person.line()
 
 
 def test_of_one_patient_there_is_no_interval_and_the_file_has_null(tmp_path: Path) -> None:
