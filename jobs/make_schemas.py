@@ -50,31 +50,15 @@ def question_schema() -> dict[str, Any]:
     }
     few = {"options": {"minItems": 2, "maxItems": MOST_SEVERAL}}
     many = picked | few | {"answer_type": {"const": "multi"}, "answer": {"minItems": 1}}
-    open_to_all = {"withheld": {"const": False}}
-    kept: dict[str, Any] = {"withheld": {"const": True}, "answer": _EMPTY, "reference": _NULL}
-    kept_report = kept | {"answer_type": {"const": "report"}, "options": _EMPTY}
-    kept_choice = kept | {"answer_type": {"enum": ["single", "ordinal"]}, "options": {"minItems": 2}}
     named: dict[str, Any] = {"answer_type": {"enum": ["number", "ranking"]}, "options": _EMPTY}
     named |= {"reference": _NULL, "answer": {"minItems": 1}}
-    kept_named = kept | {"answer_type": {"enum": ["number", "ranking"]}, "options": _EMPTY}
-    kept_many = kept | few | {"answer_type": {"const": "multi"}}
     schema["anyOf"] = [
-        {"properties": report | open_to_all, "required": ["reference"]},
-        {"properties": single_schema | open_to_all, "required": ["options", "answer"]},
-        {"properties": many | open_to_all, "required": ["options", "answer"]},
-        {"properties": named | open_to_all, "required": ["answer"]},
-        {"properties": kept_report, "required": ["withheld"]},
-        {"properties": kept_named, "required": ["withheld"]},
-        {"properties": kept_choice, "required": ["withheld", "options"]},
-        {"properties": kept_many, "required": ["withheld", "options"]},
+        {"properties": report, "required": ["reference"]},
+        {"properties": single_schema, "required": ["options", "answer"]},
+        {"properties": many, "required": ["options", "answer"]},
+        {"properties": named, "required": ["answer"]},
     ]
-    tree["$defs"]["CompactQuestion"]["anyOf"] = [
-        {"properties": open_to_all, "required": ["answer"]},
-        {
-            "properties": {"withheld": {"const": True}, "answer": {"type": "array"} | _EMPTY},
-            "required": ["withheld"],
-        },
-    ]
+    tree["$defs"]["CompactQuestion"]["required"].append("answer")
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     head["title"] = "a line of questions.jsonl (qa-1, or compact)"
     return head | tree

@@ -204,7 +204,6 @@ class _Manifest(BaseModel):
     questions_sha256: str
     catalogue_sha256: str
     cohort_digest: str
-    withheld: Annotated[int, Field(ge=0)] = 0
     examples_kept: Annotated[int, Field(ge=0)] = 0  # patients who lend examples and are not asked
 
 

@@ -83,7 +83,7 @@ QUESTIONS = _schema(
     ("answer_type", pa.string()),  # single | ordinal | multi | report
     ("options", pa.list_(OPTION)),
     ("exclusive", _STRINGS),
-    ("answer", _STRINGS),  # none, and no reference: the answer is withheld
+    ("answer", _STRINGS),  # none of a report
     ("reference", pa.string()),  # JSON of a report's {fields, findings, impression}, else null
     ("parent", pa.string()),
     ("origin", pa.string()),

@@ -12,7 +12,6 @@ from cardiolens.inference.plan.candidates import at_hand, place_sweep, totals_of
 from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.pipeline import need_no_cluster
-from cardiolens.protocol.tasks.questions import is_withheld
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.claims.planned_power import power_lines
@@ -64,14 +63,14 @@ def sweep(spec: SweepSpec) -> int:
 
 
 def _asked(planned: Plan) -> pa.Table:
-    """Return the questions of the first arm that have known answers; all arms of a plan ask the same."""
+    """Return the questions of the first arm; all arms of a plan ask the same."""
     first = planned.arms[0]
     requests = tables.read(planned.run.requests(first.model.name), schemas.REQUESTS, ["arm_id", "qa_id"])
     mine = requests.filter(pc.equal(requests["arm_id"], first.arm_id))["qa_id"]
     columns = ["qa_id", "patient_id", "tier", "answer", "reference"]
     questions = tables.read(planned.store.questions, schemas.QUESTIONS, columns)
     asked = pc.is_in(questions["qa_id"], pc.unique(mine))
-    return questions.filter(pc.and_(asked, pc.invert(is_withheld(questions))))
+    return questions.filter(asked)
 
 
 def _show_plan(planned: Plan, remaining: dict[str, Missing]) -> None:

@@ -57,7 +57,7 @@ def write_record(planned: Plan, judged: RunResults) -> None:
     counted = counters(planned, planned.planned, {}, judged.replies.counts)
     seconds = {"prepare": 0.0, "plan": 0.1, "load": 0.0, "generate": 0.2, "judge": 0.3}
     outcome = {"seconds": seconds, "failed": {}, "questions_digest": judged.replies.questions_digest}
-    write_manifest(planned, {**counted, **outcome, "withheld": judged.replies.withheld})
+    write_manifest(planned, {**counted, **outcome})
 
 
 def reply_instead(planned: Plan, model: str, said: str | None) -> RunResults:

@@ -118,14 +118,7 @@ def asked() -> list[dict[str, Any]]:
     made = records("S1", CATALOGUE, findings, sequences=["cine"], reports={"cine": report})
     of_each_type = {record["answer_type"]: record for record in made}
     compact = {"study": "S1", "subtask": "C02", "answer": ["B"], "evidence": ["E1"], "origin": "reader"}
-    answered = [*of_each_type.values(), compact | {"verification": {"status": "verified"}}]
-    return [*answered, *map(without_answer, answered)]
-
-
-def without_answer(record: dict[str, Any]) -> dict[str, Any]:
-    """The same question, whose answer is withheld."""
-    kept = {name: value for name, value in record.items() if name not in ("answer", "reference")}
-    return kept | {"withheld": True}
+    return [*of_each_type.values(), compact | {"verification": {"status": "verified"}}]
 
 
 NUMBERS: list[Any] = [0, 1, 3, 3.0, 4, 12, -1, 0.5, 10**12]
@@ -191,9 +184,7 @@ def changed(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
             case "repeat" if isinstance(container, list):
                 container.append(copy.deepcopy(container[key]))
             case "add" if isinstance(container, dict):
-                name = data.draw(
-                    st.sampled_from(["colour", "mask", "t_on", "frames", "reference", "withheld"])
-                )
+                name = data.draw(st.sampled_from(["colour", "mask", "t_on", "frames", "reference"]))
                 container[name] = copy.deepcopy(data.draw(POOL))
     return document
 

@@ -57,7 +57,7 @@ def counted(contents: Contents) -> Record:
     questions = [question for asked in contents.cohorts.values() for question in asked]
     answers: dict[str, Counter[str]] = defaultdict(Counter)
     for question in questions:
-        options = ["withheld"] if question.withheld else question.answer or ["report"]
+        options = question.answer or ["report"]
         answers[question.subtask].update([*options, "questions"])
     return {
         "cohorts": {
@@ -128,7 +128,7 @@ def card(facts: Facts, catalogue: Catalogue) -> str:
     leaks = [name for name, excess in facts["probes"]["excess"].items() if excess > MOST_EXCESS]
     columns = table_schema(frames=bool(facts["frames"]))
     return jinja.from_string(template).render(
-        facts={"withheld": (), "gates": (), **facts},
+        facts={"gates": (), **facts},
         head=_hub_head(facts),
         table=_table,
         cohorts=[(name, *sizes.values()) for name, sizes in facts["cohorts"].items()],
@@ -192,7 +192,7 @@ def known_limits(facts: Facts, catalogue: Catalogue) -> list[str]:
 
 
 def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
-    counts, withheld, total = facts["subtasks"], facts.get("withheld", ()), facts["questions"]
+    counts, total = facts["subtasks"], facts["questions"]
     if unverified := total - facts["verified"]:
         yield f"Nobody verified {unverified} of {total} answers."
     if small := facts.get("small_batches"):
@@ -204,10 +204,8 @@ def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
         yield f"Agreement of two readers is not known for {unmeasured} of {total} questions."
     if few := [name for name, by_answer in counts.items() if by_answer["questions"] < FEW]:
         yield f"Fewer than {FEW} questions each: {', '.join(few)}."
-    if any(catalogue[name].parent for cohort in withheld for name in facts["asked"][cohort]):
-        yield "That a conditional question is asked reveals its parent's answer, also where it is withheld."
     missing = {name: [key for key in catalogue[name].keys if key not in counts[name]] for name in counts}
-    if absent := [f"{name} {', '.join(keys)}" for name, keys in missing.items() if keys and not withheld]:
+    if absent := [f"{name} {', '.join(keys)}" for name, keys in missing.items() if keys]:
         yield f"Options that are the answer of no question: {'; '.join(absent)}."
 
 

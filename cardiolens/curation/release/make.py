@@ -8,7 +8,7 @@ import json
 import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -28,11 +28,6 @@ from cardiolens.curation.release.nifti_copy import copy_of
 from cardiolens.curation.release.question_table import QUESTIONS, SHOWN, read_contents, write_tables
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.verify import index_of
-from cardiolens.curation.release.withheld_answers import (
-    check_answers_word,
-    without_answers,
-    write_answers,
-)
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import GivenQuestion, given_questions
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_studies
@@ -88,8 +83,6 @@ def release(words: Sequence[str]) -> int:
     spec = read_words(Release, words)
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
-    if spec.answers is not None:
-        check_answers_word(spec.answers)
     catalogue = load_catalogue(spec.protocol)
     questions = _released_questions(spec, catalogue)
     studies = _studies(spec, {row.question.study_id for row in questions})
@@ -105,8 +98,6 @@ def release(words: Sequence[str]) -> int:
         f"release: {spec.out}; publish the digest of its index elsewhere; where it arrives: cardiolens "
         f"release verify=<path to {spec.out.name}> sha256={sha256_of(spec.out / INDEX)}"
     )
-    if spec.answers is not None:
-        say(f"withheld: {', '.join(spec.withheld)}; their answers: {spec.answers}, which stays here")
     place = spec.out if "/" in str(spec.out) else f"./{spec.out}"  # a name alone is one of conf/dataset
     say(f"sweep it: cardiolens sweep dataset={place} 'model=[...]'")
     return 0
@@ -146,11 +137,6 @@ class _NewIds:
         qa_id = f"{new}:{question.question.subtask}"
         return record | {"qa_id": qa_id, "study_id": new, "patient_id": self.patients[old]}
 
-    def whole_line(self, question: GivenQuestion) -> Record:
-        """Return the same as a `qa-1` record, also if the question is written in the short form."""
-        record = question.question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        return self.line(replace(question, record=record))
-
 
 def _write(
     spec: Release,
@@ -163,9 +149,8 @@ def _write(
 ) -> Record:
     """Write all files of a release to a folder, the index last, and return its facts."""
     ids = _NewIds.draw(spec, studies)
-    withheld = {name for name, cohort in ids.cohorts.items() if cohort in spec.withheld}
     for name, study in studies.items():
-        _write_study(study, out / "studies" / ids.studies[name], ids, masks=name not in withheld)
+        _write_study(study, out / "studies" / ids.studies[name], ids)
     facts: Record = {
         "schema": SCHEMA,
         "name": spec.name,
@@ -177,14 +162,13 @@ def _write(
         "made_by": f"cardiolens {version('cardiolens')}",
         "unverified_allowed": spec.allow_unverified,
     }
-    lines = [ids.line(row) | {"canary": facts["canary"]} for row in without_answers(rows, withheld)]
+    lines = [ids.line(row) | {"canary": facts["canary"]} for row in rows]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
     write_lines(out / QUESTIONS, lines)
     if Path(spec.protocol).is_dir():
         disk.copy_tree(Path(spec.protocol), out / "protocol")
     contents = read_contents(out, catalogue)
     facts |= counted(contents) | {"perceptual": perceptual, "frames": SHOWN if spec.frames else None}
-    facts |= {"withheld": list(spec.withheld)} if spec.withheld else {}
     write_tables(out, contents, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
     if spec.links is not None:  # which study and patient a new id stands for
@@ -199,25 +183,17 @@ def _write(
         ]
         write_lines(spec.links, links)
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
-    if spec.answers is not None:
-        lines = [ids.whole_line(row) for row in rows if row.question.study_id in withheld]
-        write_answers(spec.answers, (line | {"canary": facts["canary"]} for line in lines))
     return facts
 
 
-def _write_study(study: Study, folder: Path, ids: _NewIds, *, masks: bool) -> None:
-    """Write a study under new ids: its manifest without report id, and files without free text.
-
-    Masks reveal answers, so they are left out where answers are withheld.
-    """
+def _write_study(study: Study, folder: Path, ids: _NewIds) -> None:
+    """Write a study under new ids: its manifest without report id, and files without free text."""
     old = study.study_id
     new = {"study_id": folder.name, "patient_id": ids.patients[old], "cohort": [ids.cohorts[old]]}
     manifest = kept_manifest(study) | new
     for entry, volume in zip(manifest["volumes"], study.manifest.volumes, strict=True):
         entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
-        if not masks:
-            entry.pop("mask", None)
-        elif volume.mask is not None:
+        if volume.mask is not None:
             path, digest = _copy(study.folder / volume.mask.path, folder, f"{volume.volume_id}_mask")
             entry["mask"] = {"path": path, "sha256": digest}
     disk.write_text(folder / MANIFEST_NAME, json.dumps(manifest, indent=1) + "\n")
@@ -245,11 +221,6 @@ def _released_questions(spec: Release, catalogue: Catalogue) -> list[GivenQuesti
             f"{spec.questions} line {unverified[0].number}: nobody verified this answer, nor "
             f"{len(unverified) - 1} others; review them (python -m cardiolens.review), or add "
             "allow_unverified=true, which the card says"
-        )
-    if withheld := [row for row in chosen if row.question.withheld]:
-        raise InputError(
-            f"{spec.questions} line {withheld[0].number}: its answer and {len(withheld) - 1} others are "
-            "withheld already; release the file that has the answers"
         )
     if not chosen:
         raise InputError(f"{spec.questions}: holds no question to release")

@@ -66,7 +66,7 @@ def make_tasks(words: Sequence[str]) -> int:
     with disk.draft_folder(spec.out) as draft:
         splits = []
         for name, questions in contents.cohorts.items():
-            scored = [one for one in questions if one.answer_type not in OPEN and not one.withheld]
+            scored = [one for one in questions if one.answer_type not in OPEN]
             with_answers = replace(contents, cohorts={name: scored})
             groups = rows_by_study(name, with_answers, catalogue, canary=canary, frames=True)
             visible = ([row for row in rows if row["frames"]] for rows in groups)

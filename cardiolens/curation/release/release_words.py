@@ -35,8 +35,6 @@ class Release(Spec):
     references: bool = False  # reports as questions, whose text was written about a patient
     allow_unverified: bool = False
     frames: bool = False  # the tables hold the frames that each question shows, too
-    withheld: Annotated[tuple[Name, ...], Listed] = ()  # cohorts whose answers stay here
-    answers: GivenPath | None = None  # a file to be written with these answers, for the owner alone
     protocol: str = "openprotocol-1"
     known: Annotated[tuple[GivenPath, ...], Listed] = ()  # folders of studies of public sets
     # digest of duplicates that are as they should be
@@ -51,13 +49,7 @@ class Release(Spec):
             raise ValueError(
                 f"cohorts: shares {list(shares)} are not positive with sum 1; e.g. dev:0.3,test:0.7"
             )
-        if unknown := [name for name in self.withheld if name not in self.cohorts]:
-            raise ValueError(f"withheld: {unknown[0]} is no cohort; choose from {', '.join(self.cohorts)}")
-        if bool(self.withheld) != (self.answers is not None):
-            raise ValueError(
-                "withheld and answers belong together: cohorts without answers, and the file for the answers"
-            )
-        for name, path in (("out", self.out), ("links", self.links), ("answers", self.answers)):
+        for name, path in (("out", self.out), ("links", self.links)):
             for folder in (self.studies, *((self.out,) if name != "out" else ())):
                 if path is not None and path.resolve().is_relative_to(folder.resolve()):
                     raise ValueError(f"{name} lies in {folder.name}; name a place elsewhere")

@@ -16,7 +16,7 @@ from cardiolens.study.manifest import Study, read_studies
 
 Mode = Literal["verify", "read", "audit"]
 
-_UNJUDGED = {"verification", "patient_id", "withheld", "evidence_slices"}
+_UNJUDGED = {"verification", "patient_id", "evidence_slices"}
 _TRUTH = {"answer", "evidence", "origin", "reference"}
 Quote = Mapping[str, Any]  # a passage of a report, and where it stands: text, start, end
 BATCH = 200  # least items of a batch; a batch ends with a study
@@ -87,11 +87,6 @@ def read_items(path: Path, studies: Path, catalogue: Catalogue, mode: Mode) -> I
     open_rows = [
         row for row in chosen if mode == "read" or row.question.verification.get("status") != "verified"
     ]
-    if mode == "verify" and (withheld := [row for row in open_rows if row.question.withheld]):
-        raise InputError(
-            f"{path} line {withheld[0].number}: its answer and {len(withheld) - 1} others are withheld, "
-            "and only an answer can be verified; give the file that has the answers"
-        )
     if unknown := sorted({row.question.study_id for row in open_rows} - study_rows.keys()):
         raise InputError(
             f"{path}: {len(unknown)} of its studies are not in studies={studies}, e.g. {unknown[0]}; name "

@@ -27,7 +27,7 @@ from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.quantity import PHASE
 from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, evidence_of
-from cardiolens.protocol.tasks.questions import count_withheld, given_questions, questions_table
+from cardiolens.protocol.tasks.questions import given_questions, questions_table
 from cardiolens.protocol.tasks.twins import LESION, TWIN, is_twin, original_of
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.anatomy import check_heart, lineage, protocols_of, shipped
@@ -71,7 +71,6 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     ]
     table = questions_table(path, rows, catalogue, allow_unverified="unverified" in spec.dataset.allow)
     table = _with_patients(path, table, prepared)
-    _check_withheld(path, table, spec)
     check_evidence_slices(path, rows, prepared)
     lent = lending(spec, table, prepared, training, lambda row: _question(row, catalogue))
     questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent)
@@ -180,24 +179,6 @@ def _with_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> pa.Tab
         log.warning("%s: questions not asked: %d, as studies are not prepared: %d, e.g. %s", path, *counts)
     column = questions.schema.get_field_index("patient_id")
     return questions.set_column(column, questions.schema.field(column), pa.array(filled, pa.string()))
-
-
-def _check_withheld(path: Path, questions: pa.Table, spec: SweepSpec) -> None:
-    """Raise InputError if an answer is withheld, and a reader knows or a control looks at the answers."""
-    number = count_withheld(questions)
-    knowing = [model.name for model in spec.model if model.answers_from == "truth"]
-    looking = [control for control in spec.control if control in LEADING or control == "other_patient"]
-    if not number or not (knowing or looking):
-        return
-    problem = (
-        f"model {knowing[0]} is a simulated reader that answers from them; leave it out (uniform and "
-        "constant need no answers), or ask whoever has the answers"
-        if knowing
-        else f"control {looking[0]} depends on the right answer; leave it out"
-    )
-    raise InputError(
-        f"{path}: the answers of {number} of its {questions.num_rows} questions are withheld, and {problem}"
-    )
 
 
 def _check_form(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogue: Catalogue) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from cardiolens.base import disk
@@ -81,7 +80,6 @@ class Question(_Typed):
     exclusive: list[str] = Field(default_factory=list)  # the table takes the catalogue's instead
     answer: list[str] = Field(default_factory=list)
     reference: Reference | None = None
-    withheld: bool = False  # its answer stays with who made the question: it is asked, and not judged
     parent: str | None = None  # the table takes the catalogue's instead
     origin: Origin
     evidence: list[str] = Field(default_factory=list)
@@ -102,7 +100,6 @@ class CompactQuestion(_Typed):
     study: Name
     subtask: Name
     answer: Name | list[str] = Field(default_factory=list)
-    withheld: bool = False  # as of a `qa-1` record
     evidence: list[str] = Field(default_factory=list)
     evidence_slices: list[EvidenceSlice] = Field(default_factory=list)  # as of a `qa-1` record
     origin: Origin = "reader"
@@ -257,12 +254,8 @@ def _report_problems(question: Question, texts: Mapping[str, Collection[str]]) -
     """Yield the problems of a report question; illegal values are not quoted: they may be report text."""
     if question.options or question.answer:
         yield "options and answer do not belong to a report question"
-    if question.withheld == (question.reference is not None):
-        yield (
-            "withheld beside a reference; leave out one of them"
-            if question.withheld
-            else "reference is missing; a report question needs {fields, findings, impression}"
-        )
+    if question.reference is None:
+        yield "reference is missing; a report question needs {fields, findings, impression}"
     for name, value in ({} if question.reference is None else question.reference.fields).items():
         if name not in texts:
             yield f"reference.fields: no field {name!r}; expected of {', '.join(texts)}"
@@ -275,11 +268,11 @@ def _open_problems(question: Question, subtask: Subtask) -> Iterator[str]:
     answer = question.answer
     if question.options or question.reference is not None:
         yield f"options and reference do not belong to a {subtask.answer_type}"
-    if question.withheld == bool(answer):
-        yield "withheld beside an answer; leave out one of them" if answer else "answer is empty; give one"
+    if not answer:
+        yield "answer is empty; give one"
     if not all(map(fold, answer)):
         yield f"answer {answer} has a blank name; remove it"
-    if subtask.quantity is not None and not question.withheld:
+    if subtask.quantity is not None and answer:
         try:
             subtask.quantity.read(answer[0] if len(answer) == 1 else "")
         except ValueError as error:
@@ -300,8 +293,7 @@ def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
             not set(keys) <= set(subtask.keys)
         ),
         f"answer {picked} is outside its options {keys}": not set(picked) <= set(keys),
-        f"answer is empty; pick from {keys}": not picked and not question.withheld,
-        "withheld beside an answer; leave out one of them": bool(picked) and question.withheld,
+        f"answer is empty; pick from {keys}": not picked,
         f"answer {picked} names an option twice": len(set(picked)) != len(picked),
         f"answer {picked} must be exactly one of {keys}": not several and len(picked) > 1,
         f"answer {picked} combines {alone[:1]}, which stands alone, with others": (
@@ -319,8 +311,8 @@ def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
             )
 
 
-_AS_GIVEN = ("withheld", "origin", "evidence", "evidence_slices", "verification")  # of a compact record
-_NOT_ASKED = {"schema_", "evidence", "evidence_slices", "verification", "canary", "withheld"}
+_AS_GIVEN = ("origin", "evidence", "evidence_slices", "verification")  # of a compact record
+_NOT_ASKED = {"schema_", "evidence", "evidence_slices", "verification", "canary"}
 
 
 def _row(question: Question, subtask: Subtask) -> dict[str, object]:
@@ -330,14 +322,3 @@ def _row(question: Question, subtask: Subtask) -> dict[str, object]:
     row["parent"] = subtask.parent
     row["reference"] = None if question.reference is None else question.reference.model_dump_json()
     return row
-
-
-def is_withheld(questions: pa.Table) -> pa.ChunkedArray:
-    """Whether each row of table `questions` has neither an answer nor a reference, as booleans."""
-    n_options = pc.fill_null(pc.list_value_length(questions["answer"]), 0)
-    return pc.and_(pc.equal(n_options, 0), pc.is_null(questions["reference"]))
-
-
-def count_withheld(questions: pa.Table) -> int:
-    """Number of questions with withheld answers."""
-    return int(pc.sum(is_withheld(questions)).as_py() or 0)

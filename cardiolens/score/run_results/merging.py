@@ -131,8 +131,7 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
     scores = tables.concat([part.reply_scores for part in parts], schemas.SCORES)
     reply_scores = _first_of(scores, ("metric", "scope", "arm_id"))
     seen = tables.concat([part.seen for part in parts], schemas.SEEN)
-    digest, withheld = parts[0].questions_digest, parts[0].withheld  # all asked the same questions
-    return Replies(verdicts, reply_scores, digest, seen, counts, withheld=withheld)
+    return Replies(verdicts, reply_scores, parts[0].questions_digest, seen, counts)  # all asked the same
 
 
 def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:

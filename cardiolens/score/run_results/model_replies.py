@@ -12,7 +12,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms, arms_asking_back
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, seen_table, walk
-from cardiolens.protocol.tasks.questions import is_withheld
 from cardiolens.score.run_results.aligned_replies import align_completions, of_keys
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
 from cardiolens.score.run_results.second_turns import SecondTurns
@@ -54,7 +53,7 @@ def judge_model(
     spec: SweepSpec,
     metrics: Sequence[TextMetric],
 ) -> ModelReplies:
-    """Judge a model's replies, one block of studies at a time, but those to questions with withheld answers.
+    """Judge a model's replies, one block of studies at a time.
 
     Chains are an exception: all of them are walked at once, with the replies to their stages in memory.
     """
@@ -66,16 +65,13 @@ def judge_model(
     turns = SecondTurns(arms_asking_back(spec), replies.others, spec.dataset.protocol)
     of_chains = pa.array(list(chains), pa.string())
     times_asked: Counter[str] = Counter()  # rows of the plan, by the key of their chain
-    withheld = is_withheld(questions)
-    answered, no_answer = questions.filter(pc.invert(withheld)), questions["qa_id"].filter(withheld)
     for block, of_block in replies.blocks():
         key = block["request_key"]
         times_asked.update(key.filter(pc.is_in(key, of_chains)).to_pylist())
-        answerable = block.filter(pc.invert(pc.is_in(block["qa_id"], no_answer.combine_chunks())))
-        of_questions = answered.filter(pc.is_in(answered["qa_id"], pc.unique(answerable["qa_id"])))
-        verdicts = judge(answerable, of_block, of_questions, spec.dataset.protocol, metrics)
+        of_questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(block["qa_id"])))
+        verdicts = judge(block, of_block, of_questions, spec.dataset.protocol, metrics)
         final = finals(of_block)
-        rows.add(turns.read(add_reply_columns(verdicts, answerable, final), answerable, final, of_questions))
+        rows.add(turns.read(add_reply_columns(verdicts, block, final), block, final, of_questions))
     counts = Counter(replies.counts)
     counts.update({f"second_{name}": number for name, number in turns.counts.items()})
     counts["unrequested"] = replies.others.num_rows - of_steps.num_rows - turns.n_completions

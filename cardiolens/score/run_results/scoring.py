@@ -13,7 +13,6 @@ from cardiolens.base.phases import begin, phase
 from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.questions import count_withheld, is_withheld
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.declared import declared_row
@@ -44,7 +43,6 @@ class Replies:
     seen: pa.Table  # transcripts of chains
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
     stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
-    withheld: int = 0  # questions without a verdict, because their answers are withheld
 
     @property
     def verdicts(self) -> pa.Table:
@@ -139,7 +137,6 @@ def judge_replies(
         tables.concat(seen, schemas.SEEN),
         counts,
         stages,
-        count_withheld(questions),
     )
 
 
@@ -149,9 +146,8 @@ def judge_by_others(
     """Score the stored first replies by the readings of others, beside the run's own."""
     folders = [(run.requests(model), store.completions(key)) for model, key in model_keys.items()]
     questions = _questions(store, [question_ids_of(requests) for requests, _ in folders], spec)
-    answered = questions.filter(pc.invert(is_withheld(questions)))
     factors = judged_arms(arms(spec), replies.verdict_store.arms)
-    return peer_scores(folders, answered, replies.verdict_store, factors, spec)
+    return peer_scores(folders, questions, replies.verdict_store, factors, spec)
 
 
 def _questions(store: Store, qa_ids: Iterable[pa.Array], spec: SweepSpec) -> pa.Table:

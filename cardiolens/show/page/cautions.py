@@ -1,6 +1,5 @@
 """Cautions of a page: sentences on what makes its numbers say less than they seem to."""
 
-from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
 from cardiolens.show.page.cards import too_few_items
 from cardiolens.show.page.page_data import Facts
@@ -11,7 +10,6 @@ def cautions(facts: Facts) -> list[str]:
     dataset = facts.specs[0].dataset
     scored = {arm.model for row in facts.scores_of(["primary"], "tier:") if (arm := facts.arm(row["arm_id"]))}
     unscored = ", ".join(model for model in facts.models if model not in scored)
-    withheld = facts.most("withheld")
     versions = sorted({str(manifest["cardiolens"]) for manifest in facts.manifests})
     rules = (
         (
@@ -52,7 +50,6 @@ def cautions(facts: Facts) -> list[str]:
             "training data of any model: a high score may be memory.",
         ),
         (bool(unscored) and bool(scored), f"Not in the scores, as no reply was judged: {unscored}."),
-        (withheld > 0, f"The answers of {counted(withheld, 'question')} are withheld: they are in no score."),
         (len(versions) > 1, f"The runs were made by versions {', '.join(versions)} of CardioLens."),
         (facts.is_unfinished, "Some requests have no answer yet: the scores are not final."),
     )

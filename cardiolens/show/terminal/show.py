@@ -100,16 +100,6 @@ def show_second_turns(counts: Mapping[str, int]) -> None:
         )
 
 
-def show_withheld(number: int) -> None:
-    """Print how many questions have no verdict, because their answers are withheld."""
-    if number:
-        say(
-            f"withheld: the answers of {counted(number, 'question')} are not here; their replies are kept "
-            "and in no score: cardiolens release submit=<run> out=<file> writes them for whoever has the "
-            "answers"
-        )
-
-
 def show_changes(changes: Changes, score_changes: Sequence[tuple[str, str, float, float]]) -> None:
     """Print what judging again changed: verdicts by their endings, then tier scores."""
     say(f"verdicts: {changes.total} made, {changes.changed} changed, {changes.new} new, {changes.gone} gone")

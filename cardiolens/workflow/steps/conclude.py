@@ -341,7 +341,6 @@ def _close(
             "unrequested": results.replies.unrequested,
             "second_turns": second_turns(results.replies.counts, executed.counters),
             "questions_digest": results.replies.questions_digest,
-            "withheld": results.replies.withheld,
         },
     )
     begin("reading scores for the page")
@@ -360,7 +359,6 @@ def _exit_code(
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
         f"{requests['skipped']} skipped"
     )
-    show.show_withheld(results.replies.withheld)
     show.show_second_turns(results.replies.counts)
     if unfinished := results.replies.unfinished:
         number = counted(unfinished, "request")

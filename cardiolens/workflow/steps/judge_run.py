@@ -138,7 +138,6 @@ def _write(
 def _show(facts: Facts, replies: Replies) -> None:
     """Print what the replies show."""
     show.show_ending(facts)
-    show.show_withheld(replies.withheld)
     show.show_second_turns(replies.counts)
 
 

@@ -46,8 +46,6 @@ COMMANDS: Mapping[str, Command] = {
         ("questions=q", "studies=s", "out=o", "name=n", "licence=l"),
         wrong="references=maybe",
     ),
-    "release score": Command("cardiolens.commands.release", ("score=x", "answers=a")),
-    "release submit": Command("cardiolens.commands.release", ("submit=x", "out=o")),
     "release verify": Command("cardiolens.commands.release", ("verify=x",)),
     "report": Command(
         "cardiolens.commands.report",

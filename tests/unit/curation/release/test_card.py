@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from cardiolens.curation.release.card import known_limits, licence_tags
+from cardiolens.curation.release.card import licence_tags
 from cardiolens.curation.release.make import release
-from cardiolens.protocol.tasks.catalogue import load_catalogue
 from tests.unit.study_folders import study, volume, voxels
 
 
@@ -63,21 +62,3 @@ def test_it_says_how_well_readers_agreed_where_that_is_known(
     assert "Muster" not in card
     assert licence_tags("CC-BY-4.0") == {"license": "cc-by-4.0"}
     assert licence_tags("CC BY 4.0 of two") == {"license": "other", "license_name": "CC BY 4.0 of two"}
-
-
-def test_withheld_answers_are_no_absent_ones_and_conditional_questions_tell_some() -> None:
-    catalogue = load_catalogue("openprotocol-1")
-    facts = {
-        "questions": 10,
-        "verified": 10,
-        "agreement": [],
-        "subtasks": {"C02": {"A": 4, "withheld": 1, "questions": 5}, "C03": {"withheld": 5, "questions": 5}},
-        "asked": {"dev": {"C02": 4}, "test": {"C02": 1, "C03": 5}},
-        "subgroups": {},
-        "perceptual": {"pairs": 0},
-    }
-    told = " ".join(known_limits(facts | {"withheld": ["test"]}, catalogue))
-    assert "That a conditional question is asked reveals its parent's answer" in told
-    assert "answer of no question" not in told
-    assert "conditional" not in " ".join(known_limits(facts | {"withheld": ["dev"]}, catalogue))
-    assert "answer of no question: C02 B, C, D" in " ".join(known_limits(facts, catalogue))

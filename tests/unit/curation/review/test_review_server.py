@@ -134,7 +134,6 @@ def test_a_reader_of_a_draft_sees_evidence_and_nobody_elses_decision(verify: Ser
 def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(
     prepared_phantom: Path, tmp_path: Path
 ) -> None:
-    """Nor on whether its truth is withheld; only an answer can be verified."""
     path = drafts(prepared_phantom / "data", tmp_path)
 
     def digests(mode: str) -> dict[str, str]:
@@ -152,19 +151,10 @@ def test_the_id_of_an_item_that_is_read_does_not_depend_on_its_truth(
             keys = [option["key"] for option in line["options"]]
             line["answer"] = [next(key for key in keys if key not in line["answer"])]
 
-    def withhold(line: dict[str, Any]) -> None:
-        line["withheld"] = True
-        line.pop("answer", None)
-        line.pop("reference", None)
-
     one = digests("read")
     rewrite(other)
     assert digests("read") == one
     assert set(digests("verify").values()).isdisjoint(one.values())
-    rewrite(withhold)
-    assert digests("read") == one
-    with pytest.raises(InputError, match="withheld, and only an answer can be verified"):
-        digests("verify")
 
 
 def test_nothing_is_said_or_kept_without_a_link(verify: Served) -> None:

@@ -9,7 +9,6 @@ from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.base.errors import InputError
 from cardiolens.curation.release.kept_record import kept_question
-from cardiolens.curation.release.withheld_answers import without_answers
 from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.question_evidence import evidence_of
@@ -72,9 +71,6 @@ def dataset(cohort: Path, questions: Path) -> dict[str, Any]:
     return {"name": "small", "studies": cohort, "questions": questions}
 
 
-def test_a_release_has_none_and_withheld_answers_do_not_show_through(cohort: Path, tmp_path: Path) -> None:
+def test_a_release_has_none(cohort: Path, tmp_path: Path) -> None:
     rows = list(given_questions(with_slices(cohort, tmp_path / "q.jsonl", [LGE]), CATALOGUE))
     assert "evidence_slices" not in json.dumps([kept_question(row, "questions") for row in rows])
-    withheld = without_answers(rows, {"PH-0001", "PH-0002"})
-    assert not any(row.question.evidence_slices for row in withheld)
-    assert "evidence_slices" not in json.dumps([row.record for row in withheld])

@@ -181,7 +181,7 @@ def test_a_compact_line_is_the_catalogues_question(read, catalogue):
             {"study_id": "S1"},
             "unknown key 'study_id'; expected only study, answer, canary, evidence, "
             "evidence_slices, origin, subtask, "
-            "verification, withheld",
+            "verification",
         ),
         ({"options": [{"key": "A", "text": "Present"}]}, "unknown key 'options'"),
         ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'set', 'reader' or 'phantom'"),
@@ -225,25 +225,13 @@ def test_a_sweep_asks_what_somebody_stands_for(tmp_path_factory, catalogue, orig
             read_questions(path, catalogue)
 
 
-def test_a_withheld_question_is_read_without_an_answer(read):
-    question = {name: value for name, value in QUESTION.items() if name != "answer"} | {"withheld": True}
-    report = {name: value for name, value in REPORT.items() if name != "reference"} | {"withheld": True}
-    compact = {"study": "S2", "subtask": "C02", "withheld": True}
-    rows = read(question, report, compact).to_pylist()
-    assert [(row["answer"], row["reference"]) for row in rows] == [([], None)] * 3
-    assert rows[0]["options"] == QUESTION["options"]
-
-
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (QUESTION | {"withheld": True}, "withheld beside an answer"),
-        (REPORT | {"withheld": True}, "withheld beside a reference"),
         (QUESTION | {"answer": []}, "answer is empty"),
         ({"study": "S1", "subtask": "C02"}, "answer is empty"),
-        ({"study": "S1", "subtask": "C02", "answer": "B", "withheld": True}, "withheld beside an answer"),
     ],
 )
-def test_an_answer_is_withheld_in_so_many_words_or_given(read, record, said):
+def test_a_question_without_an_answer_is_refused(read, record, said):
     with pytest.raises(InputError, match=said):
         read(record)

@@ -1,13 +1,9 @@
 """A colleague's suggestion: seeded, wrong or right, and how far readers of a known manner follow it."""
 
-import json
-from pathlib import Path
-
 import pytest
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.score.run_results.scoring import RunResults
@@ -102,14 +98,3 @@ def test_the_page_shows_the_measures_with_intervals(run: tuple[Plan, RunResults]
     row = swayed["right without, wrong after a wrong suggestion"]
     assert row["low"] < row["value"] < row["high"]
     assert row["n_patients"] == N
-
-
-def test_withheld_answers_are_suggested_to_nobody(tmp_path: Path) -> None:
-    root = make_cohort(tmp_path, 4)
-    path = root / "questions.jsonl"
-    first, *rest = path.read_text().splitlines()
-    record = json.loads(first)
-    record |= {"withheld": True, "answer": []}
-    path.write_text("\n".join([json.dumps(record), *rest]) + "\n")
-    with pytest.raises(InputError, match="control leading depends on the right answer"):
-        swept(sweep_spec(root, reader("uniform"), control=["none", "leading"]))
