@@ -147,8 +147,6 @@ Control = Literal[
     "shuffled_options",
     "reversed_options",
     "repeat",
-    "leading",
-    "leading_right",
     "lesion",
 ]
 """A change of every request, to test what the answers depend on."""

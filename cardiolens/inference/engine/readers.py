@@ -31,7 +31,6 @@ from cardiolens.inference.engine.ask import (
 )
 from cardiolens.inference.models.identity import Reading, readings_of
 from cardiolens.protocol.dialogue.asking_back import NONE
-from cardiolens.protocol.prompts.question import suggested
 from cardiolens.protocol.tasks.catalogue import GATES, OPEN
 from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.storage import schemas, tables
@@ -49,7 +48,7 @@ _NO_FRAMES = ("cine_xyz slice 0 phase 0", "everything")
 _FIRST = "This is request 1 of "
 _CHOOSES = "chooses"  # option that every simulated reader has
 _SECONDS = "seconds"  # option of uniform: how long an answer takes
-_SHARES = ("error", "follows", "share", "drop")  # options that are probabilities
+_SHARES = ("error", "share", "drop")  # options that are probabilities
 
 
 class Reader:
@@ -177,17 +176,12 @@ def constant(truth: AnswerKey, ask: Ask, *, answer: str) -> str:
     return f"ANSWER: {answer}"
 
 
-def noisy(truth: AnswerKey, ask: Ask, *, error: float, follows: float = 0.0, seed: int = SEED) -> TrueAnswer:
+def noisy(truth: AnswerKey, ask: Ask, *, error: float, seed: int = SEED) -> TrueAnswer:
     """With probability `error`, give one of the wrong legal replies, all equally likely.
 
-    Under a leading control, give the suggested option alone with probability `follows`. Answers to open
-    questions are always right.
+    Answers to open questions are always right.
     """
     answer = truth.answer(ask)
-    control = truth.arms[str(ask.arm_id)].control if ask.arm_id else ""
-    suggestion = suggested(control, _question(ask), ask.option_keys, answer)
-    if suggestion and _draw(seed, ask, "follows") < follows:
-        return (suggestion,)
     return answer if _draw(seed, ask) >= error else truth.wrong(ask, seed)
 
 

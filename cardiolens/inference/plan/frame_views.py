@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from cardiolens.inference.models.token_counts import Rendering, fault_of, frame_
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, Gold, case_block
 from cardiolens.protocol.prompts.frames import CaptionLevel, caption_block, frame_block, video_block
-from cardiolens.protocol.prompts.question import AskedQuestion, with_suggestion
+from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Display
 from cardiolens.protocol.select.choose import choose, fitting
 from cardiolens.protocol.select.feature_store import StudyFeatures
@@ -106,15 +105,8 @@ def check_plugins(spec: SweepSpec) -> None:
             open_engine(model).close()
 
 
-def with_options(
-    question: AskedQuestion, control: str, qa_id: str, suggestions: Mapping[str, str] = MappingProxyType({})
-) -> AskedQuestion:
-    """Order the options of a question, or change its words, as a control demands.
-
-    `suggestions` are the option keys that leading controls suggest, by control.
-    """
-    if control in suggestions:
-        return with_suggestion(question, suggestions[control])
+def with_options(question: AskedQuestion, control: str, qa_id: str) -> AskedQuestion:
+    """Order the options of a question, or change its words, as a control demands."""
     if is_word(control):
         return _changed_question(control, question, qa_id)
     if control == "shuffled_options":

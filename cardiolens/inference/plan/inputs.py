@@ -20,7 +20,7 @@ from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, len
 from cardiolens.inference.plan.frame_views import donors
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
-from cardiolens.protocol.prompts.question import LEADING, asked_of, suggested
+from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_store import KEY
 from cardiolens.protocol.select.route import Route
@@ -237,7 +237,6 @@ def _chosen(
             row,
             catalogue,
             donor=donor.get(row["qa_id"]),
-            suggestions=_suggestions(row, spec.control),
             case=case_texts.get(row["study_id"]),
             examples=lent.to(row["subtask"], row["patient_id"]),
         )
@@ -270,14 +269,6 @@ def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
     """Return each question's donor study by qa_id; planning looks at answers as little as it can."""
     rows = questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist()
     return donors((row for row in rows if not is_twin(row["study_id"])), structures(volumes))
-
-
-def _suggestions(row: Row, controls: Sequence[str]) -> dict[str, str]:
-    """Return the options that leading controls suggest for a question, by control."""
-    keys = [option["key"] for option in row["options"]]
-    leading = (control for control in controls if control in LEADING)
-    suggestions = ((control, suggested(control, row["qa_id"], keys, row["answer"])) for control in leading)
-    return {control: key for control, key in suggestions if key}
 
 
 def _question(row: Row, catalogue: Catalogue, **further: object) -> PlannedQuestion:

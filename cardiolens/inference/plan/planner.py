@@ -193,9 +193,7 @@ class ModelPlanner:
     ) -> Draft:
         """Return a question in the words and form of an arm, after the frames of a view."""
         prompt, form = arm.prompt, self._form
-        displayed = with_options(
-            question.worded(arm.wording), arm.control, question.qa_id, question.suggestions
-        )
+        displayed = with_options(question.worded(arm.wording), arm.control, question.qa_id)
         if prompt.style == "paper":
             displayed = with_points_of_paper(displayed)
         style: Style = "standard" if prompt.style == "standard" else "reasoning"

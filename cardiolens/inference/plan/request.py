@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,7 +35,6 @@ class PlannedQuestion:
     route: Route
     donor: str | None = None  # the study whose frames are shown under control other_patient
     wordings: tuple[str, ...] = ()  # alternative wordings of the question
-    suggestions: Mapping[str, str] = field(default_factory=dict, hash=False)  # option by leading control
     case: CaseText | None = None  # text that prompts may include, for a case of images and text
     examples: tuple["SolvedExample", ...] = field(default=(), hash=False)  # that may be shown before it
 

@@ -1,4 +1,4 @@
-"""A question in a prompt: its words, options and suggestion, and the words around solved examples."""
+"""A question in a prompt: its words and options, and the words around solved examples."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -10,7 +10,6 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from cardiolens.base.digest import digest_of
 from cardiolens.protocol.tasks.catalogue import AnswerType, Catalogue, Subtask
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, heart
@@ -23,7 +22,6 @@ class Words(BaseModel):
 
     sequences: Mapping[str, str]
     rules: Mapping[str, str]
-    suggestions: Mapping[str, str]
     exclusive: str
     closings: Mapping[str, Mapping[str, str]]
     examples: Mapping[str, str]
@@ -34,18 +32,6 @@ def words() -> Words:
     """Load the packaged words once."""
     text = files("cardiolens.protocol.prompts").joinpath("words.yaml").read_text(encoding="utf-8")
     return Words.model_validate(yaml.safe_load(text))
-
-
-SEED = 2026
-LEADING: Mapping[str, bool] = {"leading": False, "leading_right": True}  # control: whether it is right
-
-
-def suggested(control: str, qa_id: str, keys: Collection[str], answer: Collection[str]) -> str | None:
-    """Return the option that is suggested; None where a control suggests none or no option fits."""
-    if control not in LEADING:
-        return None
-    fitting = [key for key in keys if (key in answer) == LEADING[control]]
-    return min(fitting, key=lambda key: digest_of([SEED, control, qa_id, key]), default=None)
 
 
 QuestionKind = Literal["question", "diagnosis", "report", "case", "picture"]
@@ -185,12 +171,3 @@ def solution(question: AskedQuestion, answer: Collection[str], answer_format: st
     quoted = ", ".join(f'"{letter}"' for letter in letters)
     form = "choice" if question.letters_first else answer_format
     return words().examples[form].format(letters=", ".join(letters), quoted=quoted)
-
-
-def with_suggestion(question: AskedQuestion, key: str | None) -> AskedQuestion:
-    """Add to the words of a question that a colleague would pick an option; None leaves it unchanged."""
-    if key is None:
-        return question
-    letter, text = question.displayed[question.keys.index(key)]
-    form = words().suggestions["several" if question.answer_type == "multi" else "one"]
-    return replace(question, question=form.format(question=question.question, letter=letter, text=text))

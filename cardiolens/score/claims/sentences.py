@@ -40,8 +40,6 @@ CONTROLS: Mapping[str, str] = {  # what stands against the arm without a control
     "other_patient": "another patient's frames",
     "shuffled_options": "shuffled options",
     "reversed_options": "reversed options",
-    "leading": "a wrong suggestion",
-    "leading_right": "the right suggestion",
     "lesion": "hearts without their lesions",
     "repeat": "asked again",
 }

@@ -7,14 +7,12 @@ import pyarrow.compute as pc
 
 from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import StatisticsSpec
-from cardiolens.protocol.prompts.question import LEADING
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.statistics.confidence import confidence_scores
 from cardiolens.score.statistics.control_scores import (
     lesion_scores,
     order_scores,
     position_scores,
-    suggestion_scores,
 )
 from cardiolens.score.statistics.factors import control_pairs, judged_arms
 from cardiolens.score.statistics.item_scores import ItemScores, table_of
@@ -65,9 +63,6 @@ def _rows(rows: Verdicts, sweep_arms: Sequence[Arm], settings: Settings) -> Iter
     arms = judged_arms(sweep_arms, [arm for arm in rows.arms if _is_judged(rows, arm)])
     for pair in control_pairs(arms, "reversed_options"):
         yield from order_scores(pair, both(pair), scores)
-    for control in LEADING:
-        for pair in control_pairs(arms, control):
-            yield from suggestion_scores(pair, both(pair), scores, control)
     for pair in control_pairs(arms, LESION):
         yield from lesion_scores(pair, both(pair), scores)
 

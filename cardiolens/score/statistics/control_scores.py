@@ -1,4 +1,4 @@
-"""What controls do to answers: order of options, a colleague's suggestion, lost lesions (protocol 8.6).
+"""What controls do to answers: order of options, lost lesions (protocol 8.6).
 
 Functions take the verdicts of an arm or of a pair, with the options as displayed, over tier 1.
 """
@@ -9,19 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.base.phrasing import counted
-from cardiolens.protocol.prompts.question import LEADING, suggested
 from cardiolens.protocol.tasks.twins import original_of
 from cardiolens.score.statistics.item_scores import ItemScores, judged_answers
 from cardiolens.score.statistics.statistic import Row
 from cardiolens.storage.schemas import READ
 
 POSITION_BIAS, ORDER_BIAS = "position_bias", "order_bias"
-# By control: answers with the suggested option; these minus the same without it; answers that turned.
-_MEASURES = {
-    "leading": ("followed_wrong", "followed_wrong_gain", "right_to_wrong"),
-    "leading_right": ("followed_right", "followed_right_gain", "wrong_to_right"),
-}
-SUGGESTIONS = frozenset(metric for metrics in _MEASURES.values() for metric in metrics)
 MOVED, FOLLOWED, STRAYED = "moved_with_lesion", "right_with_and_without", "moved_without_cause"
 _ORDINAL = "ordinal"
 
@@ -70,37 +63,6 @@ def _ordinal_places(rows: pa.Table, arm: str) -> dict[tuple[str, str], tuple[flo
         for keys in [row["option_keys"]]
         if row["parsed"] and len(row["parsed"]) == 1 and row["parsed"][0] in keys
     }
-
-
-def suggestion_scores(
-    pair: tuple[str, str], rows: pa.Table, scores: ItemScores, control: str
-) -> Iterator[Row]:
-    """Score an arm under a leading control; `pair`: the plain arm, then the leading one.
-
-    Items are those asked in both, to which an option was suggested. An unreadable reply follows no suggestion
-    and is wrong. `right_to_wrong` is the share that is wrong after a wrong suggestion, of the items that were
-    right without; `wrong_to_right` the reverse.
-    """
-    plain, leading = (_by_question(rows, arm) for arm in pair)
-    items = [
-        (plain[qa_id], row, key)
-        for qa_id, row in sorted(leading.items())
-        if qa_id in plain and (key := suggested(control, qa_id, row["option_keys"] or (), row["gold"] or ()))
-    ]
-    if not items:
-        return
-    before, after = (
-        np.array([float(row["parse_status"] in READ and key in (row["parsed"] or ())) for row, key in side])
-        for side in ([(row, key) for row, _, key in items], [(row, key) for _, row, key in items])
-    )
-    answers = [row for _, row, _ in items]
-    right = np.array([bool(row["correct"]) for row, _, _ in items])
-    right_after = np.array([bool(row["correct"]) for row in answers])
-    at_risk = np.flatnonzero(~right if LEADING[control] else right)
-    followed, gain, turned = _MEASURES[control]
-    yield scores.mean(pair[1], followed, after, answers)
-    yield scores.mean(pair[1], gain, after - before, answers)
-    yield scores.mean(pair[1], turned, (right_after != right)[at_risk], [answers[at] for at in at_risk])
 
 
 def lesion_scores(pair: tuple[str, str], rows: pa.Table, scores: ItemScores) -> Iterator[Row]:

@@ -11,7 +11,6 @@ from cardiolens.score.statistics.control_scores import (
     ORDER_BIAS,
     POSITION_BIAS,
     STRAYED,
-    SUGGESTIONS,
 )
 from cardiolens.score.statistics.factors import FACTORS
 from cardiolens.score.statistics.scores import ANSWERS_CHANGED
@@ -36,12 +35,6 @@ from cardiolens.show.page.page_data import Facts
 _MEASURES = {
     ANSWERS_CHANGED: "answers that change when asked again",
     ORDER_BIAS: "preference for first places, ordinal questions",
-    "followed_wrong": "answers that follow a wrong suggestion",
-    "followed_wrong_gain": "answers that follow a wrong suggestion, beyond those alike without it",
-    "right_to_wrong": "right without, wrong after a wrong suggestion",
-    "followed_right": "answers that follow a right suggestion",
-    "followed_right_gain": "answers that follow a right suggestion, beyond those alike without it",
-    "wrong_to_right": "wrong without, right after a right suggestion",
     MOVED: "answers that move where the lesion is taken away and the truth moves",
     FOLLOWED: "right both with the lesion and without, of these",
     STRAYED: "answers that move where the truth stays",
@@ -142,9 +135,9 @@ def _measures(facts: Facts) -> Table:
     records = []
     for row in of_arms(facts, None, "tier:"):
         metric, _, place = row["metric"].partition(".")
-        if metric in {*_MEASURES, *SUGGESTIONS, POSITION_BIAS}:
+        if metric in {*_MEASURES, POSITION_BIAS}:
             records.append(row | {"metric": _MEASURES.get(metric, f"position bias, place {place}")})
-    title = "Repetition, order of options, suggestions, lesions"
+    title = "Repetition, order of options, lesions"
     return Table.of("control_measures", title, _CONTROLS, records)
 
 

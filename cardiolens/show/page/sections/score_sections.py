@@ -3,7 +3,6 @@
 import numpy as np
 
 from cardiolens.config.dataset import JOIN
-from cardiolens.protocol.prompts.question import LEADING
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.claims.sentences import chance, signed
 from cardiolens.score.statistics import open_scores as scores
@@ -34,7 +33,6 @@ _FIELDS = (
     *columns(kind="score", hit="hit", set_precision="precision", set_recall="recall", set_f1="F1"),
     *(*COUNTS, METHOD),
 )
-_UNCHANGED = (*LEADING, LESION)  # controls that ask for numbers as they are
 _NUMBERS = (
     *columns(line="model and setting", subtask="question", unit="unit"),
     *(Column(scores.ERROR, "mean absolute error", "score"), LOW, HIGH),
@@ -158,7 +156,7 @@ def _numbers(facts: Facts) -> Table:
     for row in facts.scores_of(_OF_NUMBERS, "subtask:"):
         subtask = facts.subtasks.get(str(row["scope"]).removeprefix("subtask:"))
         arm = facts.arm(row["arm_id"])
-        if arm is None or arm.control in _UNCHANGED or subtask is None or subtask.quantity is None:
+        if arm is None or arm.control == LESION or subtask is None or subtask.quantity is None:
             continue
         metric, unit = str(row["metric"]), subtask.quantity.unit
         record = records.setdefault((row["arm_id"], row["scope"]), {})

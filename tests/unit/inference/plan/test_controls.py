@@ -21,7 +21,7 @@ from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 ALL = [
     *("none", "blind", "captions", "blank", "other_patient"),
-    *("shuffled_options", "reversed_options", "repeat", "leading", "leading_right"),
+    *("shuffled_options", "reversed_options", "repeat"),
 ]
 SUBTASKS = ["C02", "C10", "L01", "P01", "C16"]  # C10 is ordinal
 
