@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
-from cardiolens.base.untrusted.yaml_file import read_yaml
+from cardiolens.base.untrusted.bounded_files import read_yaml
 from cardiolens.config.base import Spec, describe
 
 MAPS = PACKAGE / "benchmarks" / "maps"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, get_args
 
-from cardiolens.base.entry_points import is_word
+from cardiolens.config.plugins import is_word
 from cardiolens.config.sweep_factors import (
     CHANGED_FRAMES,
     HEADLINE,

@@ -18,8 +18,7 @@ from yaml import YAMLError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
-from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, decode, read_bytes
-from cardiolens.base.untrusted.yaml_file import check_aliases
+from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, check_aliases, decode, read_bytes
 from cardiolens.config.base import options_at
 from cardiolens.config.command_words import not_a_word, with_quoted_texts
 from cardiolens.config.conf_names import (

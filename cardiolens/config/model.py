@@ -6,12 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
-from cardiolens.base.entry_points import is_word
 from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
 from cardiolens.config.engine_options import changing_answers, check_options
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.http import HttpSpec
-from cardiolens.config.plugin_words import BUILT_IN, READER, PluginEngine, part_of
+from cardiolens.config.plugins import BUILT_IN, READER, PluginEngine, is_word, part_of
 
 
 class Sampling(Spec):

@@ -12,7 +12,7 @@ from cardiolens.config.cluster import ClusterSpec, SlurmSpec
 from cardiolens.config.combinations import check_combinations
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.plugin_words import BUILT_IN, PluginMetric, part_of
+from cardiolens.config.plugins import BUILT_IN, PluginMetric, part_of
 from cardiolens.config.sweep_factors import (
     AnyControl,
     Budget,

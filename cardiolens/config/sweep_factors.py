@@ -5,9 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from cardiolens.base.entry_points import is_word
 from cardiolens.config.base import Positive, Seed, Spec
-from cardiolens.config.plugin_words import BUILT_IN, Options, PluginControl, PluginSelector, part_of
+from cardiolens.config.plugins import BUILT_IN, Options, PluginControl, PluginSelector, is_word, part_of
 
 OwnSelector = Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "self"]
 

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
-from cardiolens.base.untrusted.yaml_file import read_yaml as read_bounded_yaml
+from cardiolens.base.untrusted.bounded_files import read_yaml as read_bounded_yaml
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import JOIN, WindowPct, Windows
 

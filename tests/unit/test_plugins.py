@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.base import entry_points
-from cardiolens.base.entry_points import PluginError
 from cardiolens.base.errors import InputError
+from cardiolens.config import plugins
 from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
-from cardiolens.config.plugin_words import plugins_of
+from cardiolens.config.plugins import PluginError, plugins_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.curation.ingest.conventions import convention
 from cardiolens.inference.engine.readers import check_readers, open_engine
@@ -35,7 +34,7 @@ def on_path(folder: Path) -> Iterator[Path]:
     """What lies in a folder is installed, within the block."""
 
     def forget() -> None:
-        for cached in (entry_points.installed, open_selector, open_control):
+        for cached in (plugins.installed, open_selector, open_control):
             cached.cache_clear()
         for name in [name for name, module in sys.modules.items() if _lies_in(module, folder)]:
             del sys.modules[name]
@@ -169,9 +168,9 @@ def test_the_keys_hold_the_version_and_the_plan_the_code(site: Path, tmp_path: P
             (arm,) = arms(spec)
             ids.add(arm.arm_id)
             runs.add(plan(spec).run.root.name)
-            before = entry_points.code_of("selectors", spec.selector[0].kind)
+            before = plugins.code_of("selectors", spec.selector[0].kind)
             (folder / "bad_parts.py").write_text(code.replace(", 0)", ", 1)"))
-            assert entry_points.code_of("selectors", spec.selector[0].kind) != before
+            assert plugins.code_of("selectors", spec.selector[0].kind) != before
     assert len(ids) == len(runs) == 2
     old = spec.model_dump(mode="json")
     assert parse(old).selector[0].kind == "bad-parts.head@2.0", "a run is read where its parts are not"

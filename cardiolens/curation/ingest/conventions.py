@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from cardiolens.base.entry_points import PluginError, blamed, code_of, find, is_word, load, pinned
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
-from cardiolens.base.untrusted.yaml_file import read_yaml
+from cardiolens.base.untrusted.bounded_files import read_yaml
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
+from cardiolens.config.plugins import PluginError, blamed, code_of, find, is_word, load, pinned
 from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule
 from cardiolens.curation.masks.labels import label_maps
 from cardiolens.study.anatomy import sequences

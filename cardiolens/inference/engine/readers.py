@@ -13,11 +13,10 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Literal, Protocol, get_args
 
-from cardiolens.base.entry_points import make
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.plugin_words import engine_plugin
+from cardiolens.config.plugins import engine_plugin, make
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import (
     FRAMES,

@@ -10,14 +10,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
 
-from cardiolens.base import disk, entry_points
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
 from cardiolens.config.base import describe
 from cardiolens.config.engine_options import changing_answers
 from cardiolens.config.model import ModelSpec
-from cardiolens.config.plugin_words import engine_plugin
+from cardiolens.config.plugins import code_of, engine_plugin
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.storage.model_files import check_architectures, check_files, check_length, read_object
 
@@ -135,7 +135,7 @@ def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | Non
         readings_of(model)  # an unusable file must fail before anything is planned
         return {"reader": "person", "readings": digest_of_files([Path(model.source)])}, None
     if model.plugged:
-        code = entry_points.code_of(*engine_plugin(model.engine))
+        code = code_of(*engine_plugin(model.engine))
         return {"plugin": model.engine, "code": code, "options": dict(model.options)}, None
     if model.simulated:
         return {"reader": model.engine, "options": dict(model.options)}, None

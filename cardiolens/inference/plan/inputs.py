@@ -9,11 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base import entry_points, stage_versions
+from cardiolens.base import stage_versions
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import nearest_first
-from cardiolens.config.plugin_words import plugins_of
+from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, lending, training_patients
@@ -99,10 +99,7 @@ def read_inputs(spec: SweepSpec) -> Inputs:
                 None if spec.templates is None else digest_of_tree(spec.templates),
                 KEY,
                 None if spec.dataset.source is None else sha256_of(told_path(path)),
-                [
-                    entry_points.code_of(group, word)
-                    for group, word in plugins_of(spec, ("selectors", "controls"))
-                ],
+                [code_of(group, word) for group, word in plugins_of(spec, ("selectors", "controls"))],
             ]
         ),
         examples_kept=len(training),

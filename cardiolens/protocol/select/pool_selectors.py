@@ -7,9 +7,8 @@ from hashlib import sha256
 from typing import Literal, Protocol
 
 from cardiolens.base.digest import digest_of
-from cardiolens.base.entry_points import PluginError, blamed, make
 from cardiolens.base.errors import InputError
-from cardiolens.config.plugin_words import Options
+from cardiolens.config.plugins import Options, PluginError, blamed, make
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame, even, pick_all, pick_idx

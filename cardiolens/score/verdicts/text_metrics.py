@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from cardiolens.base.entry_points import PluginError, blamed, find, is_word, make
 from cardiolens.base.errors import InputError
+from cardiolens.config.plugins import PluginError, blamed, find, is_word, make
 from cardiolens.config.sweep import StatisticsSpec
 
 Pairs = Sequence[tuple[str, str]]

@@ -25,7 +25,7 @@ from cardiolens.base.phases import Phase, begin, heard_by
 from cardiolens.base.phrasing import counted
 from cardiolens.base.running_version import running_version
 from cardiolens.base.untrusted.bounded_files import read_bytes
-from cardiolens.config.plugin_words import plugins_of
+from cardiolens.config.plugins import plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan

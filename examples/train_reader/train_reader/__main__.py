@@ -11,9 +11,9 @@ import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.base.entry_points import code_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin_job, tell
+from cardiolens.config.plugins import code_of
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from train_reader.examples import cohort_spec

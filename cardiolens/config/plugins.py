@@ -1,28 +1,36 @@
-"""Parts of other packages: found by their entry points, named with their package's version, loaded on use.
+"""Parts of other packages: named in a configuration, found by their entry points, loaded on use.
 
-A word such as `edges.ends@1.2` names the entry point `ends` of version 1.2 of the package `edges`. Without a
-version it means the installed one, which is then written into the word: a run says what it used.
+A word such as `edges.ends@1.2` names the entry point `ends` of version 1.2 of the package `edges`
+(guides/extend.md). Without a version it means the installed one, which is then written into the word, so that
+every digest, arm and manifest says what was used.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, Tag
 
 from cardiolens.base.digest import digest_of, digest_of_tree, sha256_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import choices
 from cardiolens.base.sanitize import one_line
 
+if TYPE_CHECKING:
+    from cardiolens.config.sweep import SweepSpec
+
 _PREFIX = "cardiolens."  # of a group in a package's metadata
 _WORD = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\.[a-z][a-z0-9_]*(?P<version>@[A-Za-z0-9.+!_-]+)?")
 _FORM = "package.name or package.name@version, in small letters, e.g. edges.ends@1.2"
+BUILT_IN, PLUGIN = "<built-in>", "<plugin>"  # tags of a name of this package, and of a word of another
+READER = "reader:"  # before the word of a part that is a simulated reader
 
 
 class PluginError(RunError):
@@ -148,3 +156,52 @@ def blamed(word: str) -> Iterator[None]:
 def reason_of(error: BaseException) -> str:
     """Return the kind of an error and what it says, on one line."""
     return one_line(f"{type(error).__name__}: {error}")
+
+
+Option = bool | int | float | str
+
+
+def _pairs(value: object) -> object:
+    return tuple(sorted(value.items())) if isinstance(value, Mapping) else value
+
+
+Options = Annotated[tuple[tuple[str, Option], ...], BeforeValidator(_pairs), PlainSerializer(dict)]
+"""Options of a part by name, written as a mapping; hashable, because arms are grouped by their selectors."""
+
+
+def part_of(value: object) -> str:
+    """Return the tag of a value: a name of this package, or the word of another."""
+    return PLUGIN if is_word(value) else BUILT_IN
+
+
+def _pinned_engine(value: str) -> str:
+    prefix, colon, word = value.rpartition(":")
+    if f"{prefix}{colon}" not in ("", READER):
+        raise ValueError(f"begins with {prefix!r}; expected nothing before the word, or {READER}")
+    return f"{prefix}{colon}{pinned('readers' if colon else 'engines', word)}"
+
+
+PluginSelector = Annotated[str, AfterValidator(partial(pinned, "selectors")), Tag(PLUGIN)]
+PluginControl = Annotated[str, AfterValidator(partial(pinned, "controls")), Tag(PLUGIN)]
+PluginMetric = Annotated[str, AfterValidator(partial(pinned, "report_metrics")), Tag(PLUGIN)]
+PluginEngine = Annotated[str, AfterValidator(_pinned_engine), Tag(PLUGIN)]
+
+PluginPlace = tuple[str, str]
+"""A group of entry points (selectors, controls, engines, readers, report_metrics), and a word of it."""
+
+
+def plugins_of(spec: "SweepSpec", groups: Container[str] | None = None) -> tuple[PluginPlace, ...]:
+    """Return the parts of other packages that a sweep names, each once: all of them, or of some groups."""
+    places = [
+        *(("selectors", selector.kind) for selector in spec.selector),
+        *(("controls", control) for control in spec.control),
+        *(engine_plugin(model.engine) for model in spec.model),
+        *(("report_metrics", metric) for metric in spec.statistics.report_metrics),
+    ]
+    named = (place for place in places if is_word(place[1]) and (groups is None or place[0] in groups))
+    return tuple(dict.fromkeys(named))
+
+
+def engine_plugin(engine: str) -> PluginPlace:
+    """Return the group and the word of an engine of another package."""
+    return ("readers" if engine.startswith(READER) else "engines"), engine.removeprefix(READER)
