@@ -111,7 +111,7 @@ def _forest() -> alt.LayerChart:
     """Differences with both intervals, over the band in which they count as nothing."""
     words, shapes = list(READINGS.values()), ["circle", "square", "diamond", "cross"]
     tones = ["var(--c-shown)", "var(--c-equivalent)", "var(--c-open)", _SOFT]
-    base = _rows("line", 22, labelLimit=320, grid=False).encode(
+    base = _rows("line", 22, labelLimit=440, grid=False).encode(
         color=alt.Color("reading:N", title=None, scale=alt.Scale(domain=words, range=tones), legend=_TOP)
     )
     shape = alt.Shape("reading:N", title=None, scale=alt.Scale(domain=words, range=shapes), legend=_TOP)
@@ -163,7 +163,7 @@ def _lines() -> alt.FacetChart:
 
 def _index() -> alt.LayerChart:
     """Indices of collapse beside the limit from which a subtask counts as collapsed."""
-    base = _rows("arm", 20, labelLimit=340)
+    base = _rows("arm", 20, labelLimit=440)
     tones = alt.Scale(domain=["collapsed", ""], range=["var(--c-shown)", "var(--c-equivalent)"])
     names = {"collapse_index": "collapse index", "modal_share": "modal share", "modal_excess": "modal excess"}
     bars = base.mark_bar(height={"band": 0.62}).encode(
@@ -180,7 +180,7 @@ def _endings() -> alt.Chart:
     tones = [f"var(--e{number})" for number in (0, 10, 11, 1, 12, 2, 3, 9, 4, 5, 6, 7, 8)]
     scale = alt.Scale(domain=list(ENDING_WORDS.values()), range=tones)
     bars = (
-        _rows("arm", 22, labelLimit=320)
+        _rows("arm", 22, labelLimit=440)
         .mark_bar(height={"band": 0.72})
         .encode(
             x=alt.X("share:Q", title="share of questions, percent", scale=_PERCENT, stack="zero"),
@@ -211,7 +211,7 @@ def _calibration_curve() -> alt.LayerChart:
 
 def _number_errors() -> alt.LayerChart:
     """Errors of numbers, with a tick for the reader that always gives the same number."""
-    base = _rows("line", 22, labelLimit=320, grid=False)
+    base = _rows("line", 22, labelLimit=440, grid=False)
     x = alt.X("absolute_error:Q", title="mean absolute error, in the unit")
     points = _points(base, 70).encode(x=x, tooltip=_tips(_NUMBERS))
     ticks = base.mark_tick(thickness=2, size=18, color="var(--c-open)")
@@ -221,7 +221,7 @@ def _number_errors() -> alt.LayerChart:
 
 def _agreement() -> alt.LayerChart:
     """Limits of agreement and bias of numbers."""
-    base = _rows("line", 22, labelLimit=320, grid=False)
+    base = _rows("line", 22, labelLimit=440, grid=False)
     x = alt.X("bias:Q", title="answer minus truth, in the unit")
     limits, bias = _span(base, "limit_low", "limit_high"), _span(base, "bias_low", "bias_high", "interval_90")
     return _layers(_rule(0), limits, bias, _points(base, 70).encode(x=x, tooltip=_tips(_NUMBERS)))
@@ -229,7 +229,7 @@ def _agreement() -> alt.LayerChart:
 
 def _recalls() -> alt.LayerChart:
     """Recalls of rankings."""
-    base = _rows("line", 22, labelLimit=320, grid=False).encode(
+    base = _rows("line", 22, labelLimit=440, grid=False).encode(
         color=alt.Color("measure:N", title=None, legend=_TOP), yOffset="measure:N"
     )
     x = alt.X("value:Q", title="percent", scale=_PERCENT)

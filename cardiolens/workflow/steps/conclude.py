@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from cardiolens.base import disk, entry_points
+from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.paths import checkout
@@ -25,7 +25,7 @@ from cardiolens.base.phases import Phase, begin, heard_by
 from cardiolens.base.phrasing import counted
 from cardiolens.base.running_version import running_version
 from cardiolens.base.untrusted.bounded_files import read_bytes
-from cardiolens.config.plugins import plugins_of
+from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -183,7 +183,7 @@ def _plugins(plan: Plan) -> dict[str, Any]:
 
 def _code(group: str, word: str) -> str | None:
     try:
-        return entry_points.code_of(group, word)
+        return code_of(group, word)
     except (InputError, RunError):  # replies that are there may be scored where no engine is installed
         return None
 
