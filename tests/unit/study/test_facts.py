@@ -130,8 +130,6 @@ def test_lengths_are_read_in_the_unit_that_the_header_names(tmp_path, edges, uni
     [
         ({"path": "none.nii"}, r"shape is left out, and none\.nii: cannot be read \(No such file"),
         ({"path": 3}, r"volumes\.0\.path: Input should be a valid string"),
-        ({"sequence": "t1"}, "unknown sequence 't1'"),
-        ({"view": "9ch"}, "unknown view '9ch'"),
     ],
 )
 def test_what_cannot_be_filled_in_is_named(places, changes, message):

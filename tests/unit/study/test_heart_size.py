@@ -7,10 +7,12 @@ from dataclasses import replace
 import nibabel as nib
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.study.blood_pool import Cycle, cycle_of, has_heart_size, size_doubts
+from cardiolens.study.blood_pool import BloodAreas, Cycle, cycle_of, size_doubts
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.nifti import VoxelLengths
@@ -32,11 +34,6 @@ def study(prepared_phantom, tmp_path):
 def read(folder, tree):
     (folder / "study.json").write_text(json.dumps(tree))
     return read_study(folder)
-
-
-@pytest.mark.parametrize(("millimetres", "fits"), [(10, False), (45, True), (75, True), (200, False)])
-def test_a_ring_of_10_or_200_mm_is_no_heart(millimetres, fits):
-    assert has_heart_size(millimetres) is fits
 
 
 def test_preparing_names_a_ventricle_of_no_size(study):
@@ -87,3 +84,27 @@ def test_one_voxel_measures_nothing_and_units_are_a_default():
     assert VoxelLengths((1.0, 1.0, 1.0), (1.4, 1.4, 8.0)).proposal == (1.4, 1.4, 8.0)
     assert VoxelLengths((1.4, 1.4, 8.0), (1.0, 1.0, 1.0)).proposal == (1.4, 1.4, 8.0)
     assert VoxelLengths((1.4, 1.4, 8.0), (2.0, 2.0, 8.0)).proposal == (1.4, 1.4, 8.0)
+
+
+def areas(systole: int, n_phases: int = 12, n_slices: int = 8) -> np.ndarray:
+    """Slices of unlike size that contract to 60 % in one phase, by 4 % or more from the next."""
+    phase = np.abs(np.arange(n_phases) - systole)
+    left = np.minimum(0.6 + 0.04 * phase, 1.0)
+    left[0] = 1.0
+    return np.linspace(2500, 600, n_slices)[:, None] * left
+
+
+@given(st.integers(2, 10), st.integers(0, 3), st.integers(1, 11), st.floats(0.05, 0.9))
+def test_one_slice_that_moved_does_not_decide(systole: int, slice_: int, phase: int, left: float) -> None:
+    found = areas(systole)
+    found[2 + slice_, phase] *= left
+    blood = BloodAreas(found)
+    assert (blood.end_systole, blood.tied) == (systole, ())
+
+
+@given(st.integers(2, 9), st.floats(0, 0.004))
+def test_a_tie_is_told(systole: int, more: float) -> None:
+    found = areas(systole)
+    found[:, systole + 1] = found[:, systole] * (1 + more)
+    blood = BloodAreas(found)
+    assert {blood.end_systole, *blood.tied} == {systole, systole + 1}

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.layout import Layout, even, resolve, small
+from cardiolens.study.layout import Layout, resolve, small
 
 GRIDS = st.tuples(st.integers(1, 14), st.integers(1, 30))
 
@@ -37,7 +37,6 @@ def test_counts_follow_from_the_shape_where_one_is_declared():
     ("shape", "order", "n_slices", "n_phases", "expected"),
     [
         ((8, 8, 239), "slice_major", 12, 20, "holds 239 frames; expected n_slices x n_phases = 12 x 20"),
-        ((8, 8, 241), "slice_major", 12, None, "holds 241 frames; expected n_slices x n_phases = 12 x 20"),
         ((8, 8, 3, 5), "slice_major", 5, 3, "holds 15 frames; expected n_slices x n_phases = 5 x 3"),
         ((8, 8, 12), "static", 12, 2, "holds 12 frames; expected n_slices x n_phases = 12 x 2"),
     ],
@@ -45,17 +44,6 @@ def test_counts_follow_from_the_shape_where_one_is_declared():
 def test_a_mismatch_is_never_truncated(shape, order, n_slices, n_phases, expected):
     with pytest.raises(InputError, match=f"^layout_mismatch: the volume {expected} "):
         resolve(shape, order, n_slices, n_phases)
-
-
-def test_even_gives_the_key_layers_of_the_specification():
-    assert {n: even(n, 3) for n in (10, 9, 12, 8, 2, 1)} == {
-        10: (1, 5, 8),
-        9: (1, 4, 7),
-        12: (2, 6, 10),
-        8: (1, 4, 6),
-        2: (0, 1),
-        1: (0,),
-    }
 
 
 def test_frames_are_compared_at_64_pixels_or_less():
