@@ -6,7 +6,7 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.clinical import settle, split
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Selection, center_out, even
+from cardiolens.protocol.select.selection import Selection, even
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -170,12 +170,6 @@ def test_random():
         ("lge_sax", 7),
         ("lge_4ch", 0),
     ]
-
-
-def test_center_out():
-    assert center_out(3) == [1, 0, 2]
-    assert center_out(4) == [2, 1, 3, 0]
-    assert center_out(1) == [0]
 
 
 def test_what_a_view_cannot_fill_goes_to_the_others_in_listed_order():

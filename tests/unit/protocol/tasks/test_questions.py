@@ -88,26 +88,19 @@ def test_line_separators_inside_text_are_text(read):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"subtask": "C99"}, "subtask 'C99' is not in protocol 'openprotocol-1'; it has C01"),
-        ({"answer": ["E"]}, r"answer \['E'\] is outside its options \['A', 'B', 'C'\]"),
         ({"answer": ["A", "B"]}, r"combines \['A'\], which stands alone, with others"),
-        ({"answer": []}, "answer is empty; pick from"),
         ({"answer": ["B", "B"]}, "names an option twice"),
         ({"tier": 3}, "tier is 3, but C02 has 1"),
-        ({"answer_type": "single"}, "answer_type is 'single', but C02 has 'multi'"),
         ({"protocol": "other-1"}, "protocol is 'other-1', but 'openprotocol-1' is configured"),
         (
             {"origin": "guess"},
             "origin: Input should be 'report', 'mask', 'set', 'reader' or 'phantom', got 'guess'",
         ),
-        ({"colour": "red"}, "unknown key 'colour'; expected only answer, answer_type"),
         ({"question": "a\ufffcb"}, r"question: holds U\+FFFC"),
         (
             {"options": [{"key": "A", "text": "x\ufffc"}, {"key": "B", "text": "y"}]},
             r"options.0.text: holds U\+FFFC",
         ),
-        ({"options": [{"key": "B", "text": "x"}, {"key": "B", "text": "y"}]}, "are not unique"),
-        ({"options": [{"key": "B", "text": "x"}], "answer": ["B"]}, "at least two"),
         ({"reference": REPORT["reference"]}, "reference belongs to report questions only"),
     ],
 )
@@ -117,33 +110,9 @@ def test_what_is_wrong_is_named(read, change, message):
     assert "questions.jsonl:2: " in str(error.value)
 
 
-def test_reports_need_a_reference_and_no_options(read):
-    with pytest.raises(InputError, match="reference is missing"):
-        read({key: value for key, value in REPORT.items() if key != "reference"})
+def test_a_report_has_no_options(read):
     with pytest.raises(InputError, match="do not belong to a report question"):
         read(REPORT | {"answer": ["A"]})
-
-
-def test_missing_keys_and_duplicates(read):
-    with pytest.raises(InputError, match="patient_id: Field required"):
-        read({key: value for key, value in QUESTION.items() if key != "patient_id"})
-    with pytest.raises(InputError, match="qa_id 'S1:C02' is already on line 1"):
-        read(QUESTION, QUESTION)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"{nope", "not JSON"),
-        (b"[1]", "is a JSON object, found list"),
-        (b"\xff\xfe", "cannot be read as UTF-8"),
-    ],
-)
-def test_files_that_are_no_questions(tmp_path, catalogue, content, message):
-    path = tmp_path / "q.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(InputError, match=message):
-        read_questions(path, catalogue)
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real studies are not beside the repository")
@@ -173,7 +142,6 @@ def test_a_compact_line_is_the_catalogues_question(read, catalogue):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"subtask": "C99"}, "S1:C99: subtask 'C99' is not in protocol"),
         ({"subtask": "R-CINE"}, "S1:R-CINE: a report has no compact form"),
         ({"subtask": "C10"}, "must be exactly one of"),
         ({"subtask": "C02"}, "stands alone, with others"),
@@ -183,8 +151,6 @@ def test_a_compact_line_is_the_catalogues_question(read, catalogue):
             "evidence_slices, origin, subtask, "
             "verification, withheld",
         ),
-        ({"options": [{"key": "A", "text": "Present"}]}, "unknown key 'options'"),
-        ({"origin": "guess"}, "origin: Input should be 'report', 'mask', 'set', 'reader' or 'phantom'"),
     ],
 )
 def test_what_is_wrong_with_a_compact_line_is_named(read, change, message):
@@ -238,8 +204,6 @@ def test_a_withheld_question_is_read_without_an_answer(read):
     ("record", "said"),
     [
         (QUESTION | {"withheld": True}, "withheld beside an answer"),
-        (REPORT | {"withheld": True}, "withheld beside a reference"),
-        (QUESTION | {"answer": []}, "answer is empty"),
         ({"study": "S1", "subtask": "C02"}, "answer is empty"),
         ({"study": "S1", "subtask": "C02", "answer": "B", "withheld": True}, "withheld beside an answer"),
     ],
