@@ -6,8 +6,8 @@ import shutil
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from chain_cohort import check_lost_rows, requests_of, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swept
@@ -27,7 +27,6 @@ from cardiolens.protocol.dialogue.chain import (
     OfferedFrame,
     mark,
 )
-from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import schemas, tables
 
 SELF = {"name": "self", "kind": "self"}
@@ -50,16 +49,6 @@ def fresh(root):
 def spec_of(root, *models, **changes):
     changes = {"selector": [SELF], "budget": [K], "subtask": ["C10", "C01"]} | changes
     return sweep_spec(root, *models or [reader("uniform")], **changes)
-
-
-def stored(planned):
-    (identity,) = planned.identities.values()
-    return planned.store.completions(identity.model_key)
-
-
-def requests_of(planned):
-    (name,) = planned.identities
-    return tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
 
 
 def seen_of(planned):
@@ -275,19 +264,7 @@ def test_a_stage_that_fails_ends_its_chain(fresh, fails, status):
 @settings(max_examples=5, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    planned, whole = swept(spec_of(root), Chooser())
-    table = tables.read(stored(planned), schemas.COMPLETIONS)
-    keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
-    chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
-    again = Chooser()
-    _, judged = swept(spec_of(root), again)
-    assert judged.replies.verdicts.equals(whole.replies.verdicts)
-    asked = [ask.request_key for ask in again.asked]
-    assert len(asked) == len(set(asked))
-    assert not kept & set(asked)
+    check_lost_rows(spec_of(root), Chooser, lost)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import math
 import shutil
 from collections import Counter, defaultdict
 
-import pyarrow as pa
 import pytest
+from chain_cohort import check_lost_rows, requests_of, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import answer, make_cohort, reader, sweep_spec, swept
@@ -16,7 +16,6 @@ from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
-from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
 
@@ -60,16 +59,6 @@ class Drawing(Reader):
 def spec_of(root, *prompts, **changes):
     changes = {"subtask": ["C10", "C01"], "prompt": list(prompts) or [several(3)]} | changes
     return sweep_spec(root, *changes.pop("model", [reader("uniform")]), **changes)
-
-
-def stored(planned):
-    (identity,) = planned.identities.values()
-    return planned.store.completions(identity.model_key)
-
-
-def requests_of(planned):
-    (name,) = planned.identities
-    return tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
 
 
 def completions_of(planned):
@@ -153,20 +142,7 @@ def test_a_sample_that_failed_is_asked_again_and_no_other(fresh, fails):
 @settings(max_examples=4, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    says = ["ANSWER: A", "ANSWER: B", "ANSWER: B"]
-    planned, whole = swept(spec_of(root), Drawing(says))
-    table = tables.read(stored(planned), schemas.COMPLETIONS)
-    keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
-    chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
-    again = Drawing(says)
-    _, judged = swept(spec_of(root), again)
-    assert judged.replies.verdicts.equals(whole.replies.verdicts)
-    asked = [ask.request_key for ask in again.asked]
-    assert len(asked) == len(set(asked))
-    assert not kept & set(asked)
+    check_lost_rows(spec_of(root), lambda: Drawing(["ANSWER: A", "ANSWER: B", "ANSWER: B"]), lost)
 
 
 def test_fewer_samples_are_the_first_of_more(fresh):

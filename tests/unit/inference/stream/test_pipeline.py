@@ -1,0 +1,150 @@
+"""The stream around the engines: how it ends, what is told of its errors, and when it needs no Ray."""
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cardiolens.base.errors import RunError
+from cardiolens.config.sweep import StreamSpec
+from cardiolens.inference.stream import pipeline
+from cardiolens.inference.stream.pipeline import cause_of
+from cardiolens.storage import schemas, tables
+
+
+def silent() -> Iterator[pa.Table]:
+    """Rows that never come."""
+    time.sleep(30)
+    yield from ()
+
+
+def test_nothing_completed_is_an_error_that_names_the_settings(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"completed for 0\.4 s.*stream\.stall_seconds"):
+        list(pipeline._watched(silent(), tmp_path, 0.4, 5))
+
+
+def test_a_part_on_disk_starts_the_clock_anew(tmp_path: Path) -> None:
+    began = time.monotonic()
+
+    def writing() -> Iterator[pa.Table]:
+        for _ in range(4):
+            time.sleep(0.3)
+            tables.write_part(tmp_path, schemas.COMPLETIONS.empty_table(), schemas.COMPLETIONS)
+        time.sleep(30)
+        yield from ()
+
+    with pytest.raises(RunError, match="no request was completed"):
+        list(pipeline._watched(writing(), tmp_path, 0.8, 5))
+    assert time.monotonic() - began > 1.2 + 0.7
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"),
+    [
+        ({"engine": "vllm"}, 90),
+        ({"engine": "oracle", "simulated": True}, 10),
+        ({"engine": "http", "http": "x"}, 10),
+    ],
+)
+def test_only_models_that_load_have_the_time_of_loading(model: dict[str, Any], limit: float) -> None:
+    given = SimpleNamespace(**{"simulated": False, "http": None} | model)
+    assert pipeline._stall_limit(given, StreamSpec(stall_seconds=10)) == limit  # type: ignore[arg-type]
+
+
+WRAPPED = """\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)
+ValueError: inner
+second line
+
+The above exception was the direct cause of the following exception:
+
+\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)
+  File "replica.py", line 7, in __call__
+    raise {raised}
+{raised}
+
+The above exception was the direct cause of the following exception:
+
+\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)
+ray.exceptions.UserCodeException: UDF failed to process a data block.
+Failed to apply UDF transform after 1/1 attempts (total backoff 0.0s).
+To change retry attempts, backoff, or which errors are retried, configure `ray.data.DataContext`."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        ("cardiolens.base.errors.RunError: the engine died again", "the engine died again"),
+        ("FileNotFoundError: [Errno 2] part.parquet", "FileNotFoundError: [Errno 2] part.parquet"),
+    ],
+)
+def test_the_error_that_was_raised_is_told_and_not_what_ray_says_of_it(raised, told):
+    assert cause_of(RuntimeError(WRAPPED.format(raised=raised))) == f"the stream ended early: {told}"
+
+
+def test_an_error_without_a_kind_is_told_by_its_last_line_or_its_type():
+    assert cause_of(RuntimeError("first\nthe actor died")) == "the stream ended early: the actor died"
+    assert cause_of(RuntimeError()) == "the stream ended early: RuntimeError"
+
+
+def test_an_empty_wrapper_hides_nothing_and_a_full_disk_of_ray_has_a_remedy():
+    error = RuntimeError("ray::MapBatches()\nray.exceptions.OutOfDiskError: Local disk is full\nuse `df`")
+    error.__cause__ = ValueError()
+    told = cause_of(error)
+    assert told.startswith(
+        "the stream ended early: ray.exceptions.OutOfDiskError: Local disk is full where Ray"
+    )
+    assert "raise RAY_DEFAULT_OBJECT_STORE_MEMORY_PROPORTION" in told
+
+
+class Unreached:
+    """A replica of a server that nobody can reach."""
+
+    async def __call__(self, block: pa.Table) -> AsyncIterator[pa.Table]:
+        await asyncio.sleep(0.01)
+        if block.num_rows:
+            raise RunError("cannot be reached")
+        yield block
+
+    async def close(self) -> None: ...
+
+
+def test_an_error_of_every_block_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    work = [pa.table({"row": [number]}) for number in range(20)]
+    with pytest.raises(RunError, match="cannot be reached"):
+        list(pipeline.answers_here(Unreached, lambda block: iter([block]), work, 20))  # type: ignore[arg-type]
+    gc.collect()
+    assert caplog.text == ""
+
+
+def served_by(name: str, **fields: Any) -> SimpleNamespace:
+    return SimpleNamespace(**{"name": name, "http": None, "simulated": False, "engine": "vllm"} | fields)
+
+
+SERVER = served_by("server", http="address", engine="http")
+ORACLE = served_by("oracle", simulated=True, engine="oracle")
+LOCAL = served_by("local")
+
+
+@pytest.mark.parametrize(
+    ("left", "none_needed"),
+    [
+        ({SERVER.name: 9}, True),
+        ({SERVER.name: 9, ORACLE.name: 9}, True),
+        ({SERVER.name: 9, ORACLE.name: 900}, False),
+        ({SERVER.name: 9, LOCAL.name: 9}, False),
+        ({ORACLE.name: 9}, False),
+    ],
+)
+def test_no_cluster_is_needed_for_few_requests_beside_a_server(
+    left: dict[str, int], none_needed: bool
+) -> None:
+    models = [one for one in (SERVER, ORACLE, LOCAL) if one.name in left]
+    plan = SimpleNamespace(spec=SimpleNamespace(model=models, cluster=SimpleNamespace(address=None)))
+    remaining = {name: SimpleNamespace(left=number) for name, number in left.items()}
+    assert pipeline.need_no_cluster(plan, remaining) is none_needed  # type: ignore[arg-type]
