@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from cardiolens.base.errors import InputError
 from cardiolens.runtime.guard import (
     _BELOW,
-    check_token_file,
     make_token_file,
     private_folder,
     unproxied,
@@ -89,18 +88,6 @@ def test_ray_takes_the_longest_folder_that_is_accepted() -> None:
     validate_socket_filepath("x" * 39 + _BELOW)
     with pytest.raises(OSError, match="cannot exceed 107"):
         validate_socket_filepath("x" * 40 + _BELOW)
-
-
-@given(st.integers(0, 0o777))
-def test_a_token_is_good_if_nobody_else_can_touch_it(tmp_path_factory: pytest.TempPathFactory, mode: int):
-    path = tmp_path_factory.mktemp("token") / "auth_token"
-    path.write_text("0" * 64)
-    path.chmod(mode)
-    if mode & 0o077:
-        with pytest.raises(InputError, match=f"mode {mode:o}.*chmod 600"):
-            check_token_file(path)
-    else:
-        check_token_file(path)
 
 
 def test_a_token_is_long_random_closed_and_kept(tmp_path: Path) -> None:

@@ -114,15 +114,12 @@ def test_other_readings_are_another_reader(root: Path, tmp_path: Path) -> None:
     ("damage", "said"),
     [
         (lambda path: path.unlink(), "no such file"),
-        (lambda path: path.write_text(""), "holds no reading"),
-        (lambda path: path.write_text("{"), "line 1: "),
         (lambda path: path.write_text("[]\n"), "line 1: "),
         (
             lambda path: path.write_text('{"qa_id": 1, "answer": "A", "seconds": 1}\n'),
             "answer: Input should be a valid list",
         ),
         (lambda path: path.write_text(2 * path.read_text()), "stands twice"),
-        (lambda path: path.write_bytes(b"\xff\xfe"), "r1.jsonl: .*export the readings again"),
     ],
 )
 def test_a_file_of_no_readings_is_refused_by_name(

@@ -129,7 +129,6 @@ def answers(engine: Started) -> list[Reply | BaseException]:
             ErrorKind.FAILED,
             "RuntimeError: 9 places 8",
         ),
-        (wrapped(TypeError("unexpected keyword")), ErrorKind.FAILED, "TypeError: unexpected"),
         (wrapped(None), ErrorKind.FAILED, "EngineGenerateError"),
     ],
 )

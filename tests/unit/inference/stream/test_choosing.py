@@ -30,7 +30,6 @@ from cardiolens.protocol.dialogue.chain import (
 from cardiolens.storage import schemas, tables
 
 SELF = {"name": "self", "kind": "self"}
-CLINICAL = {"name": "clinical", "kind": "clinical"}
 K = 4
 N = 6  # frames of the offer of `choice`
 

@@ -1,11 +1,14 @@
-"""The cache of encoder outputs holds as much as its room, and never less than vLLM's own."""
+"""Memory of GPUs: waited for, and shared with the cache of encoder outputs."""
 
+import os
+import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cardiolens.inference.engine.engine_memory import encoder_room, tune
+from cardiolens.inference.engine.engine_memory import encoder_room, tune, wait_for_memory
 
 
 def config(
@@ -51,3 +54,17 @@ def test_prefixes_of_a_hybrid_model_end_between_blocks() -> None:
         made = config(4096, hybrid=hybrid)
         tune(made, 0.0)
         assert made.cache_config.prefix_match_unit == (16 if hybrid else None)
+
+
+@pytest.mark.parametrize(("free", "waits"), [(20_000, True), (72_000, False)])
+def test_memory_is_waited_for_as_long_as_patience_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, waits: bool
+):
+    """A program in the place of nvidia-smi says what is free; none: nothing to wait for."""
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho '80000, 80000'\necho '{free}, 80000'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    began = time.monotonic()
+    wait_for_memory(0.9, patience=0.5)
+    assert (time.monotonic() - began >= 0.5) == waits
