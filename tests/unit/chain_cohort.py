@@ -49,12 +49,18 @@ class Scribe(Reader):
 def make_cohort(folder: Path, n_cases: int) -> Path:
     """A store with the frames of generated cases, and their questions."""
     make_cases(folder, n_cases, 1)
+    prepare(folder)
+    return folder
+
+
+def prepare(folder: Path) -> None:
+    """Write the store of the cases in a folder, and their questions."""
     read = read_benchmark(source_of(folder), PROTOCOL)
     outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases)
+    assert not [one.error for one in outcomes if one.error]
     read.write(folder / "store" / "medthinkvqa.jsonl", PROTOCOL)
     records = {one.name: one.record for one in outcomes}
     write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
-    return folder
 
 
 def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:

@@ -121,10 +121,8 @@ def test_a_file_where_a_folder_is_expected_is_a_sentence(tmp_path: Path) -> None
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "remove": disk.remove,
-    "rename": lambda path: disk.rename(path, path.with_name("other")),
     "copy of a folder": lambda path: disk.copy_tree(path.parent, path.parent.with_name("other")),
     "log": disk.open_log,
-    "shared file": disk.open_shared,
 }
 
 

@@ -16,8 +16,6 @@ from cardiolens.storage.model_files import check_length
         ({"max_position_embeddings": 4096}, 4096),
         ({"text_config": {"max_position_embeddings": 4096}}, 4096),
         ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}}, 8192),
-        ({"max_position_embeddings": 4096, "rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, 4096),
-        ({"max_position_embeddings": 4096, "rope_parameters": {"rope_type": "default"}}, 4096),
         (
             {"max_position_embeddings": 4096, "rope_parameters": {"full": {"type": "linear", "factor": 2}}},
             8192,

@@ -131,8 +131,6 @@ SERVED = {
             {"prompt": [STANDARD | {"cine": "video"}]},
             "as videos, and headlines are asked with standard",
         ),
-        (VLLM, {"prompt": [STANDARD, VIDEO | {"cine": "film"}]}, "'frames' or 'video'"),
-        (VLLM, {"selector": [{"name": "self", "kind": "self"}]}, "selector self asks for single frames"),
         (
             VLLM,
             {"selector": [{"name": "n", "kind": "clinical", "order": "nested"}]},

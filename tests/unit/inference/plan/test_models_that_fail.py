@@ -11,7 +11,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import ModelError
-from cardiolens.inference.placement.placement import Deployment, Placement
+from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.execution import Executed
@@ -81,7 +81,3 @@ def test_a_plan_that_broke_off_is_not_taken_for_a_whole_one(sweep_of: Sweep, mon
         patched.setattr(Chat, "count_asked", lambda *_: 1 / 0)
         assert "ZeroDivisionError" in plan(spec).failed["tiny"]
     assert plan(spec).failed == {}
-
-
-def seated(name: str) -> Deployment:
-    return Deployment(name, 1, 1, ((),), 0.9, "", 0.0, "processor")

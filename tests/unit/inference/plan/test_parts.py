@@ -1,14 +1,17 @@
-"""Parts of a plan are the same whoever makes them, and a model that fails in another process is left out."""
+"""Parts of a plan: the same whoever makes them, and written again exactly when something has changed."""
 
 from pathlib import Path
 
 import pytest
 from small_cohort import make_cohort, reader, sweep_spec
 
+from cardiolens.base import stage_versions
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models import embedded
 from cardiolens.inference.plan import plan as planning
 from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.storage import tables
+from cardiolens.storage.places import run_of
 
 TINY = {"name": "tiny", "source": "embedded", "long_side": 64}
 ARMS = {
@@ -74,3 +77,39 @@ def test_a_model_that_fails_in_another_process_leaves_nothing(
     assert "No system" in planned.failed["tiny"]
     assert not planned.run.requests("tiny").exists()
     assert planned.run.requests("uniform").exists()
+
+
+def written(spec: SweepSpec) -> list[tuple[str, int]]:
+    parts = tables.parts(run_of(spec).requests("uniform"))
+    return [(part.name, part.stat().st_mtime_ns) for part in parts]
+
+
+def test_an_unchanged_plan_is_kept_with_its_counts(small_sweep):
+    first = plan(small_sweep)
+    before = written(small_sweep)
+    again = plan(small_sweep)
+    assert written(small_sweep) == before
+    assert again.status_counts == first.status_counts == {"planned": 2}
+
+
+def test_changed_questions_are_planned_again(small_sweep):
+    plan(small_sweep)
+    before = written(small_sweep)
+    lines = small_sweep.dataset.questions.read_text().splitlines()
+    kept_lines = [line for line in lines if '"L01"' not in line]
+    assert len(kept_lines) == len(lines) - 1
+    small_sweep.dataset.questions.write_text("\n".join(kept_lines) + "\n")
+    assert plan(small_sweep).status_counts == {"planned": 1}
+    assert written(small_sweep) != before
+
+
+def test_a_part_that_is_gone_or_other_code_makes_a_new_plan(small_sweep, monkeypatch):
+    plan(small_sweep)
+    before = written(small_sweep)
+    tables.parts(run_of(small_sweep).requests("uniform"))[0].unlink()
+    assert plan(small_sweep).asked == 2
+    after = written(small_sweep)
+    assert len(after) == len(before) == 1
+    monkeypatch.setattr(stage_versions, "PLAN", "another")
+    plan(small_sweep)
+    assert written(small_sweep) != after

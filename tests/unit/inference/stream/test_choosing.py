@@ -15,7 +15,10 @@ from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swe
 from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader, check_readers
+from cardiolens.inference.models import embedded
+from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import Rendering
+from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.plan.planner import FRAME_REQUESTS
 from cardiolens.protocol.dialogue.chain import (
     N_LEFT,
@@ -27,6 +30,7 @@ from cardiolens.protocol.dialogue.chain import (
     OfferedFrame,
     mark,
 )
+from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.storage import schemas, tables
 
 SELF = {"name": "self", "kind": "self"}
@@ -278,3 +282,46 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
 def test_what_makes_no_sense_is_refused(root, changes, said):
     with pytest.raises(InputError, match=said):
         check_readers(spec_of(root, **changes))
+
+
+@pytest.fixture(scope="module")
+def tiny_root(tmp_path_factory):
+    folder = make_cohort(tmp_path_factory.mktemp("choices"), 1)
+    embedded.build(folder / "model")
+    return folder
+
+
+def tiny_spec(tiny_root, max_model_len):
+    model = {
+        "name": "tiny",
+        "engine": "vllm",
+        "source": str(tiny_root / "model"),
+        "max_model_len": max_model_len,
+        "long_side": 64,
+        "max_tokens": {"standard": 16},
+    }
+    return sweep_spec(
+        tiny_root, model, selector=[{"name": "self", "kind": "self"}], budget=[K], subtask=["C10"]
+    )
+
+
+def test_no_prompt_of_a_chain_is_longer_than_planned(tiny_root):
+    spec = tiny_spec(tiny_root, 8192)
+    planned = plan(spec)
+    (request,) = tables.read(planned.run.requests("tiny"), schemas.REQUESTS).to_pylist()
+    assert request["status"] == schemas.PLANNED
+    (chain,) = read_chains(planned.run.requests("tiny")).values()
+    names = [frame.name for frame in chain.offer.frames]
+    chat = Chat.of(spec.model[0], tiny_root / "model")
+    nothing = json.dumps({"frames": ["x" * 100] * 50})
+    for replies in ([], [nothing], [json.dumps({"frames": names[: K - 1]})], [json.dumps({"frames": names})]):
+        coming = chain.next_request(replies)
+        tokens = chat.count(request["system"], coming.prompt, ((64, 64),) * len(coming.frames))
+        assert 0 < tokens <= request["predicted_tokens"]
+        assert coming.max_tokens <= max(chain.ask_max_tokens, chain.max_tokens)
+
+
+def test_what_would_not_fit_with_the_most_frames_overflows(tiny_root):
+    planned = plan(tiny_spec(tiny_root, 512))
+    assert planned.overflow == 1
+    assert read_chains(planned.run.requests("tiny")) == {}
