@@ -125,9 +125,7 @@ def test_every_reader_has_a_configuration_that_holds() -> None:
     ("engine", "options", "message"),
     [
         ("oracle", {"error": 0.5}, r"options \['error'\] do not fit engine 'oracle'; it takes chooses"),
-        ("noisy", {}, r"options \[\] do not fit engine 'noisy'; it takes error, follows, seed"),
         ("noisy", {"error": 1.5}, r"option error: 1.5 is not a probability"),
-        ("constant", {"answr": "A"}, r"it takes answer"),
     ],
 )
 def test_options_that_do_not_fit_are_named_before_planning(

@@ -87,15 +87,6 @@ def test_stored_first_replies_are_asked_back_and_not_asked_again(fresh):
     assert same.replies.verdicts.equals(judged.replies.verdicts)
 
 
-def test_a_plan_says_how_many_second_turns_there_can_be(fresh):
-    work = missing_of(plan(asking_spec(fresh)), "uniform")
-    mumbler = Mumbler(prose=16)
-    swept(asking_spec(fresh), mumbler)
-    assert work.second_turns == len(mumbler.second)
-    assert missing_of(plan(asking_spec(fresh)), "uniform").left == 0
-    assert missing_of(plan(asking_spec(fresh, asks_back=False)), "uniform").second_turns == 0
-
-
 @pytest.mark.full
 def test_a_sweep_killed_between_the_turns_loses_nothing_and_asks_nothing_twice(fresh):
     undisturbed = Mumbler(prose=16)

@@ -4,7 +4,7 @@ import shutil
 from collections import Counter
 
 import pytest
-from chain_cohort import SELF, Scribe, check_lost_rows, make_cohort, requests_of, spec_of, stored
+from chain_cohort import Scribe, check_lost_rows, make_cohort, requests_of, spec_of, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from killed_sweeps import kill, said
@@ -90,14 +90,6 @@ def test_a_stage_that_ends_a_chain_is_seen_in_its_verdict(fresh, ends, how):
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
     check_lost_rows(spec_of(root), Scribe, lost)
-
-
-def test_chains_that_share_a_stage_ask_it_once(fresh):
-    scribe = Scribe()
-    longer = SELF | {"name": "longer", "max_tokens": 65}
-    _, judged = swept(spec_of(fresh, SELF, longer), scribe)
-    assert judged.replies.counts["ok"] == 2 * N
-    assert len(scribe.asked) == 4 * N  # two steps are shared, the answers are not
 
 
 @settings(max_examples=30)

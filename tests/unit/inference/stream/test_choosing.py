@@ -147,13 +147,6 @@ def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
     assert answer(naming(1)) != choice().next_request([naming(1)]).request_key
 
 
-def test_what_decoding_allows_is_legal_and_no_more():
-    first, further = (choice().next_request(replies).constraint.naming for replies in ([], [naming(2)]))
-    assert [(one.least, one.most) for one in (first, further)] == [(1, 3), (0, 2)]
-    assert "cine_4ch phase 2" in first.names
-    assert "cine_4ch phase 2" not in further.names
-
-
 @given(st.lists(st.integers(0, N + 1), max_size=N), st.booleans())
 def test_a_reply_that_decoding_allows_is_one_line_of_legal_names(numbers, again):
     said = [naming(2)] if again else []
@@ -274,9 +267,7 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     ("changes", "said"),
     [
         ({"control": ["none", "blind"]}, "control blind does not show the chosen frames"),
-        ({"budget": ["tokens:512"]}, "give a number"),
         ({"selector": [SELF | {"order": "nested"}]}, "leave out order"),
-        ({"model": [reader("uniform", chooses="all")]}, "greedy, lazy, illegal"),
     ],
 )
 def test_what_makes_no_sense_is_refused(root, changes, said):

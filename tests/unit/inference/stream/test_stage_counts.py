@@ -75,17 +75,6 @@ def test_an_arm_that_comes_later_executes_its_last_stage_alone(root):
     assert stages_of(run) == {1: shared, 2: shared, 3: counts(2 * N, 2 * N, N, 2 * N)}
 
 
-def test_a_refused_stage_is_the_last_that_is_asked(root):
-    code, run = concluded(spec_of(root), Scribe("1", "refused"))
-    assert code == 0
-    assert stages_of(run) == {1: counts(N, N, N, 0, refused=N)}
-
-
-def test_a_sweep_without_chains_has_no_stages(root):
-    _, run = concluded(spec_of(root, SELF | {"steps": "none"}), Scribe())
-    assert stages_of(run) == {}
-
-
 ONE = Numerics("vllm 0.32.0", "NVIDIA H200", "FLASH_ATTN", 2)
 OTHER = ONE._replace(tensor_parallel=4)
 
@@ -121,9 +110,3 @@ def test_several_ways_are_counted_and_the_page_says_so(tmp_path: Path) -> None:
     page = run.page.read_text()
     assert "The answers of uniform come from 2 ways to compute" in page
     assert "vllm 0.32.0, NVIDIA H200, FLASH_ATTN, tensor parallel 2 (3 requests)" in page
-
-
-def test_what_an_engine_does_not_know_is_null(tmp_path: Path) -> None:
-    _, run = concluded(spec_of(make_cohort(tmp_path, 2), SELF), Scribe())
-    found = json.loads(run.manifest.read_text())["numerics"]["uniform"]
-    assert found == [{**Numerics()._asdict(), "requests": 2}]

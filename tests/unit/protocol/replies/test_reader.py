@@ -39,48 +39,13 @@ CHOICES = [
     if subtask.answer_type != "report"
 ]
 PIECES = [
-    "ANSWER: ",
-    "A",
-    "B, ",
-    "C. ",
-    "Basal segment",
-    " and ",
-    "\n",
-    "- ",
-    "(",
-    ")",
-    "The answer is ",
-    "? ",
-    "**",
-    "{",
-]
-PIECES += [
-    '{"answer":',
-    '"A"',
-    "}",
-    "[",
-    "<answer>",
-    "</answer>",
-    "\\boxed{",
-    "<think>",
-    "</think>",
-    "答案",
-    "wait",
+    *("ANSWER: ", "A", "B, ", "C. ", "Basal segment", " and ", "\n", "- ", "(", ")", "The answer is ", "? "),
+    *("**", "{", '{"answer":', '"A"', "}", "[", "<answer>", "</answer>", "\\boxed{", "<think>", "</think>"),
+    *("答案", "wait"),
 ]
 HOSTILE = [
-    ". ",
-    " ",
-    "<p>",
-    "~~",
-    "$",
-    "\nUser",
-    "User:\n",
-    "a_b",
-    '{"a":1 ',
-    "I cannot ",
-    "option ",
-    "based on a ",
-    "’",
+    *(". ", " ", "<p>", "~~", "$", "\nUser", "User:\n", "a_b", '{"a":1 ', "I cannot ", "option "),
+    *("based on a ", "’"),
 ]
 
 

@@ -63,23 +63,6 @@ def test_retry_after_is_a_number_or_a_date(header: str | None, seconds: float | 
     assert read_retry_after(header, NOW) == seconds
 
 
-def test_the_window_grows_fast_until_throttled_then_slowly() -> None:
-    async def sizes() -> list[int]:
-        gate, seen = Gate(100), []
-        loop = asyncio.get_running_loop()
-        for replies in (24, 17):
-            for _ in range(replies):
-                gate.succeeded()
-            seen.append(gate.size)
-            before = loop.time() - 1
-            gate.throttled(loop.time(), 0)
-            gate.throttled(before, 0)  # sent before the cut
-            seen.append(gate.size)
-        return seen
-
-    assert asyncio.run(sizes()) == [32, 16, 17, 8]
-
-
 def test_a_visitor_who_gives_up_leaves_no_trace() -> None:
     async def leave() -> None:
         gate = Gate(1)
@@ -166,21 +149,6 @@ def reply(asked: Ask, **changes: Any) -> Any:
     whole = completion({"messages": []}, **changes)
     answer = Words().heard(200, {}, json.dumps(whole).encode())
     return read_reply(answer, model(api_model=MODEL, api_aliases=["alias"]).served, asked)
-
-
-def test_log_probabilities_of_legal_letters_are_kept() -> None:
-    first = [
-        {"token": "A", "logprob": -0.1},
-        {"token": "B", "logprob": -9999.0},
-        {"token": "x", "logprob": -1},
-    ]
-    choice = {
-        "message": {"content": "A"},
-        "finish_reason": "stop",
-        "logprobs": {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": first}]},
-    }
-    assert reply(ask(legal=("A", "B")), choices=[choice]).option_logprobs == {"A": -0.1}
-    assert reply(ask(), choices=[choice]).option_logprobs == {}
 
 
 def test_a_refusal_by_the_host_is_no_failure() -> None:
