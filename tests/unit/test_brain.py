@@ -159,18 +159,6 @@ def changed_study(brains: Path, folder: Path, **changes: Any) -> Any:
     return read_study(folder / "study", anatomy=anatomy_of(str(PROTOCOL)))
 
 
-def test_a_display_against_the_affine_is_refused(brains: Path, tmp_path: Path) -> None:
-    mirrored = changed_study(brains, tmp_path, display_transform={"transpose": True, "flip_cols": True})
-    with pytest.raises(InputError, match="expected left toward the image's right and anterior up"):
-        list(displayed_volumes(mirrored, Windows()))
-
-
-def test_a_slice_order_against_the_affine_is_doubted(brains: Path, tmp_path: Path) -> None:
-    turned = changed_study(brains, tmp_path, spatial_order="superior_to_inferior")
-    (doubt,) = next(iter(displayed_volumes(turned, Windows()))).warnings
-    assert "by its affine its slices run inferior_to_superior" in doubt
-
-
 @contextmanager
 def refused(*words: str) -> Iterator[None]:
     with pytest.raises(InputError) as caught:

@@ -1,4 +1,4 @@
-"""The seam of writes: whole files or none, drafts that take their name when whole, and secrets of one owner."""
+"""The seam of writes: whole files or none, drafts that take their name when whole, private files."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What an arm of MedThinkVQA says: its discussion before the answer, and its submission with steps by image."""
+"""What an arm of MedThinkVQA says: its discussion before the answer, and its submission."""
 
 import json
 import re

@@ -159,7 +159,9 @@ SETS: dict[str, tuple[Callable[[Path], None], str, int, int]] = {  # maker, map,
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_a_set_of_any_form_is_asked_and_the_oracle_is_always_right(tmp_path: Path, name: str) -> None:
+def test_a_set_of_any_form_is_asked_with_its_images_and_the_oracle_is_always_right(
+    tmp_path: Path, name: str
+) -> None:
     make, columns, n_cases, n_questions = SETS[name]
     make(tmp_path)
     found = prepare_set(tmp_path, columns, PROTOCOL)
@@ -173,13 +175,6 @@ def test_a_set_of_any_form_is_asked_and_the_oracle_is_always_right(tmp_path: Pat
     }
     assert scores["headline:oracle", "primary"] == 100.0
     assert scores["headline:constant", "primary"] < 100.0
-
-
-@pytest.mark.parametrize("name", SETS)
-def test_images_are_those_of_the_data_in_their_order(tmp_path: Path, name: str) -> None:
-    make, columns, _, _ = SETS[name]
-    make(tmp_path)
-    found = prepare_set(tmp_path, columns, PROTOCOL)
     rows = {row["study_id"]: row["n_slices"] for row in read_volumes(tmp_path / "store").to_pylist()}
     assert rows == {found.source.name_of(case.number): len(case.images) for case in found.cases}
     frames = tables.read_part(tmp_path / "store" / "frames" / "part-0.parquet", schemas.FRAMES).to_pylist()

@@ -1,4 +1,4 @@
-"""A guarded cluster: its folder, token and exceptions from the proxy, what workers get, an address that is dead."""
+"""A guarded cluster: its folder, its token, its environment, and an address that is dead."""
 
 import errno
 import os

@@ -22,7 +22,6 @@ from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import VolumeStructure
 
 BRAIN = Path(__file__).resolve().parents[4] / "examples" / "brain" / "protocol" / "anatomy.yaml"
-SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))
 ASKED = AskedQuestion(
     "C02",
     "cine",
