@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base import entry_points
 from cardiolens.base.entry_points import PluginError
@@ -24,6 +24,8 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.select.pool_selectors import open_selector
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import schemas, tables
+
+PATIENTS = 2
 
 ROOT = Path(__file__).resolve().parents[2]
 EDGES = ROOT / "examples" / "edges"
@@ -66,11 +68,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def edges(site: Path) -> Iterator[Path]:
     with on_path(site):
         yield site
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("plugins"), 2)
 
 
 def package(folder: Path, code: str, version: str = "1.0", name: str = "Bad_Parts", **groups: str) -> Path:

@@ -65,25 +65,13 @@ def test_the_spacing_of_phases_is_not_that_of_slices(tmp_path):
     del flat["spacing_mm"]
     with pytest.raises(InputError, match="its third axis holds phases too"):
         read_study(study(folder, flat))
-    assert (
-        len(
-            list(
-                displayed_volumes(
-                    read_study(study(folder, flat | {"spacing_mm": [2, 2, 8], "confirmed": ["spacing"]})),
-                    Windows(pct=(1, 99)),
-                )
-            )
-        )
-        == 1
-    )
+    confirmed = flat | {"spacing_mm": [2, 2, 8], "confirmed": ["spacing"]}
+    assert len(list(displayed_volumes(read_study(study(folder, confirmed)), Windows(pct=(1, 99))))) == 1
+    wrong = read_study(study(folder, flat | {"spacing_mm": [3, 2, 8]}))
     with pytest.raises(
         InputError, match=r"its spacing is \[2\.0, 2\.0, 10\.0\] mm; expected \[3\.0, 2\.0, 8\.0\]"
     ):
-        list(
-            displayed_volumes(
-                read_study(study(folder, flat | {"spacing_mm": [3, 2, 8]})), Windows(pct=(1, 99))
-            )
-        )
+        list(displayed_volumes(wrong, Windows(pct=(1, 99))))
     one_slice = flat | {"layout": {"n_slices": 12, "n_phases": 1}}
     assert read_study(study(folder, one_slice)).manifest.volumes[0].spacing_mm == (2.0, 2.0, 10.0)
 

@@ -1,4 +1,4 @@
-"""Orientation and size: all eight transforms of every volume, turned headers, the size of the heart, systole."""
+"""Orientation and size: all eight transforms, turned headers, the size of the heart, its systole."""
 
 import json
 import shutil

@@ -8,6 +8,9 @@ from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.times import FirstPass, central_mean, first_pass
 
+WINDOWS = Windows(pct=(1.0, 99.0))
+SLICES, TIMES = 2, 30
+
 
 def test_onset_and_peak_of_a_bolus():
     # Smoothed: 10 until 7, then 20 40 60 70 (t = 11) ...; the threshold is 10 + 0.2 * 60 = 22.
@@ -51,11 +54,6 @@ def test_a_first_peak_before_a_slow_rise_without_wash_out_is_not_the_end_of_the_
     curve = 100 + 300 * np.clip((beats - 6) / 7, 0, 1) - 30 * np.clip((beats - 13) / 3, 0, 1)
     passed = first_pass(list(curve + 1.5 * np.maximum(beats - 20, 0)))
     assert not passed.bolus_found or abs(passed.t_peak - 13) <= 2
-
-
-PCT = (1.0, 99.0)
-WINDOWS = Windows(pct=PCT)
-SLICES, TIMES = 2, 30
 
 
 def bolus_series(sign=1):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from page_run import write_record
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.plan import plan
@@ -16,11 +16,6 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
 SOME = ["C01", "C10", "L01"]
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("people"), 4)
 
 
 def truth(root: Path) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Controls and wordings: what they change of a request, and what they show of readers with a known fault (8.6)."""
+"""Controls and wordings: what they change of a request, and how they show known faults of readers (8.6)."""
 
 import math
 from pathlib import Path
@@ -21,16 +21,13 @@ from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
+PATIENTS = 24
+
 ALL = [
     *("none", "blind", "captions", "blank", "other_patient"),
     *("shuffled_options", "reversed_options", "repeat", "leading", "leading_right"),
 ]
 SUBTASKS = ["C02", "C10", "L01", "P01", "C16"]  # C10 is ordinal
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("controls"), 24)
 
 
 @pytest.fixture(scope="module")

@@ -53,8 +53,6 @@ def test_a_changed_pixel_or_rendering_is_another_frame() -> None:
 @pytest.mark.parametrize(
     ("native", "long_side", "shown"),
     [
-        ((256, 256), 448, (448, 448)),
-        ((336, 448), 448, (336, 448)),
         ((123, 61), 448, (448, 222)),
         ((1, 999), 64, (1, 64)),
     ],

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cohort import make_cohort, reader, sweep_spec
+from small_cohort import reader, sweep_spec
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.candidates import totals_of
@@ -92,11 +92,6 @@ def test_what_is_missing_is_what_one_pass_over_the_rows_finds(tmp_path: Path) ->
 def test_nothing_planned_is_nothing_missing(tmp_path: Path) -> None:
     found = missing(tmp_path / "requests", tmp_path / "said", TRIES)
     assert (found.unique, found.left, found.work.num_rows) == (0, 0, 0)
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("small"), 4)
 
 
 def qa_ids(root: Path, **changes: object) -> list[str]:

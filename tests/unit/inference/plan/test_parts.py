@@ -1,11 +1,11 @@
-"""Parts of a plan: the same whoever makes them, written again when something has changed, and models that fail."""
+"""Parts of a plan: the same whoever makes them, kept while nothing changes, and models that fail."""
 
 import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_cohort import make_cohort, reader, sweep_spec
+from small_cohort import reader, sweep_spec
 
 from cardiolens.base import stage_versions
 from cardiolens.base.errors import InputError
@@ -23,6 +23,8 @@ from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.prepare_cases import Prepared
 
+PATIENTS = 6
+
 TINY = {"name": "tiny", "source": "embedded", "long_side": 64}
 ARMS = {
     "budget": [2, 4],
@@ -30,11 +32,6 @@ ARMS = {
     "control": ["none", "shuffled_options"],
     "subtask": ["C02", "L01", "D02"],
 }
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("parts"), 6)
 
 
 @pytest.fixture(autouse=True)

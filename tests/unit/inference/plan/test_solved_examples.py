@@ -31,11 +31,6 @@ TWO = STANDARD | {"name": "two", "shots": 2}
 PATIENTS = 8
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("shots"), PATIENTS)
-
-
 def planned_with(root: Path, *prompts: dict[str, Any], **changes: Any) -> Plan:
     return plan(
         sweep_spec(root, reader("constant", answer="A"), subtask=SUBTASKS, prompt=list(prompts), **changes)

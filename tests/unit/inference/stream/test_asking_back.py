@@ -8,23 +8,14 @@ import pytest
 from chain_cohort import Scribe
 from killed_sweeps import kill, said
 from mumbler import PROSE, Mumbler, asking_spec, is_second
-from small_cohort import make_cohort, swept
+from small_cohort import swept
 
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.score.statistics.confidence import AUROC
 from cardiolens.storage import schemas, tables
 
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("mumbled"), 3)
-
-
-@pytest.fixture
-def fresh(cohort):
-    shutil.rmtree(cohort / "store" / "completions", ignore_errors=True)
-    return cohort
+PATIENTS = 3
 
 
 def answered(judged):

@@ -23,12 +23,6 @@ def root(tmp_path_factory):
     return make_cohort(tmp_path_factory.mktemp("chains"), N)
 
 
-@pytest.fixture
-def fresh(root):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    return root
-
-
 def test_each_stage_holds_the_replies_before_it(fresh):
     scribe = Scribe()
     planned, judged = swept(spec_of(fresh), scribe)

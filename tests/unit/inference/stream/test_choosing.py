@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -33,20 +32,11 @@ from cardiolens.protocol.dialogue.chain import (
 from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.storage import schemas, tables
 
+PATIENTS = 2
+
 SELF = {"name": "self", "kind": "self"}
 K = 4
 N = 6  # frames of the offer of `choice`
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("choosing"), 2)
-
-
-@pytest.fixture
-def fresh(root):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    return root
 
 
 def spec_of(root, *models, **changes):

@@ -19,23 +19,14 @@ from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samp
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
 
+PATIENTS = 2
+
 ONE = {"name": "standard", "style": "standard", "max_tokens": 64}
 TEMPERATURE = 0.7
 
 
 def several(n, **changes):
     return ONE | {"name": f"samples{n}", "samples": n} | changes
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("samples"), 2)
-
-
-@pytest.fixture
-def fresh(root):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    return root
 
 
 class Drawing(Reader):
@@ -173,29 +164,19 @@ def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_n
     assert Counter(ask.seed for ask in drawing.asked) == {seed: questions for seed in (None, 0, 1, 2, 3, 4)}
 
 
+FAR = {
+    **{"name": "far", "engine": "http", "revision": "1"},
+    "http": {"base_url": "http://127.0.0.1:1/v1", "api_model": "m", "dialect": "reasoning"},
+}
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"prompt": [several(3, steps="self")]}, "samples 3 go with a single request"),
         ({"selector": [{"name": "self", "kind": "self"}]}, "each would choose other frames"),
         ({"model": [{"name": "one", "engine": "person", "source": "x"}]}, "one is a person"),
-        (
-            {
-                "model": [
-                    {
-                        "name": "far",
-                        "engine": "http",
-                        "revision": "1",
-                        "http": {
-                            "base_url": "http://127.0.0.1:1/v1",
-                            "api_model": "m",
-                            "dialect": "reasoning",
-                        },
-                    }
-                ]
-            },
-            "far has http.dialect: reasoning",
-        ),
+        ({"model": [FAR]}, "far has http.dialect: reasoning"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused(root, changed, said):
@@ -210,12 +191,12 @@ def test_replies_are_found_again_in_the_text_that_holds_them(samples):
 
 
 ERROR = 0.3
-PATIENTS = 15
+MANY = 15
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("majority"), PATIENTS)
+    return make_cohort(tmp_path_factory.mktemp("majority"), MANY)
 
 
 @pytest.mark.full
@@ -229,7 +210,7 @@ def test_the_majority_is_right_as_often_as_the_binomial_says_and_costs_n_times_a
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     rows = judge_and_write(planned.run, planned.store, keys, spec).replies.verdicts.to_pylist()
     questions = len(rows)
-    assert questions == PATIENTS * 4 * 3 * 2
+    assert questions == MANY * 4 * 3 * 2
     wanted = sum(math.comb(n, k) * (1 - ERROR) ** k * ERROR ** (n - k) for k in range(n // 2 + 1, n + 1))
     right = sum(row["correct"] for row in rows) / questions
     assert abs(right - wanted) < 3 * math.sqrt(wanted * (1 - wanted) / questions)

@@ -94,12 +94,5 @@ def test_a_reader_that_knows_the_truth_scores_100_and_one_that_says_a_does_not(j
     assert scores["constant", "tier:3"] == pytest.approx(100 / 3)  # macro-F1: one class never named
 
 
-def test_report_text_is_read_with_the_words_of_the_data_files(judged):
-    texts = judged.replies.verdicts.filter(pc.equal(judged.replies.verdicts["channel"], "text")).to_pylist()
-    read = {row["study_id"]: row["parsed"] for row in texts if row["arm_id"].startswith("oracle")}
-    assert read["PH-NORMAL"] == ["enhancement: No"]
-    assert read["PH-ICM-LAD"] == ["enhancement: Yes", "regions: Front or septum"]
-
-
 def test_the_record_of_a_run_names_the_protocol_not_its_folder(planned):
     assert planned.protocol == "miniature-1"
