@@ -176,10 +176,7 @@ def thinker(**fields: Any) -> ModelSpec:
     [
         ({}, False),
         ({"source": "Qwen/Qwen3-VL-8B-Thinking"}, True),
-        ({"source": "deepseek-ai/DeepSeek-R1"}, True),
         ({"source": "a/r10-vision"}, False),
-        ({"source": "mistralai/Magistral-Small-2509"}, True),
-        ({"template_options": {"enable_thinking": True}}, True),
         ({"source": "a/b-thinking", "template_options": {"enable_thinking": False}}, False),
     ],
 )

@@ -87,12 +87,9 @@ def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu()
 @pytest.mark.parametrize(
     ("spans", "seconds"),
     [
-        ((), 0.0),
-        ((Span(0, 3, 10),), 3.0),
         ((Span(0, 3, 10), Span(0, 5, 10)), 3.0),
         ((Span(0, 3, 10), Span(12, 14, 20)), 5.0),
         ((Span(0, 3, 10), Span(8, 14, 20)), 7.0),
-        ((Span(0, 0, 10), Span(2, 5, 20)), 0.0),
     ],
 )
 def test_loading_counts_where_nobody_answers(spans, seconds):

@@ -87,11 +87,6 @@ def test_the_error_that_was_raised_is_told_and_not_what_ray_says_of_it(raised, t
     assert cause_of(RuntimeError(WRAPPED.format(raised=raised))) == f"the stream ended early: {told}"
 
 
-def test_an_error_without_a_kind_is_told_by_its_last_line_or_its_type():
-    assert cause_of(RuntimeError("first\nthe actor died")) == "the stream ended early: the actor died"
-    assert cause_of(RuntimeError()) == "the stream ended early: RuntimeError"
-
-
 def test_an_empty_wrapper_hides_nothing_and_a_full_disk_of_ray_has_a_remedy():
     error = RuntimeError("ray::MapBatches()\nray.exceptions.OutOfDiskError: Local disk is full\nuse `df`")
     error.__cause__ = ValueError()
