@@ -23,12 +23,6 @@ from cardiolens.inference.stream.replica_resources import blocks, blocks_in_flig
 from cardiolens.storage import schemas, tables
 
 
-def silent() -> Iterator[pa.Table]:
-    """Rows that never come."""
-    time.sleep(30)
-    yield from ()
-
-
 def test_a_part_on_disk_starts_the_clock_anew(tmp_path: Path) -> None:
     began = time.monotonic()
 
