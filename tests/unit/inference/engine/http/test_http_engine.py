@@ -63,6 +63,33 @@ def test_retry_after_is_a_number_or_a_date(header: str | None, seconds: float | 
     assert read_retry_after(header, NOW) == seconds
 
 
+def test_the_gate_lets_in_no_more_than_its_window_and_none_while_paused() -> None:
+    async def crowd() -> tuple[int, float]:
+        gate, inside, most = Gate(3), 0, 0
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        async with gate.slot() as entered:
+            gate.throttled(entered, 0.02)
+            gate.throttled(entered, 0.05)
+            gate.throttled(entered, 0.01)  # shorter: changes nothing
+
+        async def visit() -> float:
+            nonlocal inside, most
+            async with gate.slot() as entered:
+                inside += 1
+                most = max(most, inside)
+                await asyncio.sleep(0)
+                inside -= 1
+            return entered
+
+        first, *_ = await asyncio.gather(*(visit() for _ in range(20)))
+        return most, first - begun
+
+    most, waited = asyncio.run(crowd())
+    assert most == 1, "3, halved"
+    assert 0.045 < waited < 5
+
+
 def test_a_visitor_who_gives_up_leaves_no_trace() -> None:
     async def leave() -> None:
         gate = Gate(1)
@@ -149,6 +176,21 @@ def reply(asked: Ask, **changes: Any) -> Any:
     whole = completion({"messages": []}, **changes)
     answer = Words().heard(200, {}, json.dumps(whole).encode())
     return read_reply(answer, model(api_model=MODEL, api_aliases=["alias"]).served, asked)
+
+
+def test_log_probabilities_of_legal_letters_are_kept() -> None:
+    first = [
+        {"token": "A", "logprob": -0.1},
+        {"token": "B", "logprob": -9999.0},
+        {"token": "x", "logprob": -1},
+    ]
+    choice = {
+        "message": {"content": "A"},
+        "finish_reason": "stop",
+        "logprobs": {"content": [{"token": "A", "logprob": -0.1, "top_logprobs": first}]},
+    }
+    assert reply(ask(legal=("A", "B")), choices=[choice]).option_logprobs == {"A": -0.1}
+    assert reply(ask(), choices=[choice]).option_logprobs == {}
 
 
 def test_a_refusal_by_the_host_is_no_failure() -> None:
