@@ -1,10 +1,14 @@
 """A small MedThinkVQA with chains of three requests, and a reader whose replies tell the stages apart."""
 
 import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from small_cohort import reader
+import pyarrow as pa
+from hypothesis import strategies as st
+from small_cohort import reader, swept
 
 from cardiolens.benchmarks.benchmark import read_benchmark
 from cardiolens.benchmarks.case_group import prepare_cases
@@ -12,6 +16,9 @@ from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.plan.plan import Plan
+from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
+from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from tests.support.cases.example_cases import make_cases
 
@@ -42,12 +49,18 @@ class Scribe(Reader):
 def make_cohort(folder: Path, n_cases: int) -> Path:
     """A store with the frames of generated cases, and their questions."""
     make_cases(folder, n_cases, 1)
+    prepare(folder)
+    return folder
+
+
+def prepare(folder: Path) -> None:
+    """Write the store of the cases in a folder, and their questions."""
     read = read_benchmark(source_of(folder), PROTOCOL)
     outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases)
+    assert not [one.error for one in outcomes if one.error]
     read.write(folder / "store" / "medthinkvqa.jsonl", PROTOCOL)
     records = {one.name: one.record for one in outcomes}
     write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
-    return folder
 
 
 def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
@@ -72,3 +85,41 @@ def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
         "tracker": {"mode": "none"},
     }
     return parse(tree | changed)
+
+
+def stored(planned: Plan) -> Path:
+    """Completions of the only model of a plan."""
+    (identity,) = planned.identities.values()
+    return planned.store.completions(identity.model_key)
+
+
+def requests_of(planned: Plan) -> list[dict[str, Any]]:
+    """Requests of the only model of a plan."""
+    (name,) = planned.identities
+    rows: list[dict[str, Any]] = tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
+    return rows
+
+
+def check_lost_rows(spec: SweepSpec, engine: Callable[[], Any], lost: st.DataObject) -> None:
+    """Sweep, lose rows, and sweep again: the same tables come, and nothing that is on disk is asked again.
+
+    A chain that has its row is not gone again, so steps of it that were lost stay lost.
+    """
+    shutil.rmtree(spec.store / "completions", ignore_errors=True)
+    planned, whole = swept(spec, engine())
+    table = tables.read(stored(planned), schemas.COMPLETIONS)
+    keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
+    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
+    chains = read_chains(planned.run.requests("uniform"))
+    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
+    again = engine()
+    _, judged = swept(spec, again)
+    assert judged.replies.verdicts.equals(whole.replies.verdicts)
+    asked = [ask.request_key for ask in again.asked]
+    assert len(asked) == len(set(asked))
+    assert not kept & set(asked)
+    before, after = (
+        {row["request_key"]: row["text"] for row in rows.to_pylist()}
+        for rows in (table, tables.read(stored(planned), schemas.COMPLETIONS))
+    )
+    assert after.items() <= before.items()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import small_cohort
 
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec, Windows
@@ -59,3 +60,17 @@ def sweep_of(prepared_phantom: Path, tmp_path: Path) -> Callable[..., SweepSpec]
 def small_sweep(sweep_of: Callable[..., SweepSpec]) -> SweepSpec:
     """Two requests to a simulated reader."""
     return sweep_of("model=[uniform]", "subtask=[C01,L01]", "budget=[4]")
+
+
+@pytest.fixture(scope="module")
+def root(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small cohort for the tests of a file: of as many patients as its PATIENTS says, else of four."""
+    patients = getattr(request.module, "PATIENTS", 4)
+    return small_cohort.make_cohort(tmp_path_factory.mktemp("cohort"), patients)
+
+
+@pytest.fixture
+def fresh(root: Path) -> Path:
+    """The cohort of the file without completions of other tests."""
+    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
+    return root

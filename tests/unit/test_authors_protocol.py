@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cohort import SEED, make_cohort, reader, sweep_spec, swept
+from small_cohort import SEED, reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
@@ -35,11 +35,6 @@ def questions(root: Path, protocol: str) -> Path:
         rows += records(f"PH-{number:04d}", catalogue, found, sequences=SEQUENCES, reports=texts)
     write_questions(root / f"{protocol}.jsonl", rows)
     return root / f"{protocol}.jsonl"
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("authors"), PATIENTS)
 
 
 def spec_of(root: Path, protocol: str, *models: dict[str, Any], **changes: Any) -> Any:

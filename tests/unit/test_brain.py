@@ -35,7 +35,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "brain"
 PROTOCOL = EXAMPLE / "protocol"
 STUDIES = 16
 MOST_LINES = 300
-STYLES = ("standard", "reasoning", "paper")
 CHANCE = {"B02": 1 / 7, "B06": 1 / 4}  # of legal replies, one each; 1 / 2 of the others
 
 
@@ -142,14 +141,6 @@ def test_who_looks_at_the_pixels_sees_findings_and_sides(brains: Path) -> None:
     assert [row["qa_id"] for row in rows if not row["correct"]] == []
 
 
-def test_missing_views_are_replaced_and_used_up_ones_lent(brains: Path) -> None:
-    planned = plan(spec_of(brains, reader("uniform"), name="routes", budget=[16], subtask=["B03", "B05"]))
-    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
-    shown = {row["subtask"]: [frame["volume_id"] for frame in row["frames"]] for row in rows}
-    assert (shown["B03"].count("t1c_ax"), shown["B03"].count("t1c_cor")) == (12, 4)
-    assert (shown["B05"].count("dwi_ax"), shown["B05"].count("flair_ax")) == (12, 4)
-
-
 def test_slices_count_from_below_whatever_the_file_does(brains: Path, tmp_path: Path) -> None:
     turned = changed_study(brains, tmp_path, spatial_order="superior_to_inferior")
     plain = read_study(brains / "studies" / "BR-0001", anatomy=anatomy_of(str(PROTOCOL)))
@@ -166,18 +157,6 @@ def changed_study(brains: Path, folder: Path, **changes: Any) -> Any:
     manifest["volumes"][0] |= changes
     path.write_text(json.dumps(manifest))
     return read_study(folder / "study", anatomy=anatomy_of(str(PROTOCOL)))
-
-
-def test_a_display_against_the_affine_is_refused(brains: Path, tmp_path: Path) -> None:
-    mirrored = changed_study(brains, tmp_path, display_transform={"transpose": True, "flip_cols": True})
-    with pytest.raises(InputError, match="expected left toward the image's right and anterior up"):
-        list(displayed_volumes(mirrored, Windows()))
-
-
-def test_a_slice_order_against_the_affine_is_doubted(brains: Path, tmp_path: Path) -> None:
-    turned = changed_study(brains, tmp_path, spatial_order="superior_to_inferior")
-    (doubt,) = next(iter(displayed_volumes(turned, Windows()))).warnings
-    assert "by its affine its slices run inferior_to_superior" in doubt
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config import plugins
@@ -23,6 +23,8 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.select.pool_selectors import open_selector
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import schemas, tables
+
+PATIENTS = 2
 
 ROOT = Path(__file__).resolve().parents[2]
 EDGES = ROOT / "examples" / "edges"
@@ -65,11 +67,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def edges(site: Path) -> Iterator[Path]:
     with on_path(site):
         yield site
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("plugins"), 2)
 
 
 def package(folder: Path, code: str, version: str = "1.0", name: str = "Bad_Parts", **groups: str) -> Path:
@@ -186,11 +183,8 @@ def test_the_keys_hold_the_version_and_the_plan_the_code(site: Path, tmp_path: P
 HEAD = "class Part:\n    def select(self, pool, budget, *, seed, question):\n        "
 SELECTORS = {
     "return [('cine_sax', 999)]": "999.*expected at most 8 different frames of the pool",
-    "return [('mask', 0)]": "mask.*different frames",
-    "return [(pool[0].volume_id, 0)] * 2": "chose .*different frames",
     "return [(pool[0].volume_id, n) for n in range(budget + 1)]": "chose .*at most 8 different frames",
     "return None": "TypeError",
-    "raise KeyError('x')": "KeyError: 'x'",
     "raise SystemExit(3)": "SystemExit: 3",
 }
 
@@ -205,13 +199,9 @@ def test_a_selector_that_does_wrong_is_named(body: str, tmp_path: Path, root: Pa
 
 CONTROLS = {
     "return (), question": "shows .*expected 1 to 8 frames",
-    "return frames * 2, question": "shows .*expected 1 to 8 frames",
-    "return [frames[0]._replace(idx=999)], question": "shows .*idx=999.*expected 1 to 8 frames",
     "return [frames[0]._replace(slice=1, phase=1, idx=0)], question": "slice=1, phase=1.*frames of the study",
-    "return ['x'], question": "TypeError",
     "return frames, None": "TypeError",
     "return frames, replace(question, options=())": "changes more of a question",
-    "return frames, replace(question, subtask='X')": "changes more of a question",
     "return frames, replace(question, options=question.options[::-1])": "changes more of a question",
 }
 
@@ -233,8 +223,6 @@ def test_a_control_that_asks_something_else_is_named(body: str, tmp_path: Path, 
 METRICS = {
     "return []": "gives 0 values for 1 reports",
     "return [float('nan')]": "gives nan, which is not within 0..1",
-    "return [2]": "gives 2.0",
-    "return ['good']": "ValueError",
 }
 
 
@@ -251,9 +239,7 @@ def test_a_metric_that_gives_no_values_is_named(body: str, tmp_path: Path, root:
 FACTORIES = {
     "raise ImportError('no torch')": "ImportError: no torch",
     "class Part: pass": "has no select",
-    "Part = 3": "TypeError",
     "def Part(): raise RuntimeError('late')": "RuntimeError: late",
-    "Other = 1": "AttributeError",
 }
 
 
@@ -281,14 +267,11 @@ def test_options_that_a_part_does_not_take_are_named(edges: Path, root: Path) ->
     ("changes", "message"),
     [
         ({"selector": [{"name": "x", "kind": "cardiolens-edges.ens"}]}, "did you mean cardiolens-edges.ends"),
-        ({"selector": [{"name": "x", "kind": "clincal"}]}, "should be 'random', 'stratified'"),
         ({"selector": [{"name": "x", "kind": "Edges.ends"}]}, "write package.name or package.name@version"),
         (
             {"control": ["cardiolens-edges.ends"]},
             "no installed package has this entry point of cardiolens.con",
         ),
-        ({"model": [{"name": "x", "engine": "models:cardiolens-edges.halting"}]}, "begins with 'models'"),
-        ({"model": [{"name": "x", "engine": "cardiolens-edges.halting"}]}, "of cardiolens.engines"),
         (
             {"model": [{"name": "x", "engine": "cardiolens-edges.brightness", "source": "y"}]},
             "source 'y' is not read by an engine of another package",

@@ -1,4 +1,4 @@
-"""The seam of writes: whole files or none, drafts that take their name when they are whole."""
+"""The seam of writes: whole files or none, drafts that take their name when whole, private files."""
 
 import errno
 import os
@@ -10,9 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cardiolens.base import disk
-from cardiolens.base.errors import RunError
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.private_file import check_private, is_private_folder
 
 EVENTS = list[tuple[str, str]]
 
@@ -121,10 +124,8 @@ def test_a_file_where_a_folder_is_expected_is_a_sentence(tmp_path: Path) -> None
 
 CHANGES: dict[str, Callable[[Path], object]] = {
     "remove": disk.remove,
-    "rename": lambda path: disk.rename(path, path.with_name("other")),
     "copy of a folder": lambda path: disk.copy_tree(path.parent, path.parent.with_name("other")),
     "log": disk.open_log,
-    "shared file": disk.open_shared,
 }
 
 
@@ -163,3 +164,46 @@ def test_what_callers_wait_for_keeps_its_type(tmp_path: Path) -> None:
         disk.lock(handles[1], tmp_path / "log", wait=False)
     for handle in handles:
         os.close(handle)
+
+
+@given(st.integers(0, 0o777))
+def test_a_file_is_private_if_nobody_but_its_owner_has_access(
+    tmp_path_factory: pytest.TempPathFactory, mode: int
+) -> None:
+    path = tmp_path_factory.mktemp("secret") / "key"
+    path.write_text("secret")
+    path.chmod(mode)
+    if mode & 0o077:
+        with pytest.raises(InputError, match=rf"mode {mode:o}\), and with it do harm; run chmod 600 \S+, or"):
+            check_private(path, "key", "do harm", ", or else")
+    else:
+        check_private(path, "key", "do harm")
+
+
+def test_a_file_of_another_owner_is_refused_where_it_must_be_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "key"
+    path.touch(0o600)
+    owner = path.stat().st_uid
+    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
+    check_private(path, "key", "do harm")
+    with pytest.raises(InputError, match=f"mode 600, owner {owner}"):
+        check_private(path, "key", "do harm", owned=True)
+
+
+def test_a_file_that_is_missing_is_no_private_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        check_private(tmp_path / "none", "key", "do harm")
+
+
+def test_nobody_is_told_to_close_a_folder(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    check_private(tmp_path, "key", "do harm")
+
+
+def test_a_link_to_a_private_folder_is_none(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("own")
+    (tmp_path / "open").mkdir(mode=0o755)
+    assert [is_private_folder(tmp_path / name) for name in ("own", "link", "open")] == [True, False, False]

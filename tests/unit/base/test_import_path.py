@@ -10,22 +10,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(sys.executable).with_name("cardiolens")
 SHADOWS = [
-    "yaml",
-    "numpy",
-    "pydantic",
-    "hydra",
-    "omegaconf",
-    "ray",
-    "vllm",
-    "json",
-    "pydicom",
-    "torch",
-    "pathlib",
-    "ipaddress",
-    "urllib",
-    "fnmatch",
-    "logging",
-    "dataclasses",
+    *("yaml", "numpy", "pydantic", "hydra", "omegaconf", "ray", "vllm", "json", "pydicom", "torch"),
+    *("pathlib", "ipaddress", "urllib", "fnmatch", "logging", "dataclasses"),
 ]
 VERBS = {
     "": (),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydicom import dcmread
 from pydicom.data import get_testdata_file
 
-from cardiolens.base.untrusted import csv_file, dicom_file, gzip_stream, image_file, yaml_file
-from cardiolens.base.untrusted.bounded_files import parse_json
+from cardiolens.base.untrusted import csv_file, dicom_file, gzip_stream, image_file
+from cardiolens.base.untrusted.bounded_files import parse_json, parse_yaml
 from cardiolens.base.untrusted.gzip_stream import DamagedError, TooLargeError, TruncatedError
 
 SMALL = settings(max_examples=150, deadline=None)
@@ -71,7 +71,7 @@ def test_files_as_others_wrote_them_are_read_as_pydicom_reads_them(name: str, tm
 @SMALL
 @given(text=st.text(max_size=200))
 def test_any_text_is_a_value_or_a_value_error(text) -> None:
-    for read in (parse_json, yaml_file.parse_yaml, csv_file.parse_rows):
+    for read in (parse_json, parse_yaml, csv_file.parse_rows):
         with suppress(ValueError):
             read(text)
 
@@ -89,7 +89,7 @@ def test_any_text_is_a_value_or_a_value_error(text) -> None:
 )
 def test_yaml_that_means_harm_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"aliases|deeply|not YAML"):
-        yaml_file.parse_yaml(text)
+        parse_yaml(text)
 
 
 @SMALL

@@ -4,6 +4,7 @@ import io
 import json
 from pathlib import Path
 
+import chain_cohort
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,16 +12,14 @@ from PIL import Image
 from small_cohort import reader, swept
 
 from cardiolens.benchmarks.benchmark import read_benchmark
-from cardiolens.benchmarks.case_group import prepare_cases
 from cardiolens.benchmarks.medthinkvqa import PROTOCOL, field_of, source_of
-from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader, pictures_of, studies_of
 from cardiolens.show.page.case_viewer.pictures import png_of
 from cardiolens.storage import schemas, tables
-from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.shards import read_volumes
 from tests.support.cases.example_cases import make_cases
 
@@ -56,42 +55,21 @@ def root(tmp_path_factory):
             if record.get(name) is not None or name == "case_id_of_a_later_version":
                 record[name] = marker
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    read = read_benchmark(source_of(folder), PROTOCOL)
-    store = folder / "store"
-    outcomes = prepare_cases(store, "part-0.parquet", read.source, read.cases)
-    assert not [one.error for one in outcomes if one.error]
-    read.write(store / "medthinkvqa.jsonl", PROTOCOL)
-    records = {one.name: one.record for one in outcomes}
-    write_cohort(store, Cohort(window_pct=(1, 99), studies=records, failed={}))
+    chain_cohort.prepare(folder)
     return folder
 
 
 def spec_of(root: Path, *models: dict, **changed: object) -> SweepSpec:
-    content: dict[str, object] = {
-        "name": "cases",
-        "dataset": {
-            "name": "medthinkvqa_test",
-            "source": root,
-            "map": "medthinkvqa",
-            "studies": root,
-            "questions": root / "store" / "medthinkvqa.jsonl",
-            "protocol": "medthinkvqa-1",
-        },
-        "model": models or [reader("oracle")],
-        "selector": [
-            {"name": "uniform", "kind": "uniform"},
-            {"name": "random", "kind": "random", "seeds": [1]},
-        ],
-        "budget": [6],
-        "prompt": [
-            {"name": name, "style": "standard", "max_tokens": 64, "steps": steps}
-            for name, steps in SETTINGS.items()
-        ],
-        "store": root / "store",
-        "outputs": root / "outputs",
-        "statistics": {"min_n": 1, "resamples": 50, "seed": 7},
-    }
-    return parse(content | changed)
+    prompts = [
+        {"name": name, "style": "standard", "max_tokens": 64, "steps": steps}
+        for name, steps in SETTINGS.items()
+    ]
+    selectors = [
+        {"name": "uniform", "kind": "uniform"},
+        {"name": "random", "kind": "random", "seeds": [1]},
+    ]
+    content = {"model": models or [reader("oracle")], "selector": selectors, "budget": [6]}
+    return chain_cohort.spec_of(root, *prompts, **(content | changed))
 
 
 def requests_of(spec: SweepSpec) -> list[dict]:

@@ -96,7 +96,6 @@ def test_the_makers_files_are_read_in_each_layout(tmp_path: Path, source: Source
     ("fields", "said"),
     [
         ({"title": "Case 99"}, "title 'Case 99' with its CLINICAL_HISTORY is that of no case of the data"),
-        ({"explanation_steps": "One. Two."}, "explanation_steps is no list of 1 to 15 texts"),
         ({"explanation_steps_checks": [SEEN]}, "no list of one verdict for each of the 3 steps"),
         (
             {"explanation_steps_checks": [SEEN, SEEN, UNSEEN | {"error_types": ["Reasoning"]}]},
@@ -129,11 +128,8 @@ def test_two_cases_of_one_title_and_history_are_not_told_apart(tmp_path: Path) -
     ("change", "said"),
     [
         ({"case": 4}, "case is 4; expected the line of a case, 1 to 3"),
-        ({"case": True}, "case is True"),
         ({"steps": ["x"] * 16}, "steps is no list of 1 to 15 texts"),
-        ({"steps": ["x", " "]}, "steps is no list of 1 to 15 texts"),
         ({"people": [SEEN, SEEN | {"is_factual": 1}]}, "people, step 2: is_factual: Input should be a valid"),
-        ({"people": [SEEN, SEEN | {"why": "x"}]}, "people, step 2: unknown key 'why'"),
         ({"answer": "A"}, "answer is unknown; legal are case, steps and people"),
     ],
 )
@@ -163,12 +159,9 @@ def test_the_judge_is_shown_case_and_steps_and_never_what_people_said(tmp_path: 
     "reply",
     [
         None,
-        "true",
         {"verdicts": [SEEN]},
-        {"verdicts": [SEEN, SEEN, SEEN]},
         {"verdicts": [SEEN, {name: SEEN[name] for name in ("is_factual", "is_critical")}]},
         {"verdicts": [SEEN, UNSEEN | {"error_types": ["Reasoning"]}]},
-        {"verdicts": [SEEN, SEEN], "why": "x"},
         json.dumps({"verdicts": [SEEN, SEEN]})[:-1],
     ],
 )

@@ -7,24 +7,21 @@ from typing import Any
 
 import pytest
 from page_run import write_record
+from set_cohort import prepare_set, read_set, set_spec
 from small_cohort import reader, swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.benchmarks import benchmark
-from cardiolens.benchmarks.benchmark import Benchmark, Source, Split
-from cardiolens.benchmarks.case_group import prepare_cases
+from cardiolens.benchmarks.benchmark import Benchmark
 from cardiolens.commands.compare import Board, leaderboard
 from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PICTURES
-from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.plan.plan import plan
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.show.leaderboard.contrast import contrast
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
-from cardiolens.study.cohort import Cohort, write_cohort
 from tests.support.cases.example_sets import OPEN_PART, WHOLE, make_benchmark
 
 NAMES = ("vqa_rad", "slake", "omnimedvqa")
@@ -33,45 +30,14 @@ OPEN = "open questions, whose free text no rule can call right or wrong"
 UNLISTED = "closed questions whose options the data do not name"
 
 
-def read_benchmark(name: str, folder: Path, split: Split) -> Benchmark:
-    return benchmark.read_benchmark(Source.of(folder, split, name), PICTURES)
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A stand-in of each benchmark, prepared."""
     made = {name: tmp_path_factory.mktemp(name) for name in NAMES}
     for name, folder in made.items():
         make_benchmark(name, folder, N)
-        read = read_benchmark(name, folder, "test")
-        outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases)
-        assert not [outcome.error for outcome in outcomes if outcome.error]
-        read.write(folder / "store" / f"{name}.jsonl", PICTURES)
-        records = {outcome.name: outcome.record for outcome in outcomes if outcome.record}
-        write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
+        prepare_set(folder, name, PICTURES)
     return made
-
-
-def spec_of(name: str, folder: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec:
-    tree: dict[str, Any] = {
-        "name": name,
-        "dataset": {
-            "name": name,
-            "map": name,
-            "source": folder,
-            "studies": folder,
-            "questions": folder / "store" / f"{name}.jsonl",
-            "protocol": PICTURES,
-        },
-        "model": models or [reader("oracle"), reader("uniform"), reader("constant", answer="A")],
-        "selector": [{"name": "all", "kind": "all"}],
-        "budget": [16],
-        "prompt": [{"name": "standard", "style": "standard", "max_tokens": 64}],
-        "store": folder / "store",
-        "outputs": folder / "outputs",
-        "statistics": {"min_n": 1, "resamples": 100, "seed": 7},
-    }
-    return parse(tree | changes)
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +45,7 @@ def runs(folders: dict[str, Path]) -> dict[str, Run]:
     """A finished run on each."""
     done = {}
     for name, folder in folders.items():
-        planned, judged = swept(spec_of(name, folder))
+        planned, judged = swept(set_spec(folder, name, PICTURES))
         write_record(planned, judged)
         done[name] = planned.run
     return done
@@ -103,7 +69,7 @@ def test_the_oracle_is_always_right_and_a_guess_at_chance(runs: dict[str, Run], 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_asked_is_counted_by_reason(folders: dict[str, Path], name: str) -> None:
-    read = read_benchmark(name, folders[name], "test")
+    read = read_set(folders[name], name, PICTURES)
     wanted = {
         "vqa_rad": {OPEN: 2 * N, UNLISTED: N},
         "slake": {OPEN: N, UNLISTED: N, "questions in another language than English": N},
@@ -118,12 +84,9 @@ def test_what_is_not_asked_is_counted_by_reason(folders: dict[str, Path], name: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("style", ["reasoning"])
-def test_a_prompt_shows_picture_question_and_options_alone(
-    folders: dict[str, Path], name: str, style: str
-) -> None:
-    prompts = [{"name": "standard", "style": style, "max_tokens": 64}]
-    spec = spec_of(name, folders[name], prompt=prompts, control=["none", "blind"], caption="full")
+def test_a_prompt_shows_picture_question_and_options_alone(folders: dict[str, Path], name: str) -> None:
+    prompts = [{"name": "standard", "style": "reasoning", "max_tokens": 64}]
+    spec = set_spec(folders[name], name, PICTURES, prompt=prompts, control=["none", "blind"], caption="full")
     planned = plan(spec)
     rows = tables.read(planned.run.requests("oracle"), schemas.REQUESTS).to_pylist()
     asked = {
@@ -161,7 +124,7 @@ def test_benchmarks_stand_beside_hearts_and_are_set_apart(runs: dict[str, Run]) 
 def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
     folders: dict[str, Path], runs: dict[str, Run], tmp_path: Path
 ) -> None:
-    planned, _ = swept(spec_of("slake", folders["slake"], reader("noisy", "cut", error=0.4)))
+    planned, _ = swept(set_spec(folders["slake"], "slake", PICTURES, reader("noisy", "cut", error=0.4)))
     folder = planned.store.completions(planned.identities["cut"].model_key)
     kept = tables.read(folder, schemas.COMPLETIONS).slice(0, 9)
     for part in tables.parts(folder):
@@ -187,22 +150,17 @@ def broken(tmp_path: Path, name: str, **changes: Any) -> Benchmark:
     entries = json.loads(path.read_text())
     entries[0] = {key: value for key, value in (entries[0] | changes).items() if value is not None}
     path.write_text(json.dumps(entries))
-    return read_benchmark(name, tmp_path, "test")
+    return read_set(tmp_path, name, PICTURES)
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
         ("vqa_rad", {"answer_type": "HALF"}, r'record 1: answer_type is "HALF"; expected CLOSED or OPEN'),
-        ("vqa_rad", {"answer_type": None}, "answer_type is missing; expected text"),
         ("vqa_rad", {"image_name": "../secret.jpg"}, "image_name is .*; expected a path below the folder"),
         ("vqa_rad", {"phrase_type": "later"}, 'phrase_type is "later"; expected one of test_freeform'),
-        ("vqa_rad", {"question": "Is it \ufffc?"}, r"question holds U\+FFFC"),
-        ("vqa_rad", {"qid": 2}, "has the id '2' of .*record 1"),
         ("slake", {"q_lang": "fr"}, 'q_lang is "fr"; expected en or zh'),
-        ("slake", {"img_name": "/etc/x"}, "img_name is .*; expected a path below the folder"),
         ("omnimedvqa", {"image_path": None}, "image_path is missing; expected at least one image"),
-        ("omnimedvqa", {"question": " "}, "question is .*; expected text"),
     ],
 )
 def test_a_wrong_record_is_named_and_the_others_are_read(
@@ -219,18 +177,18 @@ def test_a_copy_without_kinds_of_answers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "test-00000.parquet").write_bytes(b"")
     with pytest.raises(InputError, match="lack answer_type, without which open and closed"):
-        read_benchmark("vqa_rad", tmp_path, "test")
+        read_set(tmp_path, "vqa_rad", PICTURES)
 
 
 def test_later_works_split_vqa_rad_into_two_files(tmp_path: Path) -> None:
     make_benchmark("vqa_rad", tmp_path, 3)
-    whole = read_benchmark("vqa_rad", tmp_path, "test")
+    whole = read_set(tmp_path, "vqa_rad", PICTURES)
     entries = json.loads((tmp_path / WHOLE).read_text())
     tests = [entry for entry in entries if entry["phrase_type"].startswith("test")]
     (tmp_path / "testset.json").write_text(json.dumps(tests))
     (tmp_path / WHOLE).unlink()
     (tmp_path / "VQA_RAD Image Folder").rename(tmp_path / "images")
-    split = read_benchmark("vqa_rad", tmp_path, "test")
+    split = read_set(tmp_path, "vqa_rad", PICTURES)
     assert [[asked.key for asked in case.questions] for case in split.cases] == [
         [asked.key for asked in case.questions] for case in whole.cases
     ]

@@ -7,6 +7,7 @@ from importlib import import_module
 
 import pytest
 
+from bench.options import options
 from cardiolens.commands.help import VERBS
 
 
@@ -61,8 +62,6 @@ COMMANDS: Mapping[str, Command] = {
     "review audit": Command(
         "cardiolens.commands.review", ("run=x",), ("audit",), wrong="replies=few", listed=("replies", "port")
     ),
-    "review report": Command("cardiolens.commands.review", ("run=x",), ("report",)),
-    "review export": Command("cardiolens.commands.review", ("out=x",), ("export",)),
     "status": Command("cardiolens.commands.status", ("run=x",)),
     "store ls": Command("cardiolens.commands.store", ("store=x",), ("ls",)),
     "store prune": Command("cardiolens.commands.store", ("store=x",), ("prune",), "apply=maybe"),
@@ -87,9 +86,7 @@ COMMANDS: Mapping[str, Command] = {
         wrong="repeats=often",
     ),
     "medthinkvqa scores": Command("jobs.medthinkvqa", ("run=x",), ("scores",)),
-    "medthinkvqa submit": Command("jobs.medthinkvqa", ("run=x", "arm=a", "out=o"), ("submit",)),
     "medthinkvqa check": Command("jobs.medthinkvqa", ("file=x", "root=y"), ("check",), "split=all"),
-    "medthinkvqa discussions": Command("jobs.medthinkvqa", ("run=x", "arm=a", "out=o"), ("discussions",)),
     "medthinkvqa judge": Command(
         "jobs.medthinkvqa", ("steps=x", "root=y", "out=o", "model=tiny"), ("judge",), "split=dev"
     ),
@@ -233,3 +230,13 @@ def test_options_that_ray_does_not_know_are_refused(monkeypatch, capsys):
     for word in ("--num-gpuss=4", "out=x", "--num-gpus=two"):
         message = refused("cardiolens.commands.head", [word], monkeypatch, capsys)
         assert "give options of `ray start`" in message
+
+
+MOST = 120  # of a sweep, an import and drafts together; 180 at the first count
+
+
+def test_there_are_no_more_options() -> None:
+    every = options()
+    assert len(every) == len(set(every))
+    assert "cluster.partition" in every
+    assert len(every) <= MOST

@@ -17,39 +17,8 @@ from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.storage.run_place import RunWord, RunWords
 
 NAMES = [
-    *(
-        "a=b",
-        "=a",
-        "a=",
-        "two words",
-        " a",
-        "a ",
-        "a,b",
-        "[a]",
-        "{a: b}",
-        "o'brien",
-        '"a"b',
-        "''b",
-        "a:b",
-        "-a",
-    ),
-    *(
-        "a~",
-        "~a",
-        "50%",
-        "a#b",
-        "a;b&c",
-        "f(x)",
-        "choice(a,b)",
-        "`a`",
-        "$a",
-        "a$",
-        "${a",
-        "a}",
-        "a\\",
-        "a\\b'",
-    ),
-    *("!", "?", "*", "@", "123", "true", "1e3", "inf", "Zürich", "東京", "Ёж", "🫀", "a\u202fb"),
+    *("a=b", "two words", " a", "a,b", "[a]", "{a: b}", "o'brien", '"a"b', "~a", "50%", "a#b", "choice(a,b)"),
+    *("`a`", "$a", "${a", "a\\", "a\\b'", "*", "123", "true", "Zürich", "東京", "🫀", "a\u202fb"),
 ]
 ASKED = ["dataset=phantom_ci", "model=[oracle]"]
 

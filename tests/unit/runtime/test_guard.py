@@ -1,7 +1,8 @@
-"""The folder, the token file and the proxy's exceptions of a guarded cluster."""
+"""A guarded cluster: its folder, its token, its environment, and an address that is dead."""
 
 import errno
 import os
+import socket
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -12,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.runtime.connect import check_answers, for_workers
 from cardiolens.runtime.guard import (
     _BELOW,
-    check_token_file,
     make_token_file,
     private_folder,
     unproxied,
@@ -91,18 +92,6 @@ def test_ray_takes_the_longest_folder_that_is_accepted() -> None:
         validate_socket_filepath("x" * 40 + _BELOW)
 
 
-@given(st.integers(0, 0o777))
-def test_a_token_is_good_if_nobody_else_can_touch_it(tmp_path_factory: pytest.TempPathFactory, mode: int):
-    path = tmp_path_factory.mktemp("token") / "auth_token"
-    path.write_text("0" * 64)
-    path.chmod(mode)
-    if mode & 0o077:
-        with pytest.raises(InputError, match=f"mode {mode:o}.*chmod 600"):
-            check_token_file(path)
-    else:
-        check_token_file(path)
-
-
 def test_a_token_is_long_random_closed_and_kept(tmp_path: Path) -> None:
     one, other = tmp_path / "one" / "auth_token", tmp_path / "other" / "auth_token"
     umask = os.umask(0)
@@ -160,3 +149,42 @@ def test_a_token_that_cannot_be_read_is_not_taken_for_none(
     monkeypatch.setattr("cardiolens.runtime.guard.read_bytes", locked)
     with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
         use_token({"RAY_AUTH_TOKEN_PATH": str(path)})
+
+
+def test_the_users_own_variables_reach_engines_and_secrets_do_not():
+    found = for_workers(
+        {
+            "VLLM_LOGGING_LEVEL": "DEBUG",
+            "VLLM_ATTENTION_BACKEND": "FLASH_ATTN",
+            "VLLM_API_KEY": "secret",
+            "HF_HOME": "/models",
+            "HF_TOKEN": "secret",
+            "OMP_NUM_THREADS": "1",
+            "HOME": "/home/me",
+        }
+    )
+    assert found["VLLM_LOGGING_LEVEL"] == "DEBUG"
+    assert found["VLLM_ATTENTION_BACKEND"] == "FLASH_ATTN"
+    assert found["HF_HOME"] == "/models"
+    assert found["OMP_NUM_THREADS"] == "1"
+    assert found["TRANSFORMERS_VERBOSITY"] == "error"
+    assert "secret" not in found.values()
+    assert "HOME" not in found
+
+
+def test_without_any_engines_are_quiet():
+    assert for_workers({})["VLLM_LOGGING_LEVEL"] == "WARNING"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://localhost:{port}", "127.0.0.1:70000"])
+def test_an_address_where_nothing_listens_is_told_at_once(address: str):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(RunError, match=r"no Ray cluster answers there .* python -m cardiolens\.head"):
+        check_answers(address.format(port=port))
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "ray://localhost:{port}", "auto", "/tmp/ray"])
+def test_what_listens_or_only_ray_understands_is_left_to_ray(address: str):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        check_answers(address.format(port=server.getsockname()[1]))

@@ -6,14 +6,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.base import disk
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.errors import InputError
 from cardiolens.storage import schemas, tables
 
 ROWS = st.lists(
@@ -68,18 +67,6 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_half_way()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(RunError, match=r"cannot be written .*free space or check permissions"):
-        tables.write_part(tmp_path / "file" / "table", pa.table({}), pa.schema([]))
-
-
-def test_replacing_leaves_one_part(tmp_path: Path) -> None:
-    for value in ("a", "b"):
-        tables.replace(tmp_path, tables.from_rows([{"metric": value}], schemas.SCORES), schemas.SCORES)
-    assert tables.read(tmp_path, schemas.SCORES)["metric"].to_pylist() == ["b"]
 
 
 def test_blocks_become_one_part_in_their_order(tmp_path: Path) -> None:

@@ -95,20 +95,6 @@ def test_a_link_in_the_place_of_a_skeleton_is_not_written_through(out, tmp_path)
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ([], "out= is not given; give out=..."),
-        (["out="], "out=: has no value"),
-        (["out=a", "b=c"], "b=: no word of this command; choose from out"),
-        (["a"], "'a': expected name=value; give out=..."),
-    ],
-)
-def test_other_words_are_named(words, message, capsys):
-    assert main(["init", *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_file_in_the_place_of_the_studies_is_named(tmp_path, capsys):
     (tmp_path / "studies").write_text("")
     assert init(tmp_path) == 2

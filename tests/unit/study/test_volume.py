@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 from study_folders import SHORT_AXIS_AFFINE, sha256, volume, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.volume import read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
+from cardiolens.study.windowing import grey_scale
 
 DRAWN = ("grid", "order", "apex_first", "transform")
 TRANSFORMS = st.fixed_dictionaries({name: st.booleans() for name in ("transpose", "flip_rows", "flip_cols")})
@@ -94,12 +96,6 @@ def test_nifti_2_and_gzip_of_several_members_are_read(tmp_path):
     assert np.array_equal(shown(found), stored.transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("spacing", [[2.5, 2.0, 10.0], [2.0, 2.0, 8.0]])
-def test_a_spacing_that_the_header_contradicts_names_both(tmp_path, spacing):
-    message = refused(tmp_path, volume(tmp_path, spacing_mm=spacing))
-    assert f"its spacing is [2.0, 2.0, 10.0] mm; expected {spacing} as declared" in message
-
-
 def test_one_of_several_images_of_a_slice_is_named_or_all_are_refused(tmp_path):
     stored = np.stack([voxels(6, 1), voxels(6, 1, seed=8)], axis=3)
     entry = volume(tmp_path, stored, "lge_sax", layout={})
@@ -152,43 +148,6 @@ def test_a_locked_file_is_there_and_its_path_is_right(tmp_path, monkeypatch):
     assert refused(tmp_path, entry).endswith("that study.json names; let this user read it")
 
 
-@pytest.mark.parametrize(
-    "stored", [b"", b"not an image" * 100, gzip.compress(b"not an image" * 100, mtime=0)]
-)
-def test_a_file_that_is_not_nifti(tmp_path, stored):
-    entry = volume(tmp_path)
-    (tmp_path / entry["path"]).write_bytes(stored)
-    message = refused(tmp_path, entry)
-    assert message.startswith("cine_sax.nii.gz: is not NIfTI: it starts with b'")
-    assert message.endswith("; expected a single-file NIfTI (.nii or .nii.gz); convert the file")
-
-
-def test_a_header_of_an_unknown_type(tmp_path):
-    entry = volume(tmp_path, path="a.nii")
-    raw = bytearray((tmp_path / "a.nii").read_bytes())
-    raw[70:72] = struct.pack("<h", 77)
-    (tmp_path / "a.nii").write_bytes(raw)
-    assert refused(tmp_path, entry).startswith("a.nii: its NIfTI header is damaged (")
-
-
-@pytest.mark.parametrize("kept", [200, -1])
-def test_a_truncated_gzip(tmp_path, kept):
-    entry = volume(tmp_path, voxels(size=(20, 20)))
-    stored = (tmp_path / entry["path"]).read_bytes()
-    (tmp_path / entry["path"]).write_bytes(stored[:kept])
-    message = refused(tmp_path, entry)
-    assert message.startswith("cine_sax.nii.gz: its gzip stream is truncated after ")
-    assert message.endswith("; expected a whole file; copy or export it again")
-
-
-def test_a_damaged_gzip(tmp_path):
-    entry = volume(tmp_path)
-    stored = bytearray((tmp_path / entry["path"]).read_bytes())
-    stored[-6] ^= 1  # in the checksum
-    (tmp_path / entry["path"]).write_bytes(stored)
-    assert refused(tmp_path, entry).startswith("cine_sax.nii.gz: its gzip stream is damaged (")
-
-
 def test_a_mask_is_hashed_and_must_have_the_shape_of_its_image(tmp_path):
     entry = volume(tmp_path)
     entry["mask"] = {"path": "mask.nii.gz", "sha256": write_nifti(tmp_path / "mask.nii.gz", voxels())}
@@ -202,31 +161,6 @@ def test_a_mask_is_hashed_and_must_have_the_shape_of_its_image(tmp_path):
     assert refused(tmp_path, entry).startswith("mask.nii.gz: its sha256 is ")
 
 
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (
-            np.zeros((6, 5, 3, 4, 2), np.int16),
-            "has 5 axes (6, 5, 3, 4, 2); expected (i, j, Z) or",
-        ),
-        (
-            np.zeros((6, 0, 12), np.int16),
-            "has 3 axes (6, 0, 12); expected (i, j, Z) or",
-        ),
-        (
-            np.zeros((6, 5, 12), np.complex64),
-            "its voxels are of type complex64; expected one real",
-        ),
-        (voxels(4, 4), "its shape is (6, 5, 16); expected (6, 5, 12) as declared; correct shape or file"),
-        (voxels(seed=9), "its sha256 is "),
-    ],
-)
-def test_another_file_than_declared(tmp_path, array, message):
-    entry = volume(tmp_path)
-    write_nifti(tmp_path / entry["path"], array)
-    assert refused(tmp_path, entry).startswith(f"cine_sax.nii.gz: {message}")
-
-
 def test_a_header_that_places_its_voxels_twice_is_refused_until_a_person_looked(tmp_path):
     entry = volume(tmp_path) | {"sha256": None}
     image = nib.Nifti1Image(voxels(), SHORT_AXIS_AFFINE)
@@ -237,3 +171,79 @@ def test_a_header_that_places_its_voxels_twice_is_refused_until_a_person_looked(
     nib.save(image, tmp_path / entry["path"])
     assert "its sform and qform place the voxels differently" in refused(tmp_path, entry)
     assert opened(tmp_path, entry | {"confirmed": ["display"]}).layout.n_slices == 3
+
+
+PCT = (1.0, 99.0)
+STORED = npst.arrays(np.int16, (3, 4, 5)).filter(lambda a: np.ptp(a.astype(int)) > 0)
+
+
+@given(STORED, st.sampled_from([(1.0, 0.0), (2.5, -7.0), (-0.5, 3.0)]))
+def test_the_window_lies_at_the_percentiles_of_the_intensities(stored, scaling):
+    slope, inter = scaling
+    scale = grey_scale(stored, PCT, slope, inter)
+    intensities = stored.astype(float) * slope + inter
+    zeros = intensities == 0
+    imaged = intensities[~zeros] if zeros.mean() >= 0.01 and not zeros.all() else intensities
+    low, high = np.percentile(imaged, PCT)
+    if low == high:
+        low, high = intensities.min(), intensities.max()
+    assert (scale.low, scale.high) == pytest.approx((low, high), abs=1e-6)
+
+
+@given(STORED)
+def test_integers_and_the_same_values_as_floats_give_the_same_bytes(stored):
+    counted, ranked = grey_scale(stored, PCT, 1, 0), grey_scale(stored.astype(np.float64), PCT, 1, 0)
+    assert counted.table is not None
+    assert ranked.table is None
+    assert np.array_equal(counted.show(stored[1]), ranked.show(stored[1].astype(np.float64)))
+
+
+@pytest.mark.parametrize("dtype", [">i2", "u8", ">f8"])
+def test_every_dtype_is_shown_alike(dtype):
+    stored = np.arange(101).reshape(1, 1, 101)
+    expected = grey_scale(stored.astype(np.int16), PCT, 1, 0).show(stored[0])
+    scale = grey_scale(stored.astype(dtype), PCT, 1, 0)
+    assert (scale.low, scale.high) == (1, 99)
+    assert np.array_equal(scale.show(stored.astype(dtype)[0]), expected)
+
+
+def test_values_are_clipped_and_halves_round_up():
+    stored = np.arange(0, 511).reshape(1, 1, 511)
+    shown = grey_scale(stored, (0, 100), 1, 0).show(stored[0])[0]
+    assert shown.dtype == np.uint8
+    assert shown[[0, 1, 2, 3, 510]].tolist() == [0, 1, 1, 2, 255]  # 0.5 -> 1, 1.5 -> 2
+    narrow = grey_scale(stored, (20, 80), 1, 0)
+    assert (narrow.low, narrow.high) == (102, 408)
+    assert narrow.show(stored[0])[0][[50, 102, 408, 500]].tolist() == [0, 0, 255, 255]
+
+
+def test_a_negative_slope_inverts_the_picture():
+    stored = np.arange(101, dtype=np.int16).reshape(1, 1, 101)
+    scale = grey_scale(stored, PCT, -1, 0)
+    assert (scale.low, scale.high) == (-99, -1)
+    assert scale.show(stored[0])[0][[0, 50, 100]].tolist() == [255, 128, 0]
+
+
+def test_where_both_percentiles_coincide_the_window_spans_all_values():
+    stored = np.zeros((1, 20, 20), np.int16)
+    stored[0, 3, 4] = 9
+    scale = grey_scale(stored, PCT, 2, 1)
+    assert (scale.low, scale.high) == (1, 19)
+    assert scale.show(stored[0])[3, 4] == 255
+
+
+@pytest.mark.parametrize("dtype", ["i2", "f8"])
+@pytest.mark.parametrize("fill", [0, 7])
+@given(share=st.floats(0.0, 0.45))
+def test_padding_moves_no_window(dtype, fill, share):
+    """A border of zeros or of any other value, of whatever width, on some sides."""
+    heart = np.random.default_rng(4).integers(100, 3000, (3, 40, 40)).astype(dtype)
+    padded = np.pad(heart, ((0, 0), (0, round(40 * share)), (round(20 * share), 0)), constant_values=fill)
+    bare, framed = (grey_scale(frames, PCT, 1, 0) for frames in (heart, padded))
+    assert (bare.low, bare.high) == (framed.low, framed.high)
+
+
+def test_a_window_by_intensities_stands_in_place_of_percentiles():
+    stored = np.arange(101).reshape(1, 1, 101)
+    scale = grey_scale(stored, PCT, 2, 1, window=(51, 306))
+    assert scale.show(stored[0])[0][[0, 25, 50, 75]].tolist() == [0, 0, 50, 100]

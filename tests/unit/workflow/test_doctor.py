@@ -1,6 +1,5 @@
 """The doctor: a line for each check, its remedy where a sweep would fail, and a truthful exit code."""
 
-import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -72,9 +71,7 @@ def test_what_a_check_refuses_stops_a_sweep_and_is_a_line_of_the_doctor(
         ("A100, 80000, 81559", (), "ok   engine: vLLM 0.32.0 for CUDA, 1 GPU"),
         ("A100, 20000, 81559", (), "FIX  engine: A100 has 19.5 of 79.6 GiB free, and an engine wants 90%"),
         ("A100, 20000, 81559", ("+model.tiny.engine_options.gpu_memory_utilization=0.2",), "ok   engine"),
-        ("GB10, [N/A], [N/A]", (), "ok   engine"),
         ("No devices were found", (), "FIX  engine: nvidia-smi lists no GPU"),
-        ("", (), "FIX  engine: nvidia-smi lists no GPU"),
     ],
 )
 def test_what_gpus_lack_is_told_with_its_remedy(  # noqa: PLR0917
@@ -87,7 +84,7 @@ def test_what_gpus_lack_is_told_with_its_remedy(  # noqa: PLR0917
 ) -> None:
     smi = tmp_path / "bin" / "nvidia-smi"
     smi.parent.mkdir()
-    smi.write_text(f"#!/bin/sh\necho '{line}'\n" if line else "#!/bin/sh\n")
+    smi.write_text(f"#!/bin/sh\necho '{line}'\n")
     smi.chmod(0o755)
     monkeypatch.setenv("PATH", f"{smi.parent}:{os.environ['PATH']}")
     monkeypatch.setattr(doctor, "installed_engine", lambda: ("cuda", "0.32.0"))
@@ -119,17 +116,6 @@ def test_a_template_that_fails_in_any_way_is_one_line(printed: Callable[..., str
     (folder / "chat_template.jinja").write_text("{{ 1 / 0 }}")
     said = printed("model=[tiny]", f"model.tiny.source={folder}")
     assert "FIX  model tiny: ZeroDivisionError: division by zero" in said
-
-
-def test_a_file_that_may_not_be_read_is_one_line(
-    printed: Callable[..., str], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def locked(file: Path) -> str:
-        raise PermissionError(errno.EACCES, "Permission denied", str(file))
-
-    monkeypatch.setattr("cardiolens.inference.models.identity.sha256_of", locked)
-    said = printed("model=[tiny]", f"model.tiny.source={folder}")
-    assert "Permission denied; change its permissions" in said
 
 
 def test_an_absent_model_is_one_line(printed: Callable[..., str]) -> None:

@@ -34,12 +34,10 @@ print(root_cause(written_so_far()))
     ("reason", "setting"),
     [
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "tensor_parallel"),
-        ("ValueError: No available memory for the cache blocks. Try increasing", "gpu_memory_utilization"),
         (
             "ValueError: 8 GiB KV cache is needed, which is larger than the available KV cache",
             "max_model_len",
         ),
-        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling", "max_num_seqs"),
         ("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp", "NCCL_DEBUG"),
         ("ValueError: Free memory is less than desired GPU memory utilization (0.9", "nvidia-smi"),
     ],

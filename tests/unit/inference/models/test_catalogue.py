@@ -1,16 +1,19 @@
-"""The catalogue of models, as far as it can be checked without their files."""
+"""The catalogue of models, as far as it can be checked without their files, and the model that ships."""
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import yaml
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.engine.startup import check_engine_options
-from cardiolens.inference.models.identity import find_adapter, room_for
+from cardiolens.inference.models.identity import absence, find_adapter, identify, room_for, ships, unseparated
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints
 
 RUN_HERE = {"tiny", "reader_small"}  # by vLLM, in tests/ray
@@ -141,3 +144,64 @@ def test_an_adapter_is_found_in_the_models_files_and_vllm_makes_room_for_its_ran
     (folder / "adapter_config.json").write_text(json.dumps({"r": 1000}))
     with pytest.raises(InputError, match="rank 1 to 512"):
         room_for(folder)
+
+
+MOST = 12 * 2**20  # bytes
+
+
+def test_the_small_reader_is_small_and_says_how_it_was_made(tmp_path: Path):
+    (model,) = read_spec(["model=[reader_small]"]).model
+    assert absence(model) is None
+    folder = identify(model, tmp_path).folder
+    assert folder is not None
+    assert sum(path.stat().st_size for path in folder.iterdir()) <= MOST
+    record = json.loads((folder / "training.json").read_text())
+    assert record["hours"] <= 2
+    assert {line["stage"] for line in record["curve"]} == {"see", "read"}
+
+
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path):
+    assert ships("packaged/none")
+    (model,) = read_spec(["model=[reader_small]", "model.reader_small.source=packaged/none"]).model
+    with pytest.raises(InputError, match=r"'packaged/none' is not in this package, which has pack"):
+        identify(model, tmp_path)
+
+
+def thinker(**fields: Any) -> ModelSpec:
+    return ModelSpec(**{"name": "m", "source": "a/b"} | fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "thinks"),
+    [
+        ({}, False),
+        ({"source": "Qwen/Qwen3-VL-8B-Thinking"}, True),
+        ({"source": "a/r10-vision"}, False),
+        ({"source": "a/b-thinking", "template_options": {"enable_thinking": False}}, False),
+    ],
+)
+def test_a_model_thinks_by_its_options_or_its_name(fields: dict[str, Any], thinks: bool) -> None:
+    assert thinker(**fields).thinks is thinks
+
+
+def test_a_thinking_model_without_a_parser_is_a_warning() -> None:
+    loud = thinker(source="a/b-thinking")
+    quiet = [thinker(source="a/b-thinking", reasoning_parser="qwen3"), thinker()]
+    warnings = unseparated(SimpleNamespace(model=[loud, *quiet]))  # type: ignore[arg-type]
+    assert len(warnings) == 1
+    assert "reasoning_parser" in warnings[0]
+
+
+def test_the_parser_of_magistral_is_refused_with_a_way_out_and_without_it_a_sweep_warns() -> None:
+    with pytest.raises(ValueError, match=r"Mistral's own tokenizer.*engine: http"):
+        thinker(source="mistralai/Magistral-Small-2509", reasoning_parser="mistral")
+    magistral = thinker(source="mistralai/Magistral-Small-2509")
+    assert len(unseparated(SimpleNamespace(model=[magistral]))) == 1  # type: ignore[arg-type]
+
+
+def test_models_of_the_catalogue_that_can_think_name_their_parser() -> None:
+    for path in sorted((packaged_conf() / "model").glob("*.yaml")):
+        entry = next(iter(yaml.safe_load(path.read_text(encoding="utf-8")).values()))
+        can_think = (entry.get("card") or {}).get("thinking", "never") != "never"
+        if can_think and entry.get("engine", "vllm") == "vllm":
+            assert entry.get("reasoning_parser"), path.name

@@ -1,7 +1,10 @@
 """Keys under which completions are stored: what decides them, and what must not."""
 
 import errno
+import hashlib
 import json
+import os
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models import identity
-from cardiolens.inference.models.identity import identify
+from cardiolens.inference.models import identity as module
+from cardiolens.inference.models.identity import identify, known_digests
 
 
 @pytest.fixture
@@ -42,9 +46,7 @@ def test_keys_without_engine_options_are_those_of_stored_completions(folder: Pat
     "options",
     [
         {"mm_processor_cache_gb": 8},
-        {"mm_encoder_tp_mode": "data", "enable_expert_parallel": True},
         {"max_num_batched_tokens": 4096, "enforce_eager": True},
-        {"log_level": "debug"},
     ],
 )
 def test_how_an_engine_works_is_no_part_of_the_key(folder: Path, options: Mapping[str, object]):
@@ -56,9 +58,6 @@ def test_how_an_engine_works_is_no_part_of_the_key(folder: Path, options: Mappin
     [
         {"kv_cache_dtype": "fp8"},
         {"mm_processor_kwargs": {"max_pixels": 100_000}},
-        {"hf_overrides": {"rope_theta": 1e6}},
-        {"reasoning_parser": "glm45"},
-        {"tokenizer_mode": "hf"},
         {"an_option_of_a_later_vllm": 1},
     ],
 )
@@ -79,3 +78,53 @@ def test_files_that_are_closed_to_the_user_are_a_fault_of_this_model(
     monkeypatch.setattr("cardiolens.inference.models.identity.sha256_of", locked)
     with pytest.raises(InputError, match=r"model m: .*\.(json|jinja): Permission denied; change its perm"):
         key(folder)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that were read."""
+    seen: list[str] = []
+
+    def sha256(file: Path) -> str:
+        seen.append(file.name)
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+
+    monkeypatch.setattr(module, "sha256_of", sha256)
+    monkeypatch.setattr(module, "_SETTLED_NS", -(10**9))  # as if every file were old
+    return seen
+
+
+def ask(kept: Path, file: Path) -> str:
+    with known_digests(kept) as sha256:
+        return sha256(file)
+
+
+def test_a_file_is_read_once(tmp_path: Path, reads: list[str]) -> None:
+    file, kept = tmp_path / "weights", tmp_path / "models" / "digests.json"
+    file.write_bytes(b"one")
+    assert ask(kept, file) == ask(kept, file) == hashlib.sha256(b"one").hexdigest()
+    assert reads == ["weights"]
+
+
+def test_a_file_that_was_changed_is_read_again_even_with_its_old_time(
+    tmp_path: Path, reads: list[str]
+) -> None:
+    file, kept = tmp_path / "weights", tmp_path / "digests.json"
+    file.write_bytes(b"one")
+    ask(kept, file)
+    state = file.stat()
+    file.write_bytes(b"two")
+    os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+    assert ask(kept, file) == hashlib.sha256(b"two").hexdigest()
+    assert reads == ["weights", "weights"]
+
+
+def test_a_file_that_changed_a_moment_ago_is_not_kept(tmp_path: Path) -> None:
+    file, kept = tmp_path / "weights", tmp_path / "digests.json"
+    file.write_bytes(b"one")
+    ask(kept, file)
+    assert not kept.exists()
+    long_ago = time.time() - 60
+    os.utime(file, (long_ago, long_ago))  # its change of anything is now
+    ask(kept, file)
+    assert not kept.exists()

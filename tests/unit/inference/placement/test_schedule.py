@@ -1,12 +1,13 @@
 """When models run: laws for any placement and any order of ends, and schedules worked out by hand."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.inference.placement.footprint import Candidate
+from cardiolens.inference.placement.footprint import Candidate, most_seconds, work_seconds
 from cardiolens.inference.placement.placement import Deployment, Placement, Seating, place, schedule
 from cardiolens.inference.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, candidates, model, nodes
@@ -86,13 +87,31 @@ def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu()
 @pytest.mark.parametrize(
     ("spans", "seconds"),
     [
-        ((), 0.0),
-        ((Span(0, 3, 10),), 3.0),
         ((Span(0, 3, 10), Span(0, 5, 10)), 3.0),
         ((Span(0, 3, 10), Span(12, 14, 20)), 5.0),
         ((Span(0, 3, 10), Span(8, 14, 20)), 7.0),
-        ((Span(0, 0, 10), Span(2, 5, 20)), 0.0),
     ],
 )
 def test_loading_counts_where_nobody_answers(spans, seconds):
     assert seconds_of_loading(spans) == seconds
+
+
+REUSING = replace(
+    model("m", 16.0, billions=8.0, prompt_tokens=100_000_000, output_tokens=1_000_000),
+    computed_tokens=10_000_000,
+    encoder_tokens=1_000_000,
+    reply_tokens=100_000,
+)
+
+
+def test_what_caches_give_is_not_computed_again() -> None:
+    encoding = 1e6 * 4 * 0.675 / 80_000
+    assert work_seconds(REUSING) == pytest.approx(8 * (1e7 / 80_000 + 1e5 / 16_000) + encoding)
+    assert most_seconds(REUSING) == pytest.approx(8 * (1e8 / 80_000 + 1e6 / 16_000))
+    (deployment,) = place(EIGHT, [REUSING]).deployments
+    assert deployment.seconds < deployment.most_seconds / 3
+
+
+def test_without_a_count_the_hours_are_the_most() -> None:
+    unknown = replace(REUSING, computed_tokens=None)
+    assert work_seconds(unknown) == most_seconds(unknown)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,10 +11,10 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.placement.footprint import Node
 from cardiolens.inference.placement.placement import place
-from cardiolens.inference.plan.candidates import Totals, at_hand, candidate
+from cardiolens.inference.plan.candidates import Totals, at_hand, candidate, weight_gib
 from cardiolens.inference.plan.missing import WORK, Missing
+from cardiolens.storage.model_files import check_length
 from cardiolens.storage.places import run_of
-from tests.unit.inference.models.test_weights import EIGHT_BILLION
 
 EIGHT = (Node("a", 8, 80.0),)
 
@@ -81,13 +82,67 @@ def test_how_a_model_is_served_changes_neither_run_nor_arms():
     assert run_of(read_spec(words)) != run_of(read_spec([*words, "model.tiny.max_model_len=4096"]))
 
 
+MIB = 2**20
+
+
+EIGHT_BILLION = {
+    **{"architecture": "X", "field": "general", "licence": "x", "context": 1, "thinking": "never"},
+    **{"image_rule": "x", "verified": "none", "note": "x", "parameters": 8, "attention_heads": 32},
+}
+
+
+def write(path: Path, mib: int) -> None:
+    path.write_bytes(b"\0" * mib * MIB)
+
+
+def mib(spec: ModelSpec, folder: Path | None) -> float:
+    found = weight_gib(spec, folder)
+    assert found is not None
+    return found * 1024
+
+
+def test_declared_measured_or_from_parameters(tmp_path: Path):
+    write(tmp_path / "model-1.safetensors", 2)
+    write(tmp_path / "model-2.safetensors", 2)
+    assert mib(model(card=EIGHT_BILLION), tmp_path) == pytest.approx(4, abs=0.01)
+    assert weight_gib(model(weight_gib=3.0), tmp_path) == 3.0
+    assert weight_gib(model(card=EIGHT_BILLION), None) == pytest.approx(14.9, abs=0.01)
+    assert weight_gib(model(), None) is None
+
+
+def test_a_second_copy_of_the_weights_is_not_counted(tmp_path: Path):
+    write(tmp_path / "model-1.safetensors", 2)
+    write(tmp_path / "consolidated.safetensors", 3)
+    assert mib(model(), tmp_path) == pytest.approx(2, abs=0.01)
+    mistral = model(engine_options={"load_format": "mistral"})
+    assert mib(mistral, tmp_path) == pytest.approx(3, abs=0.01)
+    write(tmp_path / "old.safetensors", 5)
+    index = {"weight_map": {"a": "model-1.safetensors", "b": "model-1.safetensors"}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert mib(model(), tmp_path) == pytest.approx(2, abs=0.01)
+
+
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("config", "most"),
     [
-        ({"tensor_parallel": "all"}, "tensor_parallel"),
-        ({"replicas": 0}, "replicas"),
+        ({"max_position_embeddings": 4096}, 4096),
+        ({"text_config": {"max_position_embeddings": 4096}}, 4096),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}}, 8192),
+        (
+            {"max_position_embeddings": 4096, "rope_parameters": {"full": {"type": "linear", "factor": 2}}},
+            8192,
+        ),
     ],
 )
-def test_what_no_placement_can_mean_is_refused_when_it_is_read(options, said):
-    with pytest.raises(ValueError, match=said):
-        model(**options)
+def test_a_length_within_the_models_positions_is_taken(
+    config: dict[str, Any], most: int, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    check_length(tmp_path, most)
+    with pytest.raises(InputError, match=rf"max_model_len: {most + 1:,} is more than the {most:,} tokens"):
+        check_length(tmp_path, most + 1)
+
+
+def test_a_config_without_positions_is_left_to_the_engine(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    check_length(tmp_path, 10**6)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from page_run import write_record
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
@@ -22,11 +22,6 @@ from cardiolens.storage.schemas import FRAME
 SUBTASKS = ["C02", "C10", "L01", "P01", "R-T2"]
 STANDARD = {"name": "standard", "style": "standard", "max_tokens": 64}
 VIDEO = STANDARD | {"name": "video", "cine": "video"}
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("cine"), 4)
 
 
 def planned_with(root: Path, *prompts: dict[str, Any], **changes: Any) -> Plan:
@@ -131,8 +126,6 @@ SERVED = {
             {"prompt": [STANDARD | {"cine": "video"}]},
             "as videos, and headlines are asked with standard",
         ),
-        (VLLM, {"prompt": [STANDARD, VIDEO | {"cine": "film"}]}, "'frames' or 'video'"),
-        (VLLM, {"selector": [{"name": "self", "kind": "self"}]}, "selector self asks for single frames"),
         (
             VLLM,
             {"selector": [{"name": "n", "kind": "clinical", "order": "nested"}]},

@@ -1,4 +1,4 @@
-"""Controls: what they change of a request, and what they show of readers with a known fault (8.6)."""
+"""Controls and wordings: what they change of a request, and how they show known faults of readers (8.6)."""
 
 import math
 from pathlib import Path
@@ -10,25 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
+from cardiolens.base.errors import InputError
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.frame_views import donors
 from cardiolens.inference.plan.missing import missing
-from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.loader import StudyLoader, studies_of
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import StudyStructure, VolumeStructure
+
+PATIENTS = 24
 
 ALL = [
     *("none", "blind", "captions", "blank", "other_patient"),
     *("shuffled_options", "reversed_options", "repeat"),
 ]
 SUBTASKS = ["C02", "C10", "L01", "P01", "C16"]  # C10 is ordinal
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("controls"), 24)
 
 
 @pytest.fixture(scope="module")
@@ -209,3 +208,65 @@ def test_what_two_parts_of_a_plan_ask_alike_is_executed_once(tmp_path: Path, sho
         tables.write_part(tmp_path / "requests", tables.from_rows([row], schemas.REQUESTS), schemas.REQUESTS)
     left = missing(tmp_path / "requests", tmp_path / "completions", 1)
     assert (left.unique, left.left, left.work.num_rows) == (1, 1, 1)
+
+
+WORDED = ["C02", "C10", "D01", "R-T2"]
+CATALOGUE = load_catalogue("openprotocol-1")
+
+
+@pytest.fixture(scope="module")
+def worded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_cohort(tmp_path_factory.mktemp("wordings"), 6)
+
+
+def by_wording(worded: Path, **changes: Any) -> dict[int, list[dict[str, Any]]]:
+    """Requests by wording, in order of qa_id."""
+    planned = plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, **changes))
+    wording = {arm.arm_id: arm.wording for arm in planned.arms}
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in tables.read(planned.run.requests("oracle"), schemas.REQUESTS).sort_by("qa_id").to_pylist():
+        found.setdefault(wording[row["arm_id"]], []).append(row)
+    return found
+
+
+def test_a_wording_changes_the_text_and_nothing_else(worded: Path) -> None:
+    found = by_wording(worded, wording=[0, 1, 2])
+    for number in (1, 2):
+        for own, other in zip(found[0], found[number], strict=True):
+            subtask = CATALOGUE[own["subtask"]]
+            said = own["prompt"].replace(subtask.question, subtask.wordings[number - 1])
+            assert other["prompt"] == said != own["prompt"]
+            assert other["request_key"] != own["request_key"]
+            assert (other["frames"], other["option_keys"]) == (own["frames"], own["option_keys"])
+
+
+def test_wordings_are_judged_and_compared_as_a_factor(worded: Path) -> None:
+    planned, judged = swept(sweep_spec(worded, reader("oracle"), subtask=WORDED, wording=[0, 2]))
+    own, other = (arm.arm_id for arm in planned.arms)
+    scores = [row for row in judged.scores.to_pylist() if row["metric"] == "primary"]
+    assert {row["arm_id"] for row in scores} >= {own, other}
+    assert all(row["value"] == 100 for row in scores)
+    (compared,) = {(row["arm_id"], row["versus_arm_id"]) for row in judged.comparisons.to_pylist()}
+    assert compared == (other, own)
+
+
+@pytest.mark.parametrize(
+    ("wording", "said"),
+    [
+        ([3], "wording 3: subtask C02 has 2 wordings besides its own"),
+        ([1, 1], "names an entry twice"),
+    ],
+)
+def test_a_wording_that_is_none_is_refused(worded: Path, wording: list[int], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, wording=wording))
+
+
+def test_a_question_in_words_of_its_own_has_no_other_wording(worded: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "questions.jsonl"
+    lines = (worded / "questions.jsonl").read_text()
+    changed.write_text(lines.replace(CATALOGUE["C10"].question, "How well does it pump?"))
+    dataset = {"name": "small", "studies": worded, "questions": changed}
+    plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, name="own"))
+    with pytest.raises(InputError, match="asks in words of its own"):
+        plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, wording=[0, 1]))

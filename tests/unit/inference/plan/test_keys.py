@@ -1,5 +1,7 @@
 """Request keys: what is asked, all of it, and nothing else."""
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,3 +48,23 @@ def test_sampling_is_part_of_what_is_asked() -> None:
 def test_a_changed_pixel_or_rendering_is_another_frame() -> None:
     small, large = Rendering(64).digest, Rendering(448).digest
     assert len({frame_key("a", small), frame_key("b", small), frame_key("a", large)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("native", "long_side", "shown"),
+    [
+        ((123, 61), 448, (448, 222)),
+        ((1, 999), 64, (1, 64)),
+    ],
+)
+def test_the_long_side_is_met_and_the_aspect_kept(
+    native: tuple[int, int], long_side: int, shown: tuple[int, int]
+) -> None:
+    rendering = Rendering(long_side)
+    assert rendering.size(*native) == shown
+    assert rendering.apply(np.zeros(native, np.uint8)).shape == shown
+
+
+def test_a_frame_that_fits_is_not_touched() -> None:
+    pixels_HW = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
+    assert Rendering(64).apply(pixels_HW) is pixels_HW

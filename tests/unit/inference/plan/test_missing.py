@@ -1,12 +1,32 @@
-"""What is missing is found as by one pass over all requests in order."""
+"""What is missing, after failures and of named questions too, and in what order it is asked."""
 
 import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from cardiolens.inference.plan.missing import missing
-from cardiolens.storage import tables
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_cohort import reader, sweep_spec
+
+from cardiolens.base.errors import InputError
+from cardiolens.inference.plan.candidates import totals_of
+from cardiolens.inference.plan.few_shot import write_examples
+from cardiolens.inference.plan.missing import (
+    beginnings,
+    frames_of,
+    missing,
+    missing_of,
+    prefix_order,
+    shared_frames,
+)
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.plan.request import ShownExample
+from cardiolens.protocol.dialogue.chain import FrameRef
+from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import run_of
 from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, REQUESTS
 
 TRIES = 2
@@ -72,3 +92,149 @@ def test_what_is_missing_is_what_one_pass_over_the_rows_finds(tmp_path: Path) ->
 def test_nothing_planned_is_nothing_missing(tmp_path: Path) -> None:
     found = missing(tmp_path / "requests", tmp_path / "said", TRIES)
     assert (found.unique, found.left, found.work.num_rows) == (0, 0, 0)
+
+
+def qa_ids(root: Path, **changes: object) -> list[str]:
+    planned = plan(sweep_spec(root, reader("uniform"), **changes))
+    return sorted(set(tables.read(planned.run.requests("uniform"), schemas.REQUESTS)["qa_id"].to_pylist()))
+
+
+def test_named_questions_are_asked_alone_in_a_run_of_their_own(root: Path) -> None:
+    every = qa_ids(root)
+    chosen = [every[0], every[-1]]
+    assert qa_ids(root, item=chosen) == chosen
+    assert qa_ids(root, item=chosen[0]) == chosen[:1]
+    specs = [sweep_spec(root, reader("uniform"), **changes) for changes in ({}, {"item": chosen})]
+    assert run_of(specs[0]).root != run_of(specs[1]).root
+
+
+def test_an_item_that_is_not_asked_is_refused_with_the_nearest(root: Path) -> None:
+    every = qa_ids(root)
+    with pytest.raises(InputError, match=f"item: '{every[0]}x' is none of .*, e.g. {every[0]}"):
+        qa_ids(root, item=[f"{every[0]}x"])
+    with pytest.raises(InputError, match="widen subtask and limit"):
+        qa_ids(root, item=[every[-1]], limit=1)
+    first = every[0].split(":")[1]
+    other = next(qa_id for qa_id in every if f":{first}" not in qa_id)
+    with pytest.raises(InputError, match="widen subtask and limit"):
+        qa_ids(root, item=[other], subtask=[first])
+
+
+def test_a_request_that_failed_is_asked_again_up_to_the_attempts(root: Path) -> None:
+    spec = sweep_spec(root, reader("uniform"), stream={"max_attempts": 4})
+    assert run_of(spec).root == run_of(sweep_spec(root, reader("uniform"))).root, "the same run goes on"
+    planned = plan(spec)
+    requests = planned.run.requests("uniform")
+    keys = tables.read(requests, schemas.REQUESTS)["request_key"].to_pylist()
+    ok, failed = keys[0], keys[1]
+    folder = planned.store.completions(planned.identities["uniform"].model_key)
+    statuses = [(ok, "engine_error"), (ok, "ok"), *[(failed, "engine_error")] * 3]
+    rows = [{"request_key": key, "status": status} for key, status in statuses]
+    tables.write_part(folder, tables.from_rows(rows, schemas.COMPLETIONS), schemas.COMPLETIONS)
+    assert missing_of(planned, "uniform").left == len(set(keys)) - 1
+    usual = missing(requests, folder, 3)
+    assert (usual.done, usual.exhausted, usual.left) == (1, 1, len(set(keys)) - 2)
+
+
+Shown = tuple[str, bool, tuple[tuple[str, int], ...]]  # system message, black, frames
+
+frame = st.tuples(st.sampled_from(["cine", "lge"]), st.integers(0, 3))
+shown = st.lists(
+    st.tuples(st.sampled_from(["s", "t"]), st.booleans(), st.lists(frame, max_size=5).map(tuple)), max_size=30
+)
+
+
+def requests(prompts: list[Shown], **columns: object) -> pa.Table:
+    rows = [
+        {
+            "frames_study_id": "A",
+            "system": system,
+            "flags": ["short", "blank"] if black else ["short"],
+            "frames": [{"volume_id": volume, "idx": idx} for volume, idx in frames],
+            "status": PLANNED,
+            "request_key": f"{number}",
+            "stage": 0,
+            "max_tokens": 64,
+            "answer_format": "choice",
+            **columns,
+        }
+        for number, (system, black, frames) in enumerate(prompts)
+    ]
+    return tables.from_rows(rows, REQUESTS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(shown)
+def test_in_this_order_every_shared_beginning_is_computed_once(prompts: list[Shown]) -> None:
+    rows = beginnings(requests(prompts))
+    order = prefix_order(rows)
+    assert sorted(order.tolist()) == list(range(len(prompts)))
+    new = (frames_of(rows)[order] - shared_frames(rows[order])).sum() if len(order) else 0
+    distinct = {
+        (system, black, frames[:end])
+        for system, black, frames in prompts
+        for end in range(1, len(frames) + 1)
+    }
+    assert new == len(distinct)
+
+
+def test_what_is_missing_is_asked_in_this_order_with_its_tries(tmp_path: Path) -> None:
+    first, second = (("cine", 1),), (("lge", 1),)
+    prompts: list[Shown] = [("s", False, first), ("s", False, second), ("s", False, (*first, ("cine", 2)))]
+    tables.write_part(tmp_path / "requests", requests(prompts), REQUESTS, "part-00000.parquet")
+    (row,) = missing(tmp_path / "requests", tmp_path / "completions", 1).work.to_pylist()
+    assert row["rows"] == [0, 2, 1]
+    assert row["attempts"] == [1, 1, 1]
+
+
+def test_a_plan_counts_each_beginning_once_and_all_text_behind_frames(tmp_path: Path) -> None:
+    frames = tuple(("cine", number) for number in range(9))
+    prompts: list[Shown] = [("s", False, frames)] * 4 + [("s", False, frames[:4])]
+    table = requests(prompts).drop_columns("predicted_tokens")
+    tokens = pa.array([1000, 1000, 1000, 1000, 500], pa.int32())
+    at = REQUESTS.get_field_index("predicted_tokens")
+    table = table.add_column(at, REQUESTS.field("predicted_tokens"), tokens)
+    tables.write_part(tmp_path, table, REQUESTS, "part-00000.parquet")
+    totals = totals_of(tmp_path)
+    # Of equal parts of 100 tokens: nine frames and five texts, where 45 were asked.
+    assert (totals.prompt_tokens, totals.computed_tokens, totals.encoder_tokens) == (4500, 1400, 900)
+    assert totals.frame_tokens == 100
+    assert (totals.output_tokens, totals.reply_tokens) == (5 * 64, 5 * 4)
+
+
+def counted(prompts: list[Shown], tokens: int, flags: list[str]) -> pa.Table:
+    """Requests of so many tokens each."""
+    return requests(prompts, flags=flags, predicted_tokens=tokens, stage=0)
+
+
+def test_frames_of_examples_are_parts_of_a_prompt_and_encoded_once(tmp_path: Path) -> None:
+    frames = tuple(("cine", number) for number in range(9))
+    plain, with_examples = tmp_path / "plain", tmp_path / "examples"
+    tables.write_part(plain, counted([("s", False, frames)], 1000, []), REQUESTS, "part-00000.parquet")
+    lent = [ShownExample(f"q{name}", name, tuple(FrameRef("cine", n) for n in range(9))) for name in "BC"]
+    for number in range(2):  # both parts show the same examples
+        part = with_examples / f"part-{number:05d}.parquet"
+        shown = counted([("s", False, frames)], 2800, ["shots:2"])
+        study = pa.array([f"A{number}"], pa.string())
+        shown = shown.set_column(REQUESTS.get_field_index("frames_study_id"), "frames_study_id", study)
+        tables.write_part(with_examples, shown, REQUESTS, part.name)
+        write_examples(part, {"0": lent})
+    assert totals_of(plain).frame_tokens == totals_of(with_examples).frame_tokens == 100
+    totals = totals_of(with_examples)
+    assert (totals.frames_distinct, totals.encoder_frames) == (2 * 9, 2 * 9 + 2 * 9)
+    assert totals.encoder_tokens == 36 * 100
+
+
+def test_a_frame_is_encoded_again_in_every_video(tmp_path: Path) -> None:
+    frames = tuple(("cine", number) for number in range(4))
+    table = pa.concat_tables(
+        [
+            counted([("s", False, frames), ("s", False, frames[:2])], 500, []),
+            counted([("s", False, frames), ("s", False, frames), ("s", False, frames[:2])], 500, ["video:1"]),
+        ]
+    )
+    keys = pa.array([str(number) for number in range(5)])
+    table = table.set_column(REQUESTS.get_field_index("request_key"), "request_key", keys)
+    tables.write_part(tmp_path, table, REQUESTS, "part-00000.parquet")
+    totals = totals_of(tmp_path)
+    assert (totals.frames_distinct, totals.encoder_frames) == (4, 4 + 4 + 2)

@@ -2,15 +2,20 @@
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from small_cohort import reader
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.compose import read_spec
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import PromptSpec
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.plan.request import ReplyForm
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import missing_parts, read_features, write_features
 from cardiolens.protocol.select.route import Route
@@ -60,14 +65,6 @@ def test_a_data_driven_selector_without_features_is_refused(sweep_of: Sweep):
         plan(sweep_of("model=[uniform]", "subtask=[C10]", "selector=[kcenter]"))
 
 
-@pytest.mark.parametrize("budget", ["0", "-4", "tokens:0", "tokens:", "frames:8", "many"])
-def test_a_budget_that_is_none_is_refused(budget):
-    with pytest.raises(
-        InputError, match=rf"^budget\.1: '?{budget}'? is neither .* \(tokens:8192\), 1 or more"
-    ):
-        read_spec([f"budget=[16,{budget}]"])
-
-
 def test_a_budget_in_tokens_shows_what_fits_the_model_s_own_processor(sweep_of: Sweep):
     planned = plan(sweep_of("model=[tiny]", "subtask=[C10]", "budget=[tokens:100]"))
     (row,) = tables.read(planned.run.requests("tiny"), schemas.REQUESTS).to_pylist()
@@ -112,3 +109,37 @@ def test_how_a_reply_is_bound_follows_the_answer_format_and_the_prompt(sweep_of:
 def test_a_bound_last_line_holds_a_legal_reply(reply, fits):
     held = constraint_of("last_line", "multi", ("A", "B", "C", "D"), ("D",))
     assert bool(re.fullmatch(held.pattern, reply)) == fits
+
+
+QUESTION: Any = SimpleNamespace(answer_type="single")
+REPORT: Any = SimpleNamespace(answer_type="report")
+
+
+def form_of(**max_tokens: int) -> ReplyForm:
+    model = ModelSpec(**reader("constant", answer="A") | {"max_tokens": max_tokens})
+    return ReplyForm(SimpleNamespace(answer_format="letters"), model)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "limit"),
+    [
+        ({"name": "standard", "style": "standard"}, 4096),
+        ({"name": "two_shots", "style": "standard", "shots": 2}, 4096),
+        ({"name": "paper", "style": "paper"}, 6144),
+        ({"name": "short", "style": "reasoning"}, 80),
+    ],
+)
+def test_a_limit_is_of_the_prompt_else_at_least_of_its_style(prompt: dict[str, Any], limit: int):
+    thinking = form_of(standard=4096, reasoning=6144, short=80, report=8192)
+    spec = PromptSpec(max_tokens=64, **prompt)
+    assert thinking.max_tokens(QUESTION, spec) == limit
+    assert thinking.max_tokens(REPORT, spec) == 8192
+    assert form_of().max_tokens(QUESTION, spec) == 64
+
+
+def test_a_style_never_lowers_what_a_prompt_needs():
+    terse = form_of(standard=16)
+    needs = PromptSpec(name="direct", style="standard", max_tokens=256, steps="self")
+    assert (terse.max_tokens(QUESTION, needs), terse.step_max_tokens(needs)) == (256, 512)
+    assert form_of(standard=4096).step_max_tokens(needs) == 4096
+    assert form_of(standard=4096, step=48).step_max_tokens(needs) == 48

@@ -1,49 +1,26 @@
 """Asking back: a reply that cannot be read is quoted to its model, which gives its letters."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import chain_cohort
-import killed_asking
 import pytest
 from chain_cohort import Scribe
+from killed_sweeps import kill, said
 from mumbler import PROSE, Mumbler, asking_spec, is_second
-from small_cohort import make_cohort, swept
+from small_cohort import swept
 
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.score.statistics.confidence import AUROC
 from cardiolens.storage import schemas, tables
-from cardiolens.storage.schemas import FINAL
 
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("mumbled"), 3)
-
-
-@pytest.fixture
-def fresh(cohort):
-    shutil.rmtree(cohort / "store" / "completions", ignore_errors=True)
-    return cohort
+PATIENTS = 3
 
 
 def answered(judged):
     rows = judged.replies.verdicts.to_pylist()
     return [row for row in rows if row["answer_type"] != "report"]
-
-
-def said(root):
-    folders = (root / "store" / "completions").glob("*")
-    rows = [row for folder in folders for row in tables.read(folder, schemas.COMPLETIONS).to_pylist()]
-    final = [row["request_key"] for row in rows if row["status"] in FINAL]
-    assert len(set(final)) == len(final), "nothing is asked twice"
-    return set(final)
 
 
 def test_what_cannot_be_read_is_asked_back_and_counts_by_the_second_turn(fresh):
@@ -89,7 +66,9 @@ def test_stored_first_replies_are_asked_back_and_not_asked_again(fresh):
     planned = plan(asking_spec(fresh))
     work = missing_of(planned, "uniform")
     _, judged = swept(asking_spec(fresh), after)
-    assert {ask.request_key for ask in before.asked} == said(fresh) - {ask.request_key for ask in after.asked}
+    assert {ask.request_key for ask in before.asked} == said(fresh).keys() - {
+        ask.request_key for ask in after.asked
+    }
     assert after.asked == after.second != []
     assert work.left == work.second_turns == len(after.second)
     assert {row["parse_status"] for row in answered(judged)} == {"ok", "asked_back"}
@@ -99,37 +78,18 @@ def test_stored_first_replies_are_asked_back_and_not_asked_again(fresh):
     assert same.replies.verdicts.equals(judged.replies.verdicts)
 
 
-def test_a_plan_says_how_many_second_turns_there_can_be(fresh):
-    work = missing_of(plan(asking_spec(fresh)), "uniform")
-    mumbler = Mumbler(prose=16)
-    swept(asking_spec(fresh), mumbler)
-    assert work.second_turns == len(mumbler.second)
-    assert missing_of(plan(asking_spec(fresh)), "uniform").left == 0
-    assert missing_of(plan(asking_spec(fresh, asks_back=False)), "uniform").second_turns == 0
-
-
-def kill(root, flush_rows, moment, at):
-    """Sweep until the moment comes; the keys of what was asked."""
-    (root / "asked").write_text("")
-    command = [sys.executable, killed_asking.__file__, str(root), str(flush_rows), moment, str(at)]
-    path = os.pathsep.join([str(Path(killed_asking.__file__).parent), *sys.path])
-    ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, check=False)
-    assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-    return (root / "asked").read_text().split()
-
-
 @pytest.mark.full
 def test_a_sweep_killed_between_the_turns_loses_nothing_and_asks_nothing_twice(fresh):
     undisturbed = Mumbler(prose=16)
     _, judged = swept(asking_spec(fresh, limit=1), undisturbed)
-    whole, second = said(fresh), {ask.request_key for ask in undisturbed.second}
+    whole, second = set(said(fresh)), {ask.request_key for ask in undisturbed.second}
     shutil.rmtree(fresh / "store" / "completions")
     kept, between = set(), 0
     for flush_rows, moment, at in ((4, "written", 4), (1, "written", 9), (1, "asked", 5)):
-        asked = kill(fresh, flush_rows, moment, at)
+        asked = kill("asking", fresh, flush_rows, moment, at)
         assert not kept & set(asked)
         assert len(set(asked)) == len(asked)
-        kept = said(fresh)
+        kept = set(said(fresh))
         work = missing_of(plan(asking_spec(fresh, limit=1)), "uniform")
         between += len(work.read_back)
     assert between, "one of the kills fell between two turns"
@@ -137,7 +97,7 @@ def test_a_sweep_killed_between_the_turns_loses_nothing_and_asks_nothing_twice(f
     last = Mumbler(prose=16)
     _, again = swept(asking_spec(fresh, limit=1), last)
     assert not kept & {ask.request_key for ask in last.asked}
-    assert kept | {ask.request_key for ask in last.asked} == said(fresh) == whole
+    assert kept | {ask.request_key for ask in last.asked} == set(said(fresh)) == whole
     assert second <= whole
     assert again.replies.verdicts.equals(judged.replies.verdicts)
 

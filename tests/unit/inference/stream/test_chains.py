@@ -3,11 +3,11 @@
 import shutil
 from collections import Counter
 
-import pyarrow as pa
 import pytest
-from chain_cohort import SELF, Scribe, make_cohort, spec_of
+from chain_cohort import Scribe, check_lost_rows, make_cohort, requests_of, spec_of, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from killed_sweeps import kill, said
 from small_cohort import swept
 
 from cardiolens.base.errors import InputError
@@ -21,26 +21,6 @@ N = 3
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
     return make_cohort(tmp_path_factory.mktemp("chains"), N)
-
-
-@pytest.fixture
-def fresh(root):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    return root
-
-
-def stored(planned):
-    (identity,) = planned.identities.values()
-    return planned.store.completions(identity.model_key)
-
-
-def texts_of(completions):
-    rows = tables.read(completions, schemas.COMPLETIONS).to_pylist()
-    return {row["request_key"]: row["text"] for row in rows}
-
-
-def requests_of(planned):
-    return tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
 
 
 def test_each_stage_holds_the_replies_before_it(fresh):
@@ -103,30 +83,7 @@ def test_a_stage_that_ends_a_chain_is_seen_in_its_verdict(fresh, ends, how):
 @settings(max_examples=6, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    planned, whole = swept(spec_of(root), Scribe())
-    table = tables.read(stored(planned), schemas.COMPLETIONS)
-    keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
-    chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
-    again = Scribe()
-    _, judged = swept(spec_of(root), again)
-    assert judged.replies.verdicts.equals(whole.replies.verdicts)
-    asked = [ask.request_key for ask in again.asked]
-    assert len(asked) == len(set(asked))
-    assert not kept & set(asked)
-    # A chain that has its row is not gone again, so steps of it that were lost stay lost.
-    before = {row["request_key"]: row["text"] for row in table.to_pylist()}
-    assert texts_of(stored(planned)).items() <= before.items()
-
-
-def test_chains_that_share_a_stage_ask_it_once(fresh):
-    scribe = Scribe()
-    longer = SELF | {"name": "longer", "max_tokens": 65}
-    _, judged = swept(spec_of(fresh, SELF, longer), scribe)
-    assert judged.replies.counts["ok"] == 2 * N
-    assert len(scribe.asked) == 4 * N  # two steps are shared, the answers are not
+    check_lost_rows(spec_of(root), Scribe, lost)
 
 
 @settings(max_examples=30)
@@ -167,3 +124,35 @@ def test_a_chain_goes_on_before_others_begin(fresh):
     assert len(scribe.asked) == 3 * N
     for first, second in zip(scribe.asked[::3], scribe.asked[1::3], strict=True):
         assert f"said 1 to {first.request_key}" in second.text
+
+
+# Parts of one row lie between the stages of a chain; parts of four hold stages of several chains.
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("flush_rows", "moment", "at"),
+    [
+        (1, "asked", 5),
+        (1, "writing", 4),
+        (1, "written", 2),
+        (1, "written", 3 * N),
+        (4, "written", 1),
+    ],
+)
+def test_a_killed_sweep_of_chains_asks_nothing_again_that_is_on_disk(fresh, flush_rows, moment, at):
+    _, whole = swept(spec_of(fresh), Scribe())
+    texts = said(fresh)
+    shutil.rmtree(fresh / "store" / "completions")
+    before = kill("chains", fresh, flush_rows, moment, at)
+    kept = set(said(fresh))
+    assert len(kept) < len(texts), "a whole run tells nothing"
+    assert kept or moment == "asked"
+    scribe = Scribe()
+    _, judged = swept(spec_of(fresh), scribe)
+    after = [ask.request_key for ask in scribe.asked]
+    assert not kept & set(after)
+    assert len(set(before)) == len(before)
+    assert len(set(after)) == len(after)
+    assert set(before) & set(after) == set(before) - kept, "in flight, and nothing else, is asked again"
+    assert len(set(before) | set(after)) == 3 * N
+    assert said(fresh) == texts
+    assert judged.replies.verdicts.equals(whole.replies.verdicts)

@@ -2,12 +2,11 @@
 
 import json
 import re
-import shutil
 from itertools import pairwise
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from chain_cohort import check_lost_rows, requests_of, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swept
@@ -15,7 +14,10 @@ from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swe
 from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader, check_readers
+from cardiolens.inference.models import embedded
+from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import Rendering
+from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.plan.planner import FRAME_REQUESTS
 from cardiolens.protocol.dialogue.chain import (
     N_LEFT,
@@ -27,39 +29,19 @@ from cardiolens.protocol.dialogue.chain import (
     OfferedFrame,
     mark,
 )
-from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
+from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.storage import schemas, tables
 
+PATIENTS = 2
+
 SELF = {"name": "self", "kind": "self"}
-CLINICAL = {"name": "clinical", "kind": "clinical"}
 K = 4
 N = 6  # frames of the offer of `choice`
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("choosing"), 2)
-
-
-@pytest.fixture
-def fresh(root):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    return root
 
 
 def spec_of(root, *models, **changes):
     changes = {"selector": [SELF], "budget": [K], "subtask": ["C10", "C01"]} | changes
     return sweep_spec(root, *models or [reader("uniform")], **changes)
-
-
-def stored(planned):
-    (identity,) = planned.identities.values()
-    return planned.store.completions(identity.model_key)
-
-
-def requests_of(planned):
-    (name,) = planned.identities
-    return tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
 
 
 def seen_of(planned):
@@ -153,13 +135,6 @@ def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
     assert answer(naming(1, 2)) != answer(naming(1))
     assert answer(naming(1, 2)) == answer(f"Well: {naming(2, 1)}")
     assert answer(naming(1)) != choice().next_request([naming(1)]).request_key
-
-
-def test_what_decoding_allows_is_legal_and_no_more():
-    first, further = (choice().next_request(replies).constraint.naming for replies in ([], [naming(2)]))
-    assert [(one.least, one.most) for one in (first, further)] == [(1, 3), (0, 2)]
-    assert "cine_4ch phase 2" in first.names
-    assert "cine_4ch phase 2" not in further.names
 
 
 @given(st.lists(st.integers(0, N + 1), max_size=N), st.booleans())
@@ -275,30 +250,59 @@ def test_a_stage_that_fails_ends_its_chain(fresh, fails, status):
 @settings(max_examples=5, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    planned, whole = swept(spec_of(root), Chooser())
-    table = tables.read(stored(planned), schemas.COMPLETIONS)
-    keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
-    chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
-    again = Chooser()
-    _, judged = swept(spec_of(root), again)
-    assert judged.replies.verdicts.equals(whole.replies.verdicts)
-    asked = [ask.request_key for ask in again.asked]
-    assert len(asked) == len(set(asked))
-    assert not kept & set(asked)
+    check_lost_rows(spec_of(root), Chooser, lost)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"control": ["none", "blind"]}, "control blind does not show the chosen frames"),
-        ({"budget": ["tokens:512"]}, "give a number"),
         ({"selector": [SELF | {"order": "nested"}]}, "leave out order"),
-        ({"model": [reader("uniform", chooses="all")]}, "greedy, lazy, illegal"),
     ],
 )
 def test_what_makes_no_sense_is_refused(root, changes, said):
     with pytest.raises(InputError, match=said):
         check_readers(spec_of(root, **changes))
+
+
+@pytest.fixture(scope="module")
+def tiny_root(tmp_path_factory):
+    folder = make_cohort(tmp_path_factory.mktemp("choices"), 1)
+    embedded.build(folder / "model")
+    return folder
+
+
+def tiny_spec(tiny_root, max_model_len):
+    model = {
+        "name": "tiny",
+        "engine": "vllm",
+        "source": str(tiny_root / "model"),
+        "max_model_len": max_model_len,
+        "long_side": 64,
+        "max_tokens": {"standard": 16},
+    }
+    return sweep_spec(
+        tiny_root, model, selector=[{"name": "self", "kind": "self"}], budget=[K], subtask=["C10"]
+    )
+
+
+def test_no_prompt_of_a_chain_is_longer_than_planned(tiny_root):
+    spec = tiny_spec(tiny_root, 8192)
+    planned = plan(spec)
+    (request,) = tables.read(planned.run.requests("tiny"), schemas.REQUESTS).to_pylist()
+    assert request["status"] == schemas.PLANNED
+    (chain,) = read_chains(planned.run.requests("tiny")).values()
+    names = [frame.name for frame in chain.offer.frames]
+    chat = Chat.of(spec.model[0], tiny_root / "model")
+    nothing = json.dumps({"frames": ["x" * 100] * 50})
+    for replies in ([], [nothing], [json.dumps({"frames": names[: K - 1]})], [json.dumps({"frames": names})]):
+        coming = chain.next_request(replies)
+        tokens = chat.count(request["system"], coming.prompt, ((64, 64),) * len(coming.frames))
+        assert 0 < tokens <= request["predicted_tokens"]
+        assert coming.max_tokens <= max(chain.ask_max_tokens, chain.max_tokens)
+
+
+def test_what_would_not_fit_with_the_most_frames_overflows(tiny_root):
+    planned = plan(tiny_spec(tiny_root, 512))
+    assert planned.overflow == 1
+    assert read_chains(planned.run.requests("tiny")) == {}

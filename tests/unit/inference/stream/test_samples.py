@@ -4,8 +4,8 @@ import math
 import shutil
 from collections import Counter, defaultdict
 
-import pyarrow as pa
 import pytest
+from chain_cohort import check_lost_rows, requests_of, stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import answer, make_cohort, reader, sweep_spec, swept
@@ -16,9 +16,10 @@ from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
-from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
+
+PATIENTS = 2
 
 ONE = {"name": "standard", "style": "standard", "max_tokens": 64}
 TEMPERATURE = 0.7
@@ -26,17 +27,6 @@ TEMPERATURE = 0.7
 
 def several(n, **changes):
     return ONE | {"name": f"samples{n}", "samples": n} | changes
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("samples"), 2)
-
-
-@pytest.fixture
-def fresh(root):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    return root
 
 
 class Drawing(Reader):
@@ -60,16 +50,6 @@ class Drawing(Reader):
 def spec_of(root, *prompts, **changes):
     changes = {"subtask": ["C10", "C01"], "prompt": list(prompts) or [several(3)]} | changes
     return sweep_spec(root, *changes.pop("model", [reader("uniform")]), **changes)
-
-
-def stored(planned):
-    (identity,) = planned.identities.values()
-    return planned.store.completions(identity.model_key)
-
-
-def requests_of(planned):
-    (name,) = planned.identities
-    return tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
 
 
 def completions_of(planned):
@@ -153,20 +133,7 @@ def test_a_sample_that_failed_is_asked_again_and_no_other(fresh, fails):
 @settings(max_examples=4, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
-    shutil.rmtree(root / "store" / "completions", ignore_errors=True)
-    says = ["ANSWER: A", "ANSWER: B", "ANSWER: B"]
-    planned, whole = swept(spec_of(root), Drawing(says))
-    table = tables.read(stored(planned), schemas.COMPLETIONS)
-    keep = lost.draw(st.lists(st.booleans(), min_size=table.num_rows, max_size=table.num_rows))
-    tables.replace(stored(planned), table.filter(pa.array(keep)), schemas.COMPLETIONS)
-    chains = read_chains(planned.run.requests("uniform"))
-    kept = {step.request_key for step in walk(chains, stored(planned)) if step.completion}
-    again = Drawing(says)
-    _, judged = swept(spec_of(root), again)
-    assert judged.replies.verdicts.equals(whole.replies.verdicts)
-    asked = [ask.request_key for ask in again.asked]
-    assert len(asked) == len(set(asked))
-    assert not kept & set(asked)
+    check_lost_rows(spec_of(root), lambda: Drawing(["ANSWER: A", "ANSWER: B", "ANSWER: B"]), lost)
 
 
 def test_fewer_samples_are_the_first_of_more(fresh):
@@ -197,29 +164,19 @@ def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_n
     assert Counter(ask.seed for ask in drawing.asked) == {seed: questions for seed in (None, 0, 1, 2, 3, 4)}
 
 
+FAR = {
+    **{"name": "far", "engine": "http", "revision": "1"},
+    "http": {"base_url": "http://127.0.0.1:1/v1", "api_model": "m", "dialect": "reasoning"},
+}
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
         ({"prompt": [several(3, steps="self")]}, "samples 3 go with a single request"),
         ({"selector": [{"name": "self", "kind": "self"}]}, "each would choose other frames"),
         ({"model": [{"name": "one", "engine": "person", "source": "x"}]}, "one is a person"),
-        (
-            {
-                "model": [
-                    {
-                        "name": "far",
-                        "engine": "http",
-                        "revision": "1",
-                        "http": {
-                            "base_url": "http://127.0.0.1:1/v1",
-                            "api_model": "m",
-                            "dialect": "reasoning",
-                        },
-                    }
-                ]
-            },
-            "far has http.dialect: reasoning",
-        ),
+        ({"model": [FAR]}, "far has http.dialect: reasoning"),
     ],
 )
 def test_what_cannot_be_sampled_is_refused(root, changed, said):
@@ -234,12 +191,12 @@ def test_replies_are_found_again_in_the_text_that_holds_them(samples):
 
 
 ERROR = 0.3
-PATIENTS = 15
+MANY = 15
 
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    return make_cohort(tmp_path_factory.mktemp("majority"), PATIENTS)
+    return make_cohort(tmp_path_factory.mktemp("majority"), MANY)
 
 
 @pytest.mark.full
@@ -253,7 +210,7 @@ def test_the_majority_is_right_as_often_as_the_binomial_says_and_costs_n_times_a
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     rows = judge_and_write(planned.run, planned.store, keys, spec).replies.verdicts.to_pylist()
     questions = len(rows)
-    assert questions == PATIENTS * 4 * 3 * 2
+    assert questions == MANY * 4 * 3 * 2
     wanted = sum(math.comb(n, k) * (1 - ERROR) ** k * ERROR ** (n - k) for k in range(n // 2 + 1, n + 1))
     right = sum(row["correct"] for row in rows) / questions
     assert abs(right - wanted) < 3 * math.sqrt(wanted * (1 - wanted) / questions)

@@ -1,17 +1,20 @@
 """Counts of the stages of chains, in the manifest and on the page: of runs that go on, of shared stages."""
 
 import json
+from pathlib import Path
 
 import pytest
 from chain_cohort import SELF, Scribe, make_cohort, spec_of
 from small_cohort import answer
 
+from cardiolens.inference.engine.ask import Ask, Numerics, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.inference.stream.pipeline import Streamed
-from cardiolens.storage import documents
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.prepare_cases import Prepared
 
@@ -72,12 +75,38 @@ def test_an_arm_that_comes_later_executes_its_last_stage_alone(root):
     assert stages_of(run) == {1: shared, 2: shared, 3: counts(2 * N, 2 * N, N, 2 * N)}
 
 
-def test_a_refused_stage_is_the_last_that_is_asked(root):
-    code, run = concluded(spec_of(root), Scribe("1", "refused"))
-    assert code == 0
-    assert stages_of(run) == {1: counts(N, N, N, 0, refused=N)}
+ONE = Numerics("vllm 0.32.0", "NVIDIA H200", "FLASH_ATTN", 2)
+OTHER = ONE._replace(tensor_parallel=4)
 
 
-def test_a_sweep_without_chains_has_no_stages(root):
-    _, run = concluded(spec_of(root, SELF | {"steps": "none"}), Scribe())
-    assert stages_of(run) == {}
+class Computing(Reader):
+    """An engine that knows how it computes, in turn in each of some ways."""
+
+    def __init__(self, *ways: Numerics) -> None:
+        self._ways, self._asked = ways, 0
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        self._asked += 1
+        return Reply("ANSWER: A", "stop", numerics=self._ways[self._asked % len(self._ways)])
+
+
+@pytest.mark.parametrize(("prompts", "n_rows"), [((), 4), ((SELF,), 12)])
+def test_one_way_to_compute_is_in_each_row_and_no_news_on_the_page(tmp_path: Path, prompts, n_rows) -> None:
+    spec = spec_of(make_cohort(tmp_path, 4), *prompts)
+    _, run = concluded(spec, Computing(ONE))
+    (folder,) = (spec.store / "completions").iterdir()
+    rows = tables.read(folder, schemas.COMPLETIONS, ONE._fields).to_pylist()
+    assert len(rows) >= n_rows
+    assert {tuple(row.values()) for row in rows} == {ONE}
+    assert json.loads(run.manifest.read_text())["numerics"] == {"uniform": [{**ONE._asdict(), "requests": 4}]}
+    assert "round differently" not in run.page.read_text()
+
+
+def test_several_ways_are_counted_and_the_page_says_so(tmp_path: Path) -> None:
+    direct = {"name": "standard", "style": "standard", "max_tokens": 64}
+    _, run = concluded(spec_of(make_cohort(tmp_path, 4), direct), Computing(ONE, ONE, ONE, OTHER))
+    found = json.loads(run.manifest.read_text())["numerics"]["uniform"]
+    assert [(one["tensor_parallel"], one["requests"]) for one in found] == [(2, 3), (4, 1)]
+    page = run.page.read_text()
+    assert "The answers of uniform come from 2 ways to compute" in page
+    assert "vllm 0.32.0, NVIDIA H200, FLASH_ATTN, tensor parallel 2 (3 requests)" in page

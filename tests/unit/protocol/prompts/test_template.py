@@ -5,24 +5,23 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.base.errors import InputError
+from cardiolens.inference.plan.plan import plan
 from cardiolens.protocol.prompts.frames import caption
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import (
     check_folder,
     question_block,
-    render,
     template_folders,
     template_for,
 )
 from cardiolens.protocol.select.selection import pick
-from cardiolens.storage.schemas import FRAME
-from cardiolens.study.structure import StudyStructure, VolumeStructure
+from cardiolens.storage import schemas, tables
+from cardiolens.study.structure import VolumeStructure
 
 BRAIN = Path(__file__).resolve().parents[4] / "examples" / "brain" / "protocol" / "anatomy.yaml"
-SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8))
-STUDY = StudyStructure("PH-0001", {"cine_sax": SAX})
 ASKED = AskedQuestion(
     "C02",
     "cine",
@@ -35,12 +34,6 @@ ASKED = AskedQuestion(
 GOOD = (
     "Own: {{ question }}\n{% for option in options %}\n{{ option.letter }}) {{ option.text }}\n{% endfor %}\n"
 )
-
-
-def test_caption_is_the_specification_s():
-    expected = "Frame 3: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25"
-    assert caption(pick(SAX, 1, 0), SAX, 3, "view") == expected
-    assert caption(pick(SAX, 1, 0), SAX, 3, "none") == "Frame 3:"
 
 
 def test_no_level_words_where_the_slice_order_is_unknown():
@@ -62,12 +55,6 @@ def test_question_text_is_not_a_template():
     assert "Question: {{ rule }} <b> & {% endif %}\n" in question_block(
         asked, 2, template_for(asked, "standard")
     )
-
-
-def test_the_question_only_control_mentions_no_frames():
-    prompt = render((), STUDY, ASKED, template_for(ASKED, "reasoning", display="nothing"), "view")
-    assert "frame" not in (prompt.system + prompt.text).lower()
-    assert FRAME not in prompt.text
 
 
 def test_own_template_is_found_first_and_named_by_its_content(tmp_path):
@@ -106,11 +93,8 @@ def test_only_protocols_about_the_heart_are_told_what_d02_takes_for_granted(tmp_
     ("text", "message"),
     [
         ("{% for option in options %}{{ option.text }}{% endfor %}", r"never uses \['question'\]"),
-        ("{{ question }}", r"never uses \['options'\]"),
-        (GOOD + "{{ answer }}", r"uses \['answer'\], which it is not given; it may use \['checklist'"),
         (GOOD + "{% if %}", "cannot be rendered as a Jinja template"),
         (GOOD + "{{ options[7].text }}", "cannot be rendered as a Jinja template"),
-        (GOOD + "\ufffc", "holds U"),
     ],
 )
 def test_a_template_that_cannot_be_used_is_refused_before_anything_runs(tmp_path, text, message):
@@ -119,9 +103,34 @@ def test_a_template_that_cannot_be_used_is_refused_before_anything_runs(tmp_path
         check_folder(tmp_path)
 
 
-def test_a_folder_without_a_template_that_is_used_is_refused(tmp_path):
+def test_a_folder_without_a_template_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no template; a template is called one of"):
         check_folder(tmp_path)
-    (tmp_path / "questions.jinja").write_text(GOOD)
-    with pytest.raises(InputError, match=r"questions.jinja: no prompt uses this name"):
-        check_folder(tmp_path)
+
+
+KNOWN = {"C02": "thinned, thickened or bulging", "L02": "where along the long axis"}
+PROMPTS = [
+    {"name": name, "style": style, "max_tokens": 1024}
+    for name, style in (("reasoning", "reasoning"), ("paper", "paper"), ("standard", "standard"))
+]
+
+
+def test_two_subtasks_are_asked_by_the_papers_points_and_all_others_as_before(tmp_path: Path) -> None:
+    root = make_cohort(tmp_path, 3)
+    subtasks = ["C02", "L02", "C10", "D01", "R-LGE"]
+    spec = sweep_spec(root, reader("constant", answer="A"), prompt=PROMPTS, subtask=subtasks)
+    planned = plan(spec)
+    prompt_of = {arm.arm_id: arm.prompt.name for arm in planned.arms}
+    rows = tables.read(planned.run.requests("constant"), schemas.REQUESTS).to_pylist()
+    asked = {(row["qa_id"], prompt_of[row["arm_id"]]): row for row in rows}
+    assert {row["subtask"] for row in rows} == set(subtasks)
+    for (qa_id, prompt), row in asked.items():
+        ours = asked[qa_id, "reasoning"]
+        if prompt != "paper":
+            assert "expected of normal muscle" not in row["prompt"]
+        elif points := KNOWN.get(row["subtask"]):
+            assert points in row["prompt"]
+            assert row["request_key"] != ours["request_key"]
+            assert row["prompt"].splitlines()[-1] == ours["prompt"].splitlines()[-1]
+        else:
+            assert (row["request_key"], row["prompt"]) == (ours["request_key"], ours["prompt"])

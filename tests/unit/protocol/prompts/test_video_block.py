@@ -1,7 +1,5 @@
 """Text of a prompt with videos: what is a video, and that its caption says what those of its frames do."""
 
-from typing import Literal
-
 import pytest
 from small_cohort import VIEWS, volume_row
 
@@ -16,8 +14,6 @@ from cardiolens.protocol.select.selection import Frame, pick
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.structure import StudyStructure, structures
-
-Level = Literal["none", "view", "full"]
 
 
 @pytest.fixture(scope="module")

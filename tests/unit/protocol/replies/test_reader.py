@@ -2,11 +2,22 @@
 
 import json
 import time
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bench.replies import (
+    SETS,
+    SHARED,
+    SUBTASKS,
+    WrittenReply,
+    outcome,
+    reading_of,
+    shared_replies,
+    written_replies,
+)
 from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.replies import Reading, read_reply
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -28,48 +39,13 @@ CHOICES = [
     if subtask.answer_type != "report"
 ]
 PIECES = [
-    "ANSWER: ",
-    "A",
-    "B, ",
-    "C. ",
-    "Basal segment",
-    " and ",
-    "\n",
-    "- ",
-    "(",
-    ")",
-    "The answer is ",
-    "? ",
-    "**",
-    "{",
-]
-PIECES += [
-    '{"answer":',
-    '"A"',
-    "}",
-    "[",
-    "<answer>",
-    "</answer>",
-    "\\boxed{",
-    "<think>",
-    "</think>",
-    "答案",
-    "wait",
+    *("ANSWER: ", "A", "B, ", "C. ", "Basal segment", " and ", "\n", "- ", "(", ")", "The answer is ", "? "),
+    *("**", "{", '{"answer":', '"A"', "}", "[", "<answer>", "</answer>", "\\boxed{", "<think>", "</think>"),
+    *("答案", "wait"),
 ]
 HOSTILE = [
-    ". ",
-    " ",
-    "<p>",
-    "~~",
-    "$",
-    "\nUser",
-    "User:\n",
-    "a_b",
-    '{"a":1 ',
-    "I cannot ",
-    "option ",
-    "based on a ",
-    "’",
+    *(". ", " ", "<p>", "~~", "$", "\nUser", "User:\n", "a_b", '{"a":1 ', "I cannot ", "option "),
+    *("based on a ", "’"),
 ]
 
 
@@ -215,3 +191,32 @@ def test_every_reply_that_decoding_may_allow_is_read_as_it_is(protocol: str, for
         for legal in legal_replies(subtask.answer_type, subtask.keys, subtask.exclusive):
             reading = read_reply(form.format(legal), options, several=several)
             assert (reading.status, ", ".join(reading.answers)) == ("read", legal), (subtask.id, legal)
+
+
+def counts(replies: list[WrittenReply]) -> Counter[str]:
+    return Counter(outcome(reply, reading_of(reply).answers) for reply in replies)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_almost_no_labelled_reply_is_read_wrong(name: str) -> None:
+    count = counts(list(written_replies(name)))
+    assert count.total() > 60
+    assert count["wrong"] <= 0.003 * count.total()
+
+
+@pytest.mark.skipif(not SHARED.is_file(), reason="no replies beside the repository (../shared/judging)")
+def test_of_the_shared_replies_none_is_read_wrong() -> None:
+    count = counts(shared_replies())
+    assert count["wrong"] == 0
+    assert count["right"] > 0.75 * count.total()
+
+
+@pytest.mark.parametrize("sign", [" ", ". ", ") ", ": ", " - ", " = "])
+@pytest.mark.parametrize("between", ["\n", "; ", " ", ", "])
+def test_a_copied_prompt_is_no_answer(sign: str, between: str) -> None:
+    for subtask in SUBTASKS.values():
+        options = tuple((option.key, option.text) for option in subtask.options)
+        listing = between.join(f"{letter}{sign}{text}" for letter, text in options)
+        for several in (False, True) if len(options) > 2 else (False,) if options else ():
+            reading = read_reply(f"{subtask.question}\n{listing}", options, several=several)
+            assert reading.answers == (), listing

@@ -5,41 +5,26 @@ import json
 import sys
 from pathlib import Path
 
-import nibabel as nib
-import numpy as np
 import pytest
 from PIL import Image
+from study_folders import study, volume, voxels
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "jobs"))
 from show_selection import main
 
 
-def study_folder(folder: Path, *, order: str = "base_to_apex", **perfusion: int) -> Path:
-    folder.mkdir()
+def study_folder(folder: Path, **times: int) -> Path:
+    """A study of a cine stack and of a perfusion series, whose axes are the scanner's own."""
     volumes = []
-    shapes = {"cine_sax": (4, 10), "perf_sax": (3, 50)}
-    for volume_id, (n_slices, n_phases) in shapes.items():
-        code, _, view = volume_id.partition("_")
-        values = np.random.default_rng(0).integers(0, 200, (16, 16, n_slices * n_phases)).astype(np.int16)
-        path = folder / f"{volume_id}.nii.gz"
-        nib.save(nib.Nifti1Image(values, np.diag([-1, -1, 8, 1])), path)
-        volumes.append(
-            {
-                "volume_id": volume_id,
-                "sequence": {"perf": "perfusion"}.get(code, code),
-                "view": view,
-                "path": path.name,
-                "shape": list(values.shape),
-                "spacing_mm": [1.0, 1.0, 8.0],
-                "layout": {"order": "slice_major", "n_slices": n_slices, "n_phases": n_phases},
-                "spatial_order": order,
-                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                **(perfusion if code == "perf" else {}),
-            }
+    for volume_id, n_slices, n_phases in (("cine_sax", 4, 10), ("perf_sax", 3, 50)):
+        entry = volume(
+            folder,
+            voxels(n_slices, n_phases, (16, 16)),
+            volume_id,
+            layout={"order": "slice_major", "n_slices": n_slices, "n_phases": n_phases},
         )
-    manifest = {"schema": "study-1", "study_id": "S-1", "patient_id": "P-1", "volumes": volumes}
-    (folder / "study.json").write_text(json.dumps(manifest))
-    return folder
+        volumes.append(entry | (times if volume_id == "perf_sax" else {}))
+    return study(folder, *volumes)
 
 
 def test_records_of_selections(tmp_path, capsys):
@@ -88,8 +73,6 @@ def test_a_picture_a_subtask(tmp_path, capsys):
     [
         (["study=nowhere"], "study 'nowhere': no study.json in nowhere nor in"),
         (["study=nowhere", "format=xml"], "format: Input should be 'picture' or 'json', got 'xml'"),
-        (["study=nowhere", "selector=[best]"], "clinical"),
-        (["study=nowhere", "budget=[0]"], "budget"),
     ],
 )
 def test_what_cannot_be_shown_is_said(words, message, capsys):

@@ -1,12 +1,12 @@
-"""Every vector of sections 5 and 6 of the protocol, to the frame."""
+"""Every vector of sections 5 and 6 of the protocol, to the frame, and budgets in tokens."""
 
 import pytest
 
 from cardiolens.config.sweep_factors import SelectorSpec
-from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.choose import choose, fitting
 from cardiolens.protocol.select.clinical import settle, split
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Selection, center_out, even
+from cardiolens.protocol.select.selection import Selection, even
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -172,12 +172,6 @@ def test_random():
     ]
 
 
-def test_center_out():
-    assert center_out(3) == [1, 0, 2]
-    assert center_out(4) == [2, 1, 3, 0]
-    assert center_out(1) == [0]
-
-
 def test_what_a_view_cannot_fill_goes_to_the_others_in_listed_order():
     assert settle([6, 2, 4], [3, 4, 10]) == [3, 4, 5]
     assert settle([6, 2], [3, 3]) == [3, 3]
@@ -199,3 +193,25 @@ def test_lge_exhausted_and_short_axis_only():
     assert everything.flags == ("short",)
     assert shown(chosen("L03", 4, *volumes), "lge_sax") == ["1/0", "3/0", "6/0", "8/0"]
     assert len(chosen("L03", 64, *volumes).frames) == 10
+
+
+STACK = StudyStructure("PH-0001", {"cine_sax": VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9)})
+ROUTE = Route("C08", "cine", (("cine_sax", 1),))
+
+
+def at_most(budget: int) -> Selection:
+    return choose(CLINICAL, None, STACK, ROUTE, budget)
+
+
+@pytest.mark.parametrize(("limit", "frames"), [(255, 0), (256, 1), (4096, 16), (4351, 16), (1_000_000, 250)])
+def test_as_many_frames_as_fit(limit, frames):
+    selection = fitting(at_most, lambda frame: 256, limit, 250)
+    assert len(selection.frames) == frames
+    assert (selection.skipped == "frame_over_budget") is (frames == 0)
+
+
+def test_frames_may_cost_differently():
+    selection = fitting(at_most, lambda frame: 100 if frame.slice < 5 else 300, 4000, 250)
+    assert sum(100 if frame.slice < 5 else 300 for frame in selection.frames) <= 4000
+    more = at_most(len(selection.frames) + 1)
+    assert sum(100 if frame.slice < 5 else 300 for frame in more.frames) > 4000

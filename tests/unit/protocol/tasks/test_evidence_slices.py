@@ -48,10 +48,6 @@ def files(cohort: Path, path: Path) -> dict[str, Path]:
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        (
-            {"volume_id": "lge_2ch", "slice": 0},
-            "volume_id is 'lge_2ch'; expected a volume of the study: cine_3ch",
-        ),
         ({"volume_id": "lge_sax", "slice": 3}, "slice is 3; lge_sax has slices 0..2, counted from the base"),
         ({"volume_id": "perf_sax", "slice": 0, "phases": [7, 8]}, "phases has 8; perf_sax has phases 0..7"),
     ],

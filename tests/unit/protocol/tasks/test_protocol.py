@@ -1,22 +1,14 @@
 """Another protocol is another set of data files: the whole way with one, and no line of code changed."""
 
-import asyncio
 import json
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from small_cohort import swept
 
 from cardiolens.config.compose import read_spec
-from cardiolens.inference.engine.readers import open_reader
-from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.missing import missing
-from cardiolens.inference.plan.plan import plan
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
@@ -49,34 +41,23 @@ def spec(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def planned(spec):
+def run(spec):
     make_cohort(spec.dataset.phantom, spec.dataset.studies.parent, spec.dataset.protocol)
     folders = sorted(spec.dataset.studies.iterdir())
     outcomes = prepare_group(spec.store, tables.part_name(), folders, spec.dataset.display)
     studies = {outcome.name: outcome.record for outcome in outcomes}
     write_cohort(spec.store, Cohort(window_pct=(1.0, 99.0), studies=studies, failed={}))
-    return plan(spec)
+    return swept(spec)
 
 
 @pytest.fixture(scope="module")
-def judged(spec, planned):
-    keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    for model in spec.model:
-        completions = planned.store.completions(keys[model.name])
-        completions.mkdir(parents=True)
-        asyncio.run(answered(spec, planned, model, completions))
-    return judge_and_write(planned.run, planned.store, keys, spec)
+def planned(run):
+    return run[0]
 
 
-async def answered(spec, planned, model, completions):
-    """What the stream does, without Ray."""
-    work = missing(planned.run.requests(model.name), completions, spec.stream.max_attempts).work
-    reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
-    arms = {arm.arm_id: arm for arm in planned.arms if arm.model.name == model.name}
-    engine = open_reader(model, planned.store.questions, arms)
-    replica = Replica(lambda: engine, completions, 8, spec.stream, names_question=model.told_questions)
-    async for _ in replica(pa.concat_tables(reader(work))):
-        pass
+@pytest.fixture(scope="module")
+def judged(run):
+    return run[1]
 
 
 def test_questions_are_those_of_the_data_files(spec, planned):
@@ -111,13 +92,6 @@ def test_a_reader_that_knows_the_truth_scores_100_and_one_that_says_a_does_not(j
     assert scores["constant", "subtask:PUMP"] == pytest.approx(50)
     assert scores["constant", "subtask:SCAR-SIDE"] == pytest.approx(100)
     assert scores["constant", "tier:3"] == pytest.approx(100 / 3)  # macro-F1: one class never named
-
-
-def test_report_text_is_read_with_the_words_of_the_data_files(judged):
-    texts = judged.replies.verdicts.filter(pc.equal(judged.replies.verdicts["channel"], "text")).to_pylist()
-    read = {row["study_id"]: row["parsed"] for row in texts if row["arm_id"].startswith("oracle")}
-    assert read["PH-NORMAL"] == ["enhancement: No"]
-    assert read["PH-ICM-LAD"] == ["enhancement: Yes", "regions: Front or septum"]
 
 
 def test_the_record_of_a_run_names_the_protocol_not_its_folder(planned):

@@ -8,7 +8,7 @@ import pytest
 from page_run import small_spec
 from small_cohort import make_cohort, swept
 
-from cardiolens.base.phases import phase
+from cardiolens.base.phases import Phase, begin, heard_by, phase
 from cardiolens.show.terminal import bars
 from cardiolens.storage.places import Run
 from cardiolens.workflow.steps.conclude import ClosingRecord, closing_progress, read_closing
@@ -66,3 +66,23 @@ def test_a_short_end_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_record_of_the_future_has_no_negative_age() -> None:
     now = datetime.now(UTC)
     assert ClosingRecord(words="x", written=now + timedelta(hours=1)).line(now) == "x (written 0:00:00 ago)"
+
+
+def test_a_listener_hears_the_begin_and_every_item() -> None:
+    phases: list[Phase] = []
+    with heard_by(phases.append):
+        assert list(phase("judging", "models", ["a", "b"])) == ["a", "b"]
+        begin("pooling")
+        list(phase("scoring", "arms", iter("abc"), 3))
+    assert [entry.words.partition(",")[0] for entry in phases] == [
+        *("judging: 0 of 2 models", "judging: 1 of 2 models", "judging: 2 of 2 models"),
+        "pooling",
+        *(f"scoring: {done} of 3 arms" for done in range(4)),
+    ]
+
+
+def test_the_time_left_is_what_the_rest_takes_at_the_same_rate() -> None:
+    assert Phase("judging", "models", 6, 24, 60.0).words == "judging: 6 of 24 models, 0:03:00 left"
+    assert Phase("judging", "models", 0, 24, 60.0).words == "judging: 0 of 24 models"
+    assert Phase("judging", "models", 24, 24, 60.0).seconds_left is None
+    assert Phase("reading", "rows", 1200, None, 60.0).words == "reading: 1,200 rows"

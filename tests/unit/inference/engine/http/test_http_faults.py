@@ -5,6 +5,7 @@ import base64
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,13 +51,11 @@ def undisturbed(planned: Plan, tmp_path_factory: pytest.TempPathFactory) -> dict
 PASSING: dict[str, Fault] = {
     "429": says(429, {"message": "slow down"}),
     "429 with Retry-After": says(429, {"message": "slow down"}, Retry_After="0.01"),
-    "500": says(500, {"message": "oops"}),
     "503 with Retry-After": says(503, "overloaded", Retry_After="0"),
     "slow": http_server.hangs,
     "cut": http_server.cuts,
     "wrong JSON": writes('{"choices": [{'),
     "no choices": answers(choices=[]),
-    "no usage": answers(usage=None),
     "no text": answers(choices=[{"message": {"content": None}, "finish_reason": "stop"}]),
     "two answers": http_server.answers_twice,
 }
@@ -218,3 +217,40 @@ def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
         assert pictures
         whole = b"".join([body, str(headers).encode(), *map(base64.b64decode, pictures)])
         assert not [name for name in names if name.encode() in whole]
+
+
+FIRST = {"A": -0.2, "B": -2.0}  # what the first token may be: of an answer, or of reasoning that begins "A"
+
+
+@pytest.fixture(scope="module")
+def choosing(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    root = make_cohort(tmp_path_factory.mktemp("cohort"), 2)
+    return plan(
+        sweep_spec(root, served(dialect="vllm").model_dump(), subtask=["L01"], answer_format="choice")
+    )
+
+
+def choice(tokens: list[str], **message: str) -> dict[str, Any]:
+    top = [{"token": token, "logprob": logprob} for token, logprob in FIRST.items()]
+    places = [{"token": token, "logprob": -0.2, "top_logprobs": top} for token in tokens]
+    return {"message": message, "finish_reason": "stop", "logprobs": {"content": places}}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message", "kept"),
+    [
+        (["A"], {"content": "A"}, FIRST),
+        (["A", "<|im_end|>"], {"content": "A"}, FIRST),
+        (["A", " scar", "</think>", "B"], {"content": "B", "reasoning_content": "A scar"}, {}),
+        (["A", "</think>", "A", "<|im_end|>"], {"content": "A"}, {}),  # its reasoning is not sent
+        (["<think>", "A", "</think>", "B"], {"content": "<think>A</think>B"}, {}),
+        (["<think>", "</think>", "A"], {"content": "A", "reasoning_content": ""}, {}),
+        ([" ", "A"], {"content": " A"}, {}),
+    ],
+)
+def test_only_the_token_that_is_the_reply_gives_probabilities(
+    tokens: list[str], message: dict[str, str], kept: dict[str, float], choosing: Plan, tmp_path: Path
+) -> None:
+    asked = Asked(choosing, tmp_path, dialect="vllm")
+    asked.against(Server(lambda *_: True, answers(choices=[choice(tokens, **message)])))
+    assert [dict(row["option_logprobs"]) for row in asked.rows()] == [kept] * 2
