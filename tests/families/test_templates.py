@@ -125,12 +125,3 @@ def test_every_open_model_of_the_catalogue_belongs_to_a_family():
     ]
     known = {one.architecture for one in FAMILIES.values()} | {None}
     assert {card["architecture"] for card in cards if card} == known
-
-
-def test_the_prompt_of_the_embedded_model_is_as_it_was():
-    family = FAMILIES["idefics3"]
-    template = ChatTemplate(Path(), Processor(tokenizer(family), image_token="<image>"), {})
-    assert template.render("See.", ["Frame 1: cine\n", IMAGE, "\nHow?\n"]) == (
-        "<bos>System: See.<end_of_utterance>\n"
-        "User: Frame 1: cine\n<image>\nHow?\n<end_of_utterance>\nAssistant:"
-    )

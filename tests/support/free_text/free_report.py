@@ -1,6 +1,6 @@
 """Write one free-text report of a phantom study: its content, its style and its truth."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +8,6 @@ from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.roster import Study
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from tests.support.free_text.contradictions import Contradiction, contradiction
-from tests.support.free_text.document import Document
 from tests.support.free_text.people import People
 from tests.support.free_text.sentence_builder import IMPLIED, Fact, Sentence, Writer
 from tests.support.free_text.templates import STYLES, Style, frames, groups, words
@@ -20,6 +19,48 @@ _MEASURED = 0.5  # share of measurable findings that a report gives as numbers
 _NEEDED = ("lv_size", "lv_systolic", "lge", "diagnosis")  # never left out
 _MEASURABLE = ("lv_size", "lv_systolic", "rv_size", "rv_systolic", "pericardium")
 _OLD_EF = {"normal": 62, "mildly_reduced": 46, "moderately_reduced": 35, "severely_reduced": 23}
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSentence:
+    """A sentence and its position: text[start:end]."""
+
+    sentence: Sentence
+    start: int
+    end: int
+    section: str
+
+
+class Document:
+    """A text and its sentences; `spelling` replaces words in sentences, never in identities."""
+
+    def __init__(self, spelling: Mapping[str, str]) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._spelling = spelling
+        self.sentences: list[PlacedSentence] = []
+
+    @property
+    def text(self) -> str:
+        return "".join(self._parts)
+
+    def raw(self, text: str) -> None:
+        """Add text that is no sentence: headings, identities, line breaks."""
+        self._parts.append(text)
+        self._length += len(text)
+
+    def say(
+        self, sentences: Sequence[Sentence], section: str, *, between: str = " ", bullet: str = ""
+    ) -> None:
+        """Add sentences in order."""
+        for number, sentence in enumerate(sentences, start=1):
+            self.raw((between if number > 1 else "") + bullet.format(number))
+            text = sentence.text
+            for british, american in self._spelling.items():
+                text = text.replace(british, american)
+            start = self._length
+            self.raw(text)
+            self.sentences.append(PlacedSentence(sentence, start, self._length, section))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import numpy as np
 from cardiolens.curation.masks.labels import Tissue, label_map
 from tests.unit.study_folders import study, volume, write_nifti
 
+SLICES = 9
 UPRIGHT = np.array([[0.0, -1, 0], [-1, 0, 0], [0, 0, 1]])  # i down, j to the patient's left
 
 
@@ -13,10 +14,8 @@ def heart(
     size=(96, 96),
     pixel=(1.5, 1.5),
     step=8.0,
-    slices=9,
     radius=lambda z: 24.0,
     wall=lambda degrees: 9.0,
-    middle=(0.0, 0.0),
     turn=0.0,
     right=True,
     lesion=None,
@@ -26,11 +25,11 @@ def heart(
     A lesion is (first and last degree, inner and outer depth, slices).
     """
     rows, columns = np.indices(size)
-    y = (size[0] / 2 - rows) * pixel[0] - middle[1]
-    x = (columns - size[1] / 2) * pixel[1] - middle[0]
+    y = (size[0] / 2 - rows) * pixel[0]
+    x = (columns - size[1] / 2) * pixel[1]
     rho, degrees = np.hypot(x, y), (np.rad2deg(np.arctan2(y, x)) - turn) % 360
-    found = np.zeros((*size, slices), dtype=np.int16)
-    for number in range(slices):
+    found = np.zeros((*size, SLICES), dtype=np.int16)
+    for number in range(SLICES):
         inner = radius(number * step)
         outer = inner + wall(degrees)
         plane = found[..., number]

@@ -31,37 +31,22 @@ N = 20
 def write_drafts(folder: Path, *, planted: bool) -> Path:
     """Drafts of two subtasks; in those of L01, if planted, the right option says more than the other."""
     folder.mkdir(parents=True, exist_ok=True)
+    subtask = CATALOGUE["L01"]
+    common = {"tier": subtask.tier, "sequence": subtask.sequence, "question": subtask.question}
+    common |= {"schema": "qa-1", "answer_type": subtask.answer_type, "protocol": CATALOGUE.protocol}
+    common |= {"subtask": "L01", "origin": "report", "verification": {"status": "draft", "queue": "sampling"}}
+    state = {"backcheck": True, "legal": True, "leakage": False, "probe": None, "verdict": "pass"}
     records: list[dict[str, Any]] = []
     checked: list[dict[str, Any]] = []
     for number in range(N):
-        answer = "AB"[number % 2]
-        texts = {"A": "Absent", "B": "Present"}
+        name, answer, texts = f"S{number:02d}", "AB"[number % 2], {"A": "Absent", "B": "Present"}
         if planted:
             texts[answer] += " on the images that are shown here"
-        subtask = CATALOGUE["L01"]
-        records.append(
-            {
-                "schema": "qa-1",
-                "qa_id": f"S{number:02d}:L01",
-                "study_id": f"S{number:02d}",
-                "patient_id": f"P{number:02d}",
-                "tier": subtask.tier,
-                "subtask": "L01",
-                "sequence": subtask.sequence,
-                "question": subtask.question,
-                "answer_type": subtask.answer_type,
-                "options": [{"key": key, "text": text} for key, text in texts.items()],
-                "answer": [answer],
-                "origin": "report",
-                "verification": {"status": "draft", "queue": "sampling"},
-                "protocol": CATALOGUE.protocol,
-            }
-        )
-        records.append(
-            {"study": f"S{number:02d}", "subtask": "C10", "answer": ["ABCD"[number % 4]], "origin": "report"}
-        )
-        state = {"backcheck": True, "legal": True, "leakage": False, "probe": None, "verdict": "pass"}
-        checked.append({"study_id": f"S{number:02d}", "checked": {"L01": dict(state), "C10": dict(state)}})
+        own = {"qa_id": f"{name}:L01", "study_id": name, "patient_id": name, "answer": [answer]}
+        options = [{"key": key, "text": text} for key, text in texts.items()]
+        records.append(common | own | {"options": options})
+        records.append({"study": name, "subtask": "C10", "answer": ["ABCD"[number % 4]], "origin": "report"})
+        checked.append({"study_id": name, "checked": {"L01": dict(state), "C10": dict(state)}})
     for name, rows in (("questions", records), ("6-automatic", checked), ("rejects", [])):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
@@ -100,10 +85,11 @@ def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) 
     assert {(line["reason"], line["subtask"]) for line in lines(folder / "rejects.jsonl")} == {
         ("answered_blind", "L01")
     }
-    verdicts = {
-        state["verdict"] for one in lines(folder / "6-automatic.jsonl") for state in [one["checked"]["L01"]]
-    }
-    assert verdicts == {"fail"}
+    automatic = lines(folder / "6-automatic.jsonl")
+    assert {one["checked"]["L01"]["verdict"] for one in automatic} == {"fail"}
+    before = {path.name: path.read_text() for path in folder.glob("*.jsonl")}
+    probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
+    assert {path.name: path.read_text() for path in folder.glob("*.jsonl")} == before, "a second time"
 
 
 def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path) -> None:
@@ -132,14 +118,6 @@ def test_models_that_do_not_answer_find_no_leak_and_are_no_probe(tmp_path: Path)
     with pytest.raises(InputError, match="no reply of two holds an answer"):
         probe_drafts(folder, CATALOGUE, {"one": longest, "two": silent})
     assert {path.name: path.read_text() for path in folder.iterdir()} == before
-
-
-def test_probing_twice_writes_the_same(tmp_path: Path) -> None:
-    folder = write_drafts(tmp_path, planted=True)
-    probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
-    before = {path.name: path.read_text() for path in folder.glob("*.jsonl")}
-    probe_drafts(folder, CATALOGUE, {"one": longest, "two": longest})
-    assert {path.name: path.read_text() for path in folder.glob("*.jsonl")} == before
 
 
 def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: Path) -> None:

@@ -24,11 +24,9 @@ from cardiolens.benchmarks.judges import (
 )
 from cardiolens.benchmarks.medthinkvqa import cases, source_of
 from cardiolens.curation.questions.model_guards import Guards
-from cardiolens.curation.questions.model_reader import NOT_STATED, SYSTEM, Group, groups, read_reply
-from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.model_reader import NOT_STATED, SYSTEM, groups, read_reply
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.tasks.catalogue import Option
 from tests.support.cases.example_cases import make_cases
 
 ORDER = "ZEBRA"  # whoever reads it as an instruction is moved
@@ -132,34 +130,17 @@ def test_a_report_moves_no_extractor(injection: str, form: str) -> None:
     assert ORDER not in SYSTEM
 
 
-def _with(order: str, options: tuple[Option, ...]) -> tuple[Option, ...]:
-    """The options of a field with an order behind the text of each but the first."""
-    return options[:1] + tuple(replace(option, text=f"{option.text} {order}") for option in options[1:])
-
-
-@pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
-def test_a_report_moves_no_rule(injection: str) -> None:
-    before = {(one.subtask, one.value, one.certainty) for one in extract(REPORT, None, CATALOGUE)}
-    for text in (f"{injection}\n{REPORT}", f"{REPORT}\n{injection}"):
-        assert {(one.subtask, one.value, one.certainty) for one in extract(text, None, CATALOGUE)} == before
-    assert before
-
-
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
 def test_a_question_file_moves_no_extractor(injection: str) -> None:
     """The fields that a protocol of somebody else describes."""
     order = planted(injection, LGE.prompt(REPORT))
-    for where in ("question", "option"):
-        fields = {
-            name: replace(subtask, question=f"{subtask.question}\n{order}")
-            if where == "question"
-            else replace(subtask, options=_with(order, subtask.options))
-            for name, subtask in LGE.fields.items()
-        }
-        group: Group = replace(LGE, fields=fields)
-        reply = extracts(group.prompt(REPORT))
-        assert reply == extracts(LGE.prompt(REPORT))
-        assert "Absent" in reply
+    fields = {
+        name: replace(subtask, question=f"{subtask.question}\n{order}")
+        for name, subtask in LGE.fields.items()
+    }
+    reply = extracts(replace(LGE, fields=fields).prompt(REPORT))
+    assert reply == extracts(LGE.prompt(REPORT))
+    assert "Absent" in reply
 
 
 STEPS = ("There is a disc.", "So it is dyslumia.")

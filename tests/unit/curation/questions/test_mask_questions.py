@@ -11,62 +11,11 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.questions import second_of
 from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import QuestionsSpec
-from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.from_masks import joined
-from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom.roster import catalogue
 from tests.unit.curation.masks.hearts import folder_of, heart
 from tests.unit.questions_file import read_questions
-
-
-@pytest.fixture(scope="module")
-def phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A phantom study with the volumes that masks are measured on, and all questions with their truth."""
-    made = tmp_path_factory.mktemp("phantom") / "made"
-    some = {code: view for code, view in cohort.views().items() if code in ("cine_sax", "lge_sax", "t2_sax")}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cohort, "views", lambda: some)
-        cohort.make_cohort(PhantomSpec(canonical=("PH-HCM-ASH",), size="default", also=("masks",)), made)
-    return made
-
-
-@pytest.mark.full
-def test_no_question_of_a_mask_has_a_wrong_answer(
-    phantom: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = [f"masks={phantom}/studies", "labels=phantom", f"out={tmp_path}/out"]
-    assert questions(read_words(QuestionsSpec, words)) == 0
-    truth = {
-        (one["study_id"], one["subtask"]): set(one["answer"])
-        for one in lines(phantom / "questions.jsonl")
-        if "answer" in one
-    }
-    made = lines(tmp_path / "out" / "questions.jsonl")
-    told = {(one["study"], one["subtask"]): set(one["answer"]) for one in made}
-    assert told == {place: truth[place] for place in told}
-    assert len(told) >= 4
-    items = {
-        (one["study_id"], item["id"]): item["subtask"]
-        for one in lines(tmp_path / "out" / "2-findings.mask.jsonl")
-        for item in one["items"]
-    }
-    for one in made:
-        assert one["origin"] == "mask"
-        assert one["verification"] == {"status": "draft", "stage": 6, "drafted_by": "mask", "queue": "full"}
-        assert {items[one["study"], name] for name in one["evidence"]} == {one["subtask"]}
-    rejects = lines(tmp_path / "out" / "rejects.jsonl")
-    assert {one["reason"] for one in rejects} >= {"not_labelled", "no_motion", "no_body_size"}
-    assert not {(one["study_id"], one.get("subtask")) for one in rejects} & told.keys()
-    with pytest.raises(InputError, match="not verified"):
-        read_questions(tmp_path / "out" / "questions.jsonl", catalogue())
-    capsys.readouterr()
-    questions(read_words(QuestionsSpec, words))
-    assert capsys.readouterr().out.count("1 studies, 0 made now") == 6
-    questions(read_words(QuestionsSpec, [*words[:1], "labels=acdc", words[2]]))
-    assert "cannot be used, e.g. PH-" in capsys.readouterr().out
-    assert {one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl")} == {"mask_unfit"}
-
 
 REPORTS = {
     "agrees": "Findings: LVEF 62 %.",
@@ -91,6 +40,37 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "out"
 
 
+def test_masks_alone_are_drafted_once_with_evidence_and_reasons(
+    both: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That what they tell is true: masks/test_mask_findings.py."""
+    words = [f"masks={both.parent}/studies", "labels=acdc", f"out={tmp_path}/out"]
+    assert questions(read_words(QuestionsSpec, words)) == 0
+    made = lines(tmp_path / "out" / "questions.jsonl")
+    assert {one["study"] for one in made} == set(REPORTS)
+    items = {
+        (one["study_id"], item["id"]): item["subtask"]
+        for one in lines(tmp_path / "out" / "2-findings.mask.jsonl")
+        for item in one["items"]
+    }
+    for one in made:
+        assert one["origin"] == "mask"
+        assert one["verification"] == {"status": "draft", "stage": 6, "drafted_by": "mask", "queue": "full"}
+        assert {items[one["study"], name] for name in one["evidence"]} == {one["subtask"]}
+    rejects = lines(tmp_path / "out" / "rejects.jsonl")
+    assert {one["reason"] for one in rejects} >= {"not_labelled", "no_body_size"}
+    told = {(one["study"], one["subtask"]) for one in made}
+    assert not {(one["study_id"], one.get("subtask")) for one in rejects} & told
+    with pytest.raises(InputError, match="not verified"):
+        read_questions(tmp_path / "out" / "questions.jsonl", catalogue())
+    capsys.readouterr()
+    questions(read_words(QuestionsSpec, words))
+    assert capsys.readouterr().out.count("3 studies, 0 made now") == 6
+    questions(read_words(QuestionsSpec, [words[0], "labels=mnms", words[2]]))
+    assert "cannot be used, e.g. " in capsys.readouterr().out
+    assert {one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl")} == {"mask_unfit"}
+
+
 def test_a_report_that_a_mask_contradicts_goes_to_full_review(both: Path) -> None:
     ejection = {one["study"]: one for one in lines(both / "questions.jsonl") if one["subtask"] == "C10"}
     said = ejection["agrees"]
@@ -106,15 +86,8 @@ def test_a_report_that_a_mask_contradicts_goes_to_full_review(both: Path) -> Non
 
 
 def line(subtask: str, *answer: str) -> dict[str, Any]:
-    told = {"status": "draft", "queue": "sampling"}
-    return {
-        "study": "S1",
-        "subtask": subtask,
-        "answer": list(answer),
-        "evidence": [],
-        "origin": "report",
-        "verification": told,
-    }
+    told = {"study": "S1", "subtask": subtask, "answer": list(answer), "evidence": [], "origin": "report"}
+    return told | {"verification": {"status": "draft", "queue": "sampling"}}
 
 
 def test_what_only_a_mask_tells_does_not_stand_against_a_report() -> None:

@@ -1,19 +1,20 @@
 """A language model as second extractor: what it says is believed only with evidence from the report."""
 
-import asyncio
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from report_folders import lines, write_reports
+from scripted_engine import answering
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.asking.ask_texts import asking_spec
+from cardiolens.curation.questions import model_reader
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import merged
@@ -24,15 +25,9 @@ from cardiolens.curation.questions.model_reader import (
     NOT_STATED,
     Group,
     groups,
-    plan_reading,
     read_reply,
-    read_store,
+    read_with_model,
 )
-from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.inference.models.token_counts import Rendering
-from cardiolens.inference.plan.missing import missing_of
-from cardiolens.inference.stream.loader import StudyLoader
-from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.tasks.legal import constraint_of
 
@@ -89,14 +84,12 @@ def test_a_finding_with_its_evidence_is_believed() -> None:
     [
         ("enhancement", "No LGE", "Absent", Reason.NOT_QUOTED),
         ("enhancement", "o late gadolinium enhancemen", "Absent", Reason.NOT_QUOTED),
-        ("enhancement", "", "Absent", Reason.NOT_QUOTED),
         ("enhancement", ". ", "Absent", Reason.NOT_QUOTED),
+        ("enhancement", "", "Absent", Reason.NOT_QUOTED),
         ("enhancement", "LGE Imaging Centre", "Present", Reason.NAMES_NO_FINDING),
-        ("enhancement", "LVEF 60 %", "Present", Reason.NAMES_NO_FINDING),
         ("enhancement", "known scar", "Present", Reason.SILENT_SECTION),
         ("enhancement", NO_LGE, "Present", Reason.CONTRADICTION),
         ("enhancement", NO_LGE, "None", Reason.NO_SUCH_OPTION),
-        ("enhancement", NO_LGE, ["Absent"], Reason.NO_SUCH_OPTION),
         ("regions", NO_LGE, ["Septal wall"], Reason.NAMES_NO_FINDING),
         ("lv_systolic", "LVEF 60 %", "Severely reduced", Reason.NUMBER_AGAINST_WORDS),
         ("lv_size", "LV not dilated", "Markedly dilated", Reason.CONTRADICTION),
@@ -117,59 +110,30 @@ def hostile_replies() -> list[str]:
     """Replies that are none of the form that is asked for, or quote what they may not."""
     draw = random.Random(62)
     quotes = [
-        "", " ", "\n", "LGE", "History", "known scar", TEXT, TEXT * 30, NO_LGE * 2, "x" * 2_000_000,
-        "\u202eLGE",
-        "\u041d\u0435\u0442", "\u9045\u5ef6", "\u0644\u0627", "\x00", "\ud800", "{}", '"', "\\", "(?:.*)+$",
-        "LGE Imaging", "Imaging Centre, St Elsewhere\nHistory", "gadolinium", "60", "%", "\xe9" * 300,
-        "No late\xa0gadolinium",
+        "", "\n", "LGE", "History", "known scar", TEXT * 30, NO_LGE * 2, "x" * 2_000_000, "\u202eLGE",
+        "\u041d\u0435\u0442", "\x00", "\ud800", '"', "\\", "(?:.*)+$", "gadolinium", "No late\xa0gadolinium",
     ]  # fmt: skip
-    values: list[Any] = ["Absent", "Present", None, 3, [], ["Absent"], {"a": 1}, "absent", NOT_STATED, True]
+    values: list[Any] = ["Absent", "Present", None, 3, [], ["Absent"], {"a": 1}, NOT_STATED, True]
     texts = [reply(LGE, enhancement=entry(quote, draw.choice(values[:2]))) for quote in quotes]
     texts += [reply(LGE, enhancement=entry(NO_LGE, value)) for value in values]
     texts += [reply(LGE, levels=entry(draw.choice(quotes[:9]), value)) for value in values]
     texts += [
-        reply(LGE, regions=entry(NO_LGE, [["Septal wall"]] * 5000)),
-        reply(LGE, regions=entry(NO_LGE, ["Septal wall"] * 5000)),
+        reply(LGE, regions=entry(NO_LGE, value * 5000)) for value in (["Septal wall"], [["Septal wall"]])
     ]
-    texts += [
-        "",
-        "null",
-        "[]",
-        "{}",
-        "3",
-        "ANSWER: A",
-        "{" * 50_000,
-        "[" * 50_000,
-        '{"enhancement": ',
-        "\x00",
-    ]
-    texts += [
-        '{"enhancement": {}, "enhancement": {}}',
-        "```json\n{}\n```",
-        "```",
-        '{"a": NaN}',
-        '{"a": 1e999}',
-    ]
+    texts += ["", "null", "[]", "{}", "3", "ANSWER: A", "{" * 50_000, "[" * 50_000, "\x00", '{"a": NaN}']
+    texts += ['{"enhancement": {}, "enhancement": {}}', "```json\n{}\n```", '{"a": 1e999}']
     texts += [json.dumps({"enhancement": one}) for one in (None, 1, "x", [], {}, {"quote": 1, "value": 2})]
     texts += [json.dumps({"findings": [{"field": "L01"}] * 10_000}), json.dumps({"x" * 100_000: {}})]
     whole = reply(LGE, enhancement=entry(NO_LGE))
     texts += [whole[:at] for at in sorted(draw.sample(range(1, len(whole) - 1), 20))]
-    texts += ["".join(draw.sample(whole, len(whole))) for _ in range(10)]
-    return texts
+    return texts + ["".join(draw.sample(whole, len(whole))) for _ in range(10)]
 
 
-HOSTILE = hostile_replies()
-
-
-def test_there_are_a_hundred_hostile_replies() -> None:
-    assert len(HOSTILE) >= 100
-
-
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
 @pytest.mark.parametrize("text", [TEXT, "[ ] LGE\n\nNo late gadolinium enhancement.", "[ ] LGE [ ] scar"])
-def test_no_reply_ends_the_reading(number: int, text: str) -> None:
-    values, _ = read(text, HOSTILE[number])
-    assert values in ({}, {"L01": "Absent"})
+def test_no_reply_ends_the_reading(text: str) -> None:
+    for written in hostile_replies():
+        values, _ = read(text, written)
+        assert values in ({}, {"L01": "Absent"}), written[:200]
 
 
 def test_a_bad_reply_costs_its_group_alone() -> None:
@@ -223,71 +187,35 @@ def test_drafts_say_whose_they_are_and_those_of_the_model_alone_need_the_gate() 
     assert refused == {"L01": Reason.EXTRACTORS_DISAGREE}
 
 
-class Scripted:
-    """An engine whose findings are written here; counts what it is asked."""
-
-    mortal = False
-
-    def __init__(self) -> None:
-        self.n_asked = 0
-
-    async def start(self) -> None:
-        pass
-
-    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        self.n_asked += 1
-        assert not ask.frame_keys
-        assert ask.constraint.schema
-        stated = {}
-        if "- enhancement:" in ask.text:
-            stated["enhancement"] = entry(NO_LGE)
-        if "- lv_systolic:" in ask.text and "LVEF" in ask.text:
-            stated["lv_systolic"] = entry("LVEF 60 %", "Normal")
-        if "- pericardium:" in ask.text and "No fluid" in ask.text:
-            stated["pericardium"] = entry("No fluid around the heart", "None or physiological trace")
-        group = next(one for one in GROUPS.values() if f"- {next(iter(one.fields))}: " in ask.text)
-        return Reply(text=reply(group, **stated), finish_reason="stop")
-
-    def frames(self) -> FrameWork:
-        return FrameWork()
-
-    def close(self) -> None:
-        pass
+def scripted(prompt: str) -> str:
+    """A model whose findings are written here."""
+    stated = {}
+    if "- enhancement:" in prompt:
+        stated["enhancement"] = entry(NO_LGE)
+    if "- lv_systolic:" in prompt and "LVEF" in prompt:
+        stated["lv_systolic"] = entry("LVEF 60 %", "Normal")
+    group = next(one for one in GROUPS.values() if f"- {next(iter(one.fields))}: " in prompt)
+    return reply(group, **stated)
 
 
-def test_reports_go_through_the_stream_and_its_store_once(tmp_path: Path) -> None:
+def test_reports_are_read_twice_and_drafts_say_by_whom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through the stream, and once alone: tests/ray/test_report_questions.py."""
     words = write_reports(tmp_path, {"S1": TEXT, "S2": "Findings: Transmural scar of the apex."})
-    spec, engine = read_words(QuestionsSpec, words), Scripted()
+    spec = read_words(QuestionsSpec, words)
     assert spec.studies is not None
     sweep = asking_spec(spec.studies, spec.stages / "model", spec.protocol, ["model=uniform"])
-
-    def second(sections: Any, protocol: Any) -> Any:
-        planned = plan_reading(sweep, sections, protocol)
-        ((name, identity),) = planned.identities.items()
-        work = missing_of(planned, name).work
-        loader = StudyLoader(planned.store.root, planned.volumes, Rendering(None))
-        replica = Replica(lambda: engine, planned.store.completions(identity.model_key), 64, sweep.stream)
-
-        async def run() -> None:
-            for row in range(work.num_rows):
-                async for _ in replica(pa.concat_tables(loader(work.slice(row, 1)))):
-                    pass
-
-        asyncio.run(run())
-        return read_store(planned, sections, protocol)
-
-    assert questions(spec, second) == 0
-    asked = engine.n_asked
-    assert asked == 2 * len(GROUPS)
+    with answering(scripted) as (answer, prompts):
+        monkeypatch.setattr(model_reader, "execute_plan", answer)
+        assert questions(spec, partial(read_with_model, sweep)) == 0
+    assert len(prompts) == 2 * len(GROUPS)
     made = lines(tmp_path / "out" / "questions.jsonl")
     by = {(one["study"], one["subtask"]): one["verification"]["drafted_by"] for one in made}
     assert by[("S1", "L01")] == by[("S1", "C10")] == "both"
     assert by[("S1", "C01")] == "rules"
     lost = lines(tmp_path / "out" / "rejects.jsonl")
     assert [(one["study_id"], one["reason"]) for one in lost if one["stage"] == 2] == [("S2", "not_quoted")]
-    assert questions(spec, second) == 0
-    assert engine.n_asked == asked, "the store answers"
-    assert lines(tmp_path / "out" / "questions.jsonl") == made
 
 
 def test_the_gate_is_of_one_model_and_one_prompt_and_at_most_three_per_cent_are_wrong(tmp_path: Path) -> None:

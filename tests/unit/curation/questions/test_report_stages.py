@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from report_folders import lines, write_reports, write_study
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import QuestionsSpec
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.questions.counts import page
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.glossary import with_glossary
 from cardiolens.curation.questions.report_files import read_links
 from cardiolens.curation.questions.stage_files import Stages, read_lines
+from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.phantom.roster import catalogue
 
 TEXTS = {
@@ -192,3 +195,28 @@ def test_records_of_another_protocol_are_made_anew(tmp_path: Path) -> None:
         stages.run("1-sections", "sections-1", given, lambda one: {"n": len(one["text"])})
         assert stages.made == {"1-sections": 1}
     assert [one["n"] for one in read_lines(tmp_path / "1-sections.jsonl")] == [1]
+
+
+def test_a_study_under_two_ids_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Drafts of studies that show the same pictures name each other."""
+    make_cohort(PhantomSpec(n_sampled=2), tmp_path / "phantoms")
+    first, second, *_ = sorted((tmp_path / "phantoms" / "studies").iterdir())
+    for folder, name in ((first, first.name), (second, second.name), (first, "AGAIN")):
+        copy = shutil.copytree(folder, tmp_path / "studies" / name)
+        manifest = json.loads((copy / "study.json").read_text())
+        (copy / "study.json").write_text(json.dumps(manifest | {"study_id": name, "patient_id": name}))
+    write_study(tmp_path, "UNREAD")
+    names = (first.name, second.name, "AGAIN", "UNREAD")
+    (tmp_path / "reports").mkdir()
+    for name in names:
+        (tmp_path / "reports" / f"{name}.txt").write_text(f"LVEF 60 %. Report {names.index(name)}.")
+    words = [f"reports={tmp_path}/reports", f"studies={tmp_path}/studies", f"out={tmp_path}/out"]
+    assert questions(read_words(QuestionsSpec, words)) == 0
+    checked = {one["study_id"]: one["checked"]["C10"] for one in lines(tmp_path / "out/6-automatic.jsonl")}
+    duplicates = {name: state["duplicate"] for name, state in checked.items()}
+    assert duplicates == {first.name: ["AGAIN"], second.name: [], "AGAIN": [first.name], "UNREAD": None}
+    output = capsys.readouterr().out
+    assert "2 studies show the pictures of another one" in output
+    assert "1 studies have images that cannot be read" in output
+    questions(read_words(QuestionsSpec, words))
+    assert "6-frames: 4 studies, 0 made now" in capsys.readouterr().out

@@ -11,7 +11,7 @@ from cardiolens.curation.release.make import release
 from tests.unit.study_folders import study, volume, voxels
 
 
-def make(root: Path, told: list[dict[str, Any]], verification: dict[str, Any], *words: str) -> Path:
+def make(root: Path, told: list[dict[str, Any]], verification: dict[str, Any]) -> Path:
     """A release of one LGE study a patient, each with one question; `told` is written into its manifest."""
     lines = []
     for number, about in enumerate(told):
@@ -23,7 +23,7 @@ def make(root: Path, told: list[dict[str, Any]], verification: dict[str, Any], *
         lines.append({"study": f"s{number}", "subtask": "L01", "answer": "A", **more})
     (root / "q.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     given = [f"questions={root}/q.jsonl", f"studies={root}/studies", f"out={root}/out", "name=ours"]
-    assert release([*given, "licence=internal", *words]) == 0
+    assert release([*given, "licence=internal"]) == 0
     return root / "out"
 
 

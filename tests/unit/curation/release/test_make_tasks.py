@@ -1,11 +1,13 @@
-"""Task folders of a release: what they hold and refuse; in lmms-eval the same replies score as in a sweep."""
+"""Task folders of a release: what they hold and refuse; replies are read and scored as in a sweep."""
 
 import ast
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -13,11 +15,12 @@ from typing import Any
 
 import pytest
 
+from bench.replies import SETS, reading_of, shared_replies, written_replies
 from cardiolens.base.errors import InputError
 from cardiolens.config.conf_names import released_options
 from cardiolens.config.dataset import Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.release.make_tasks import make_tasks
+from cardiolens.curation.release.make_tasks import make_tasks, task_module
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
@@ -170,3 +173,41 @@ def test_the_same_replies_score_the_same_as_in_a_sweep(root: Path) -> None:
             mine = (f"{row['system']}\n\n" if kind == "simple" else f"{row['system']}|") + row["prompt"]
             assert words[qa_id]["text"] == mine.replace(schemas.FRAME, place)
             assert words[qa_id]["images"] == row["prompt"].count(schemas.FRAME) > 0
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The one-file reader of replies."""
+    path = tmp_path_factory.mktemp("answers") / "cardiolens_task.py"
+    path.write_text(task_module(), encoding="utf-8")
+    return runpy.run_path(str(path))
+
+
+def test_no_name_of_one_module_hides_that_of_another() -> None:
+    names = Counter(
+        name.id if isinstance(name, ast.Name) else node.name
+        for node in ast.parse(task_module()).body
+        for name in (node.targets if isinstance(node, ast.Assign) else [node])
+        if isinstance(name, ast.Name | ast.FunctionDef | ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+@pytest.mark.parametrize("name", [*SETS, "shared"])
+def test_a_labelled_reply_is_read_as_in_a_sweep(name: str, functions: dict[str, Any]) -> None:
+    for reply in shared_replies() if name == "shared" else written_replies(name):
+        ending = "length" if reply.cut else "stop"
+        reading = functions["read_reply"](
+            reply.text, reply.options, several=reply.several, finish_reason=ending
+        )
+        expected = reading_of(reply)
+        assert (reading.status, reading.answers) == (expected.status, expected.answers), reply
+
+
+def test_only_exactly_the_right_options_are_right(functions: dict[str, Any]) -> None:
+    options = [{"key": key, "text": f"Segment {key}"} for key in "ABC"]
+    row = {"options": options, "answer_type": "multi", "answer": ["A", "C"]}
+    replies = ("ANSWER: C, A", "ANSWER: A", "ANSWER: A, B", "no", "I think that A and C fit.")
+    assert [functions["is_correct"](reply, row) for reply in replies] == [True, False, False, False, False]
+    assert functions["target"](row) == "A, C"
+    assert functions["process_results"](row, ["ANSWER: A, C"]) == {"accuracy": 1.0}

@@ -1,13 +1,24 @@
-"""Agreement of two people: vectors, intervals, and the batch rule of protocol 9."""
+"""Agreement of two people: vectors, intervals, the batch rule of protocol 9, and of those who read."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from reviewers import Table, items_of
 
-from cardiolens.curation.review.agreement import Agreement, Pair, agreements, intervals
-from cardiolens.curation.review.queue import outcomes_of
+from cardiolens.curation.review.agreement import (
+    Agreement,
+    Pair,
+    agreements,
+    ceiling,
+    intervals,
+    lines_of,
+    people_of,
+)
+from cardiolens.curation.review.queue import Line, Reviews, outcomes_of
 
 
 def pairs_of(table: list[list[int]], subtask: str = "C01", patients: int = 20) -> list[Pair]:
@@ -88,3 +99,67 @@ def test_a_batch_is_open_until_every_item_is_settled(tmp_path: Path) -> None:
     table.press("berta", "cannot_tell")
     (batch,), *_ = agreements(items, outcomes_of(items, table.queue.reviews))
     assert (batch.decision, batch.n_pairs, batch.n_settled) == ("open", 40, 39)
+
+
+ANSWERS = st.sampled_from([(), ("A",), ("B",), ("C",)])
+
+
+def reviews_of(items: list, said: dict[str, list[tuple[str, ...] | None]]) -> Reviews:
+    """What people read, without a server: None where somebody did not."""
+    reviews = Reviews()
+    for reader, answers in said.items():
+        for item, answer in zip(items, answers, strict=True):
+            if answer is not None:
+                told = {"id": f"{reader}-{item.qa_id}", "at": "2026", "event": "decided", "mode": "read"}
+                told |= {"reader": reader, "qa_id": item.qa_id, "item": item.digest, "answer": answer}
+                told |= {"verdict": "answer" if answer else "cannot_tell", "seconds": 2.0}
+                reviews.add(Line.model_validate(told))
+    return reviews
+
+
+def by_key(items: list) -> dict:
+    return {(item.qa_id, item.digest): item for item in items}
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(*[st.none() | ANSWERS] * 3), min_size=6, max_size=6))
+def test_pairs_are_counted_on_what_both_read_alone(tmp_path: Path, said: list) -> None:
+    items = items_of(tmp_path, 3, ("C01", "C10"))
+    names = ("anna", "berta", "clara")
+    answers = {name: [row[place] for row in said] for place, name in enumerate(names)}
+    rows = ceiling(by_key(items), reviews_of(items, answers))
+    both = [
+        (row[one], row[other])
+        for row in said
+        for one, other in ((0, 1), (0, 2), (1, 2))
+        if row[one] is not None and row[other] is not None
+    ]
+    assert (rows[0].n_pairs if rows else 0) == len(both)
+    if both:
+        share = sum(one == other for one, other in both) / len(both)
+        assert np.isclose(rows[0].same.value, share)
+        assert sum(row.n_pairs for row in rows if row.subtask != "all") == len(both)
+    for person in people_of(by_key(items), reviews_of(items, answers)):
+        assert person.n_read + person.n_missing + person.n_barred == person.n_items == 6
+
+
+def test_whose_answer_was_shown_is_barred_and_not_missing(tmp_path: Path) -> None:
+    items = items_of(tmp_path, 3)
+    table = Table(tmp_path, items)
+    table.press("anna", "accept")
+    table.shown("anna")  # and not decided on
+    table.ledger.close()
+    reading = Table(tmp_path, items, mode="read")
+    reading.pressed = 100
+    assert reading.everything("anna", "cannot_tell", seconds=1) == 1
+    person = people_of(reading.queue.items, reading.queue.reviews)[0]
+    assert (person.n_read, person.n_barred, person.n_missing, person.n_cannot_tell) == (1, 2, 0, 1)
+    assert "1/3 read, 0 missing, 2 barred since they had been shown the answer" in person.line()
+
+
+def test_of_one_patient_there_is_no_interval_and_the_file_has_null(tmp_path: Path) -> None:
+    items = items_of(tmp_path, 1, ("C01", "C10"))
+    reviews = reviews_of(items, {"anna": [("A",), ("B",)], "berta": [("A",), ("C",)]})
+    lines = lines_of(people_of(by_key(items), reviews), ceiling(by_key(items), reviews))
+    told = json.loads(json.dumps(lines[2], allow_nan=False))
+    assert (told["same"]["value"], told["same"]["low"]) == (0.5, None)

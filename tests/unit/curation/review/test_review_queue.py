@@ -69,18 +69,6 @@ def test_what_no_key_of_the_page_says_is_refused_and_not_kept(table: Table, verd
     assert table.queue.done("anna") == 0
 
 
-def test_undo_brings_items_back_one_by_one(table: Table) -> None:
-    shown = []
-    for _ in range(3):
-        shown.append(table.shown("anna"))
-        table.press("anna", "accept")
-    for name in reversed(shown):
-        assert table.press("anna", undo=True) is None
-        assert table.shown("anna") == name
-    assert table.press("anna", undo=True) == "no decision is left that could be taken back"
-    assert table.queue.done("anna") == 0
-
-
 def test_a_key_that_is_sent_again_counts_once_also_after_a_restart(table: Table, tmp_path: Path) -> None:
     for _ in range(3):
         assert table.press("anna", "accept", name="the-same-key-12345") is None
