@@ -123,7 +123,7 @@ def test_a_sweep_names_it(words: list[str], tmp_path: Path, monkeypatch: pytest.
 
 def test_a_sweep_of_changed_questions_ends_before_it_begins(words: list[str], tmp_path: Path) -> None:
     release(words)
-    _append(tmp_path / "out" / "questions.jsonl")
+    _change(tmp_path / "out" / "questions.jsonl")
     spec = read_spec([f"dataset={tmp_path}/out", "model=[oracle]", f"outputs={tmp_path}/outputs"])
     with pytest.raises(InputError, match=r"questions\.jsonl: is not the file of ours 1\.0"):
         sweep(spec)
