@@ -182,3 +182,15 @@ def test_models_that_need_no_gpu_run_beside_the_first_wave():
     }
     without = place((), [*others, Candidate("tiny", "processor", replicas=2)])
     assert shapes(without) == [{"reader": (1, 1), "api": (1, 1)}, {"tiny": (1, 2)}]
+
+
+def test_a_model_that_cannot_fill_the_cluster_is_not_alone():
+    long = model("long", 131.0, prompt_tokens=10**9, replicas=1)
+    (first, *_) = shapes(place(EIGHT, [long, model("short", 16.0)]))
+    assert first == {"long": (4, 1), "short": (1, 4)}
+
+
+def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():
+    nodes = (Node("a", 1, 80.0), Node("b", 2, 80.0))
+    assert [way.tensor_parallel for way in footprints(model("m", 61.0), nodes)] == [2, 1]
+    assert place(nodes, [model("m", 61.0)]).waves[0][0].hosts == (("b",),)

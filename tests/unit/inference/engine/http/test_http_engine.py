@@ -308,3 +308,20 @@ def test_a_ledger_that_sweeps_did_not_write_is_named(content: bytes, tmp_path: P
     (tmp_path / NAME).write_bytes(content)
     with pytest.raises(InputError, match="is not the ledger of tokens that sweeps wrote; delete it"):
         Ledger(tmp_path, (0, 0))
+
+
+def test_the_window_grows_fast_until_throttled_then_slowly() -> None:
+    async def sizes() -> list[int]:
+        gate, seen = Gate(100), []
+        loop = asyncio.get_running_loop()
+        for replies in (24, 17):
+            for _ in range(replies):
+                gate.succeeded()
+            seen.append(gate.size)
+            before = loop.time() - 1
+            gate.throttled(loop.time(), 0)
+            gate.throttled(before, 0)  # sent before the cut
+            seen.append(gate.size)
+        return seen
+
+    assert asyncio.run(sizes()) == [32, 16, 17, 8]
