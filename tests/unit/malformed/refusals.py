@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import print_error
-
 LIBRARIES = r"Traceback|site-packages|pydantic|errors\.pydantic|object at 0x"
 
 Snapshot = dict[str, str]
@@ -21,19 +18,6 @@ def snapshot(root: Path) -> Snapshot:
     return {str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def verb(act: Callable[[], object]) -> Callable[[], int]:
-    """As the verbs end: what was refused is told, and nothing else is caught."""
-
-    def run() -> int:
-        try:
-            act()
-        except (InputError, RunError) as error:
-            return print_error(error)
-        return 0
-
-    return run
-
-
 _MAY_APPEAR = r"outputs/[^/]+/sweep\.log|store/(questions|evidence)/part-[^/]+\.parquet|.*digests\.json"
 
 
@@ -43,6 +27,7 @@ def refused(
     printed: pytest.CaptureFixture[str],
     root: Path,
     *,
+    code: int = 2,
     may_appear: str = _MAY_APPEAR,
 ) -> str:
     """Run a verb that must refuse: its message, after every check that all malformed inputs share.
@@ -51,7 +36,7 @@ def refused(
     """
     before = snapshot(root)
     printed.readouterr()
-    assert run() == 2
+    assert run() == code
     message = printed.readouterr().err
     assert message.startswith("error: ")
     assert message.count("\n") == 1, "one line"

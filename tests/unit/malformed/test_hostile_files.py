@@ -36,14 +36,14 @@ WINDOWS = Windows(pct=(1.0, 99.0))
 
 
 @contextmanager
-def little_memory() -> Iterator[None]:
+def little_memory(most: int = 32 * MIB) -> Iterator[None]:
     tracemalloc.start()
     try:
         yield
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 32 * MIB, f"{peak / MIB:.0f} MiB"
+    assert peak < most, f"{peak / MIB:.0f} MiB"
 
 
 def failure(folder: Path) -> str:

@@ -1,9 +1,10 @@
-"""Small exports for tests: classic DICOM of any grid of frames."""
+"""Small exports for tests: classic DICOM of any grid of frames, and a phantom study as a scanner has it."""
 
-from collections.abc import Callable
+import json
 from pathlib import Path
 from typing import Any
 
+import nibabel as nib
 import numpy as np
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
@@ -31,6 +32,7 @@ CINE = {
     "CardiacNumberOfImages": 12,
 }
 LGE = {"ScanningSequence": ["GR", "IR"], "InversionTime": 300.0}
+T2 = {"ScanningSequence": "SE", "EchoTime": 64.0}
 PERFUSION = {"ScanningSequence": "GR", "SequenceName": "*tfl2d1"}
 
 
@@ -96,26 +98,14 @@ def save(dataset: Dataset, path: Path) -> Path:
     return path
 
 
-def of_a_cycle(k: int, phase: int, n_phases: int) -> dict[str, Any]:
-    """When a phase of a slice was taken in its heartbeat."""
-    return {"TriggerTime": round(phase * 800.0 / n_phases + k, 2)} if n_phases > 1 else {}
-
-
-def series(
-    folder: Path,
-    frames: np.ndarray,
-    corners: np.ndarray,
-    number: int,
-    *,
-    times: Callable[[int, int, int], dict[str, Any]] = of_a_cycle,
-    **elements: Any,
-) -> list[Path]:
+def series(folder: Path, frames: np.ndarray, corners: np.ndarray, number: int, **elements: Any) -> list[Path]:
     """Write (slice, phase, row, column) frames as one series, slice by slice; `corners` are positions."""
     uid, paths = generate_uid(), []
     n_phases = frames.shape[1]
     for k, line in enumerate(frames):
         for phase, frame in enumerate(line):
             instance = k * n_phases + phase + 1
+            timed = {"TriggerTime": round(phase * 800.0 / n_phases + k, 2)} if n_phases > 1 else {}
             dataset = header(
                 SeriesInstanceUID=uid,
                 SeriesNumber=number,
@@ -126,21 +116,90 @@ def series(
                 PixelData=np.ascontiguousarray(frame).astype(np.uint16).tobytes(),
                 BitsStored=16,
                 HighBit=15,
-                **times(k, phase, n_phases) | elements,
+                **timed | elements,
             )
             paths.append(save(dataset, folder / f"{number}" / f"IM{instance:05d}"))
     return paths
 
 
-def disc() -> np.ndarray:
-    """A short-axis cine of 6 slices x 8 phases as (slice, phase, row, column): a disc that contracts."""
+def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
+    """Write a short-axis cine of 6 slices x 8 phases: a disc that contracts."""
     rows, columns = np.indices((32, 32)) - 15.5
     radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
     frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
-    return frames.reshape(6, 8, 32, 32)
-
-
-def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
-    """Write the disc as a series."""
     corners = np.array([k * 8.0 * -NORMAL for k in range(6)])
-    series(folder, disc(), corners, number, ImageOrientationPatient=SHORT_AXIS, **CINE | elements)
+    series(
+        folder,
+        frames.reshape(6, 8, 32, 32),
+        corners,
+        number,
+        ImageOrientationPatient=SHORT_AXIS,
+        **CINE | elements,
+    )
+
+
+def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = None, **elements: Any) -> None:
+    """Write a phantom study as classic DICOM, one series a volume; `names` replaces descriptions."""
+    manifest = json.loads((study / "study.json").read_text())
+    for number, volume in enumerate(manifest["volumes"], start=1):
+        image = nib.load(study / volume["path"])
+        n_slices, n_phases = volume["layout"]["n_slices"], volume["layout"]["n_phases"]
+        values = np.asarray(image.dataobj).transpose(2, 1, 0)  # frame, row, column
+        values = values.reshape(n_slices, n_phases, *values.shape[1:])
+        affine = np.diag([-1.0, -1.0, 1.0, 1.0]) @ image.affine
+        spacing = np.linalg.norm(affine[:3, :2], axis=0)
+        step = affine[:3, 2] / np.linalg.norm(affine[:3, 2]) * volume["spacing_mm"][2]
+        corners = np.array([affine[:3, 3] + k * step for k in range(n_slices)])
+        directions = np.concatenate([affine[:3, 0] / spacing[0], affine[:3, 1] / spacing[1]])
+        told: dict[str, Any] = {"cine": CINE, "lge": LGE, "t2": T2, "perfusion": PERFUSION}[
+            volume["sequence"]
+        ]
+        if volume["sequence"] == "perfusion":
+            first_pass(
+                folder, values, corners, number, directions=directions, spacing=spacing, told=told | elements
+            )
+            continue
+        series(
+            folder,
+            values,
+            corners,
+            number * 100,
+            SeriesDescription=(names or {}).get(volume["volume_id"], volume["volume_id"]),
+            PixelSpacing=[round(float(spacing[1]), 5), round(float(spacing[0]), 5)],
+            ImageOrientationPatient=[round(float(value), 8) for value in directions],
+            **told | elements,
+        )
+
+
+def first_pass(
+    folder: Path,
+    values: np.ndarray,
+    corners: np.ndarray,
+    number: int,
+    *,
+    directions: np.ndarray,
+    spacing: np.ndarray,
+    told: dict[str, Any],
+) -> None:
+    """Write (slice, beat, row, column) frames as the first pass of one series, beat by beat."""
+    uid = generate_uid()
+    for k, line in enumerate(values):
+        for beat, frame in enumerate(line):
+            dataset = header(
+                SeriesInstanceUID=uid,
+                SeriesNumber=number * 100,
+                InstanceNumber=beat * len(values) + k + 1,
+                SeriesDescription="perf",
+                Rows=frame.shape[0],
+                Columns=frame.shape[1],
+                ImagePositionPatient=[round(float(value), 5) for value in corners[k]],
+                ImageOrientationPatient=[round(float(value), 8) for value in directions],
+                PixelSpacing=[round(float(spacing[1]), 5), round(float(spacing[0]), 5)],
+                TemporalPositionIdentifier=beat + 1,
+                AcquisitionTime=f"10{beat // 60:02d}{beat % 60:02d}.{k}",
+                PixelData=np.ascontiguousarray(frame).astype(np.uint16).tobytes(),
+                BitsStored=16,
+                HighBit=15,
+                **told,
+            )
+            save(dataset, folder / f"{number * 100}" / f"IM{beat:03d}_{k}")

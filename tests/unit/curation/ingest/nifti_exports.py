@@ -74,10 +74,15 @@ def step_of(grid: Grid) -> dict[str, object]:
     return {"step_s": CYCLE_S if grid.sequence == "cine" else 0.9} if grid.voxels.shape[3] > 1 else {}
 
 
-def whole(folder: Path, grid: Grid, name: str | None = None) -> None:
+def whole(folder: Path, grid: Grid, name: str | None = None, suffix: str = ".nii.gz") -> None:
     """One file a view, time on the fourth axis."""
     voxels = grid.voxels[..., 0] if grid.voxels.shape[3] == 1 else grid.voxels
-    save(folder / f"{name or grid.volume_id}.nii.gz", voxels, grid.affine, **step_of(grid))
+    save(folder / f"{name or grid.volume_id}{suffix}", voxels, grid.affine, **step_of(grid))
+
+
+def flat(folder: Path, grid: Grid) -> None:
+    """Slices and phases on one axis, slice by slice."""
+    save(folder / f"{grid.volume_id}.nii", grid.voxels.reshape(*grid.voxels.shape[:2], -1), grid.affine)
 
 
 def by_slice(folder: Path, grid: Grid) -> None:
@@ -99,6 +104,7 @@ def by_phase(folder: Path, grid: Grid) -> None:
 
 SPELLINGS: dict[str, Callable[[Path, Grid], None]] = {
     "whole": whole,
+    "flat": flat,
     "by_slice": by_slice,
     "by_phase": by_phase,
 }

@@ -81,3 +81,9 @@ def test_a_name_that_its_siblings_contradict_is_not_enough():
 def test_beyond_seventy_degrees_nobody_knows_which_end_is_the_base():
     stacks = [stack(tilted(80), "sax"), plane(tilted(80), 8, "4ch")]
     assert not heart_frame(stacks).known
+
+
+def test_planes_alone_define_no_axis():
+    heart = tilted(22)
+    stacks = [plane(heart, 8, "4ch"), plane(heart, 67, "2ch"), plane(heart, 128, "3ch")]
+    assert not heart_frame(stacks).known

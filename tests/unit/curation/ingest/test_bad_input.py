@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pydicom.dataset import Dataset
+from pydicom.encaps import encapsulate
 from pydicom.sequence import Sequence
-from pydicom.uid import generate_uid
+from pydicom.uid import JPEG2000Lossless, generate_uid
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
@@ -40,6 +41,17 @@ def cut(fraction: float) -> Callable[[Path], None]:
     return write
 
 
+def compressed(syntax: str, payload: bytes) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        dataset = header(**LGE)
+        dataset.file_meta.TransferSyntaxUID = syntax
+        dataset.PixelData = encapsulate([payload])
+        dataset["PixelData"].is_undefined_length = True
+        save(dataset, folder / "case" / "IM1")
+
+    return write
+
+
 def link_out(folder: Path) -> None:
     (folder / "case").mkdir()
     os.symlink("/etc/hostname", folder / "case" / "IM1")
@@ -50,12 +62,22 @@ def pipe(folder: Path) -> None:
     os.mkfifo(folder / "case" / "IM1")
 
 
-def frames_without_records(folder: Path) -> None:
-    """An enhanced image whose functional groups contradict its number of frames."""
-    dataset = header(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.1", NumberOfFrames=2)
-    dataset.PerFrameFunctionalGroupsSequence = Sequence([Dataset()])
-    dataset.PixelData = np.zeros((2, 32, 32), np.uint16).tobytes()
-    save(dataset, folder / "case" / "IM1")
+def multi_frame(**elements) -> Callable[[Path], None]:
+    """An enhanced image whose functional groups contradict its number of frames, or lack positions."""
+
+    def write(folder: Path) -> None:
+        dataset = header(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.1", NumberOfFrames=2, **elements)
+        dataset.PixelData = np.zeros((2, 32, 32), np.uint16).tobytes()
+        save(dataset, folder / "case" / "IM1")
+
+    return write
+
+
+def group(**elements) -> Dataset:
+    item = Dataset()
+    for name, value in elements.items():
+        setattr(item, name, value)
+    return item
 
 
 def duplicate(folder: Path) -> None:
@@ -64,13 +86,13 @@ def duplicate(folder: Path) -> None:
         save(header(SOPInstanceUID=uid, **LGE), folder / "case" / name)
 
 
-def slices(folder: Path, place: Callable[[int], list[float]], phases=1, **elements) -> None:
+def slices(folder: Path, place: Callable[[int], list[float]], orientation=None, phases=1, **elements) -> None:
     for k in range(4):
         for phase in range(phases):
             told = {"TriggerTime": phase * 60.0} if phases > 1 else {}
             dataset = header(
                 ImagePositionPatient=place(k),
-                ImageOrientationPatient=SHORT_AXIS,
+                ImageOrientationPatient=orientation or SHORT_AXIS,
                 InstanceNumber=k * phases + phase + 1,
                 **told | elements,
             )
@@ -109,6 +131,12 @@ def short_slice(folder: Path) -> None:
     os.unlink(folder / "case" / "IM3_8")
 
 
+def without_pixels(folder: Path) -> None:
+    dataset = header(ImageOrientationPatient=SHORT_AXIS, **LGE)
+    del dataset.PixelData
+    save(dataset, folder / "case" / "IM1")
+
+
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
     """All cases in one export beside a healthy study: the output, and the reasons by case."""
@@ -136,6 +164,8 @@ def fingerprint(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in folder.rglob("*")}
 
 
+BLANK = np.zeros((32, 32), np.uint16).tobytes()
+
 CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     # files
     "empty": (raw(b""), "unreadable"),
@@ -144,16 +174,28 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "header cut in the middle": (cut(0.05), "broken_file"),
     "pixels cut": (cut(0.7), "broken_file"),
     "DICOMDIR": (raw(b"\0" * 128 + b"DICM", "DICOMDIR"), "housekeeping"),
+    "Apple double": (raw(b"x", "._IM1"), "housekeeping"),
+    "nifti": (raw(b"\x5c\x01\0\0" + b"\0" * 400, "a.nii"), "broken_file"),
     "tar": (raw(b"x" * 600, "a.tar"), "packed"),
     "link to a file": (link_out, "unreadable"),
     "pipe": (pipe, "unreadable"),
+    # archives
+    "zip by name only": (raw(b"no zip", "a.zip"), "packed"),
+    "zip without a name": (raw(b"PK\3\4" + b"x" * 60), "no_image"),
     # kinds of objects
     "CT": (one(Modality="CT", SOPClassUID="1.2.840.10008.5.1.4.1.1.2"), "no_image"),
+    "no modality": (one(Modality=None), "no_image"),
     "secondary capture": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.7"), "no_image"),
+    "segmentation": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.66.4", Modality="SEG"), "no_image"),
+    "spectroscopy": (one(SOPClassUID="1.2.840.10008.5.1.4.1.1.4.2"), "no_image"),
     # headers of images
     "no study": (one(StudyInstanceUID=None), "patient_unclear"),
+    "no rows": (one(Rows=None, Columns=None, PixelData=b""), "no_image"),
+    "no pixel data": (without_pixels, "no_image"),
     "colour": (one(SamplesPerPixel=3, PhotometricInterpretation="RGB", PixelData=b"\0" * 6144), "no_image"),
+    "high values dark": (one(PhotometricInterpretation="MONOCHROME1"), "no_image"),
     "huge": (one(Rows=60000, Columns=60000, PixelData=b"\0\0"), "bad_shape"),
+    "no bits": (one(BitsAllocated=None), "broken_file"),
     "high bit elsewhere": (one(HighBit=15), "broken_file"),
     "no position": (one(ImagePositionPatient=None), "no_position"),
     "directions not square": (one(ImageOrientationPatient=[1, 0, 0, 0.9, 0.436, 0]), "no_position"),
@@ -163,11 +205,32 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "slope of zero": (one(RescaleSlope=0.0, RescaleIntercept=0.0), "broken_file"),
     "burned-in text": (one(BurnedInAnnotation="YES"), "burned_in_text"),
     "same instance twice": (duplicate, "duplicate"),
-    "records and frames differ": (frames_without_records, "broken_file"),
+    "records and frames differ": (
+        multi_frame(PerFrameFunctionalGroupsSequence=Sequence([Dataset()])),
+        "broken_file",
+    ),
+    "frame records without planes": (
+        multi_frame(
+            PerFrameFunctionalGroupsSequence=Sequence([Dataset(), Dataset()]), ImageOrientationPatient=None
+        ),
+        "no_position",
+    ),
+    # pixels
+    "noise as JPEG 2000": (compressed(JPEG2000Lossless, b"\xff\x4f\xff\x51" + b"\0" * 60), "broken_file"),
+    "one grey value": (one(PixelData=BLANK, **LGE), "broken_file"),
     # series
+    "localizer by type": (one(ImageType=["ORIGINAL", "PRIMARY", "M", "LOCALIZER"]), "other_image"),
     "localizer by planes": (three_planes, "other_image"),
+    "scout": (one(SeriesDescription="HASTE survey"), "other_image"),
     "TI scout by times": (times_of_inversion, "other_image"),
+    "flow by name": (one(SeriesDescription="fl2d_pc QFlow"), "other_image"),
     "tagging": (one(SeriesDescription="cine grid tagging"), "other_image"),
+    "map by type": (one(ImageType=["DERIVED", "PRIMARY", "T1 MAP"]), "other_image"),
+    "projection": (one(ImageType=["DERIVED", "SECONDARY", "PROJECTION IMAGE"]), "other_image"),
+    "right ventricle": (
+        one(SeriesDescription="cine RVOT", ImageOrientationPatient=[0, 1, 0, 0, 0, -1]),
+        "other_view",
+    ),
     "no sequence": (one(SeriesDescription=""), "other_sequence"),
     "axial": (one(SeriesDescription="", **LGE), "other_view"),
     "slice acquired twice": (doubled_slice, "repeat"),

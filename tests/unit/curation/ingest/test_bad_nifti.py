@@ -13,7 +13,7 @@ import pytest
 
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS, disc
+from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
 from tests.unit.curation.ingest.nifti_exports import save
 
 AFFINE = np.eye(4)
@@ -21,7 +21,15 @@ AFFINE[:3, :3] = np.diag([-1.0, -1.0, 1.0]) @ np.array([SHORT_AXIS[:3], SHORT_AX
 AFFINE[:3, :3] *= [2.0, 2.0, 8.0]
 
 
-VOXELS = disc().transpose(3, 2, 0, 1).astype(np.int16)
+def disc() -> np.ndarray:
+    """A short-axis cine of 6 slices x 8 phases: a disc that contracts."""
+    rows, columns = np.indices((32, 32)) - 15.5
+    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
+    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
+    return frames.reshape(6, 8, 32, 32).transpose(3, 2, 0, 1).astype(np.int16)
+
+
+VOXELS = disc()
 OTHER = VOXELS[::-1] + np.arange(32, dtype=np.int16)[:, None, None, None]
 Case = Callable[[Path], None]
 
@@ -71,19 +79,27 @@ HUGE = {"ndim": 4, "x": 32000, "y": 32000, "z": 32000, "t": 2}
 CASES: dict[str, tuple[Case, str]] = {
     "gz cut in two": (raw(gzip.compress(whole())[:800], "case.nii.gz"), "broken_file"),
     "gz with a wrong checksum": (raw(gzip.compress(whole())[:-8] + b"\0" * 8, "case.nii.gz"), "broken_file"),
+    "cut in two": (raw(whole()[:40000]), "broken_file"),
+    "text": (raw(b"patient: none\n" * 100), "broken_file"),
     "no voxels": (raw(whole(x=0)), "no_image"),
     "an absurd number of axes": (raw(whole(ndim=99)), "bad_shape"),
     "a shape of terabytes in gz": (raw(gzip.compress(whole(**HUGE)), "case.nii.gz"), "bad_shape"),
+    "a shape larger than its file": (raw(whole(x=320)), "broken_file"),
     "voxels far behind the header": (raw(whole(vox_offset=3e9)), "broken_file"),
+    "an unknown type": (raw(whole(datatype=999)), "broken_file"),
     "complex": (voxels(OTHER.astype(np.complex64)), "broken_file"),
     "NaN": (voxels(missing(np.nan)), "broken_file"),
+    "five axes": (voxels(np.repeat(OTHER[..., None], 3, axis=4)), "bad_shape"),
     "a small matrix": (voxels(OTHER[:8, :8]), "bad_shape"),
     "one grey value": (voxels(np.full((32, 32, 6), 7, np.int16), name="lge_4ch.nii"), "broken_file"),
     "a mask by its values": (voxels((OTHER > 500).astype(np.uint8)), "mask"),
     "a mask by its name": (raw(whole(), "case_gt.nii"), "mask"),
     "header and voxels apart": (raw(whole()[:348], "case.hdr"), "bad_shape"),
+    "a pair's mark": (raw(whole().replace(b"n+1\0", b"ni1\0")), "bad_shape"),
     "an affine with equal directions": (column(1, AFFINE[:3, 0]), "no_position"),
+    "slices in their plane": (column(2, AFFINE[:3, 0] * 4), "no_position"),
     "NaN in the affine": (raw(whole(row=float("nan"))), "broken_file"),
+    "ten kilometres away": (column(3, 1e7), "no_position"),
     "a sidecar alone": (raw(b"{}", "case.json"), "no_image"),
     "time first": (voxels(VOXELS.transpose(3, 0, 1, 2)), "bad_shape"),
     "flat": (voxels(np.tile(OTHER.reshape(32, 32, -1), 3)[:, :, :40], AFFINE), "bad_shape"),
@@ -91,6 +107,7 @@ CASES: dict[str, tuple[Case, str]] = {
         raw(b'{"EchoTime": 1' + b"0" * 400 + b"}", "cine_sax.json"),
         "broken_file",
     ),
+    "a sidecar that is no JSON": (raw(b"{", "cine_sax.json"), "broken_file"),
     "a sidecar nested too deeply": (raw(b"[" * 100_000, "cine_sax.json"), "broken_file"),
     "a link": (lambda folder: os.symlink("/etc/passwd", folder / "case.nii"), "unreadable"),
 }  # fmt: skip

@@ -1,8 +1,10 @@
 """Text in pictures: found by its shape wherever it stands; anatomy and noise are none; its volume waits."""
 
 import json
+from itertools import product
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
@@ -13,6 +15,11 @@ from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, series
 
 SIDE = 96
+
+
+def slices(volume: np.ndarray, n_phases: int) -> list[np.ndarray]:
+    frames = volume.reshape(*volume.shape[:2], -1).transpose(2, 1, 0)
+    return list(frames.reshape(-1, n_phases, *frames.shape[1:]))
 
 
 def written(text: str, size: int, place: tuple[int, int], shape: tuple[int, int]) -> np.ndarray:
@@ -47,6 +54,17 @@ def test_text_is_found(size, place, ink):
     assert shows_text(list(heart() * (1 - shown) + ink * shown))
 
 
+def test_a_long_row_of_letters_of_few_pixels_is_found():
+    shown = written("SMITH^A 61", 8, (2, 2), (SIDE, SIDE))
+    assert shows_text(list(heart() * (1 - shown) + 1000 * shown))
+
+
+def test_letters_as_tall_as_a_fifth_of_a_small_picture_are_found():
+    frames = heart(3, 6)[..., 16:80, 16:80]
+    shown = written("SMITH", 20, (1, 1), (64, 64))
+    assert shows_text(list(frames * (1 - shown) + 1000 * shown))
+
+
 def test_black_text_on_a_white_box_is_found():
     frames = heart()
     frames[..., 2:20, 2:90] = 1000
@@ -58,6 +76,22 @@ def test_text_in_one_slice_is_found():
     frames, shown = heart(), written("DOE JANE", 14, (2, 2), (SIDE, SIDE))
     frames[3] = frames[3] * (1 - shown) + 1000 * shown
     assert shows_text(list(frames))
+
+
+def stored(frames: np.ndarray, way: tuple[bool, bool, bool]) -> list[np.ndarray]:
+    """Frames as one of the eight ways to store them."""
+    transpose, flip_rows, flip_columns = way
+    turned = frames.swapaxes(-1, -2) if transpose else frames
+    turned = turned[..., ::-1, :] if flip_rows else turned
+    return list(turned[..., ::-1] if flip_columns else turned)
+
+
+@pytest.mark.parametrize("way", list(product((False, True), repeat=3)))
+def test_the_verdict_is_the_same_however_a_file_is_stored(way):
+    shown = written("DOE JANE", 12, (3, 70), (SIDE, SIDE))
+    frames = heart(3, 6)
+    assert shows_text(stored(frames * (1 - shown) + 1000 * shown, way))
+    assert not shows_text(stored(frames, way))
 
 
 def test_a_row_of_equal_dots_is_no_text():
@@ -72,6 +106,16 @@ def test_a_heart_is_no_text():
     assert not shows_text(list(heart(1)))
     assert not shows_text(list(heart(8, 1)))
     assert not shows_text([np.full((3, 32, 32), 7)])
+
+
+def test_no_volume_of_the_phantom_is_text(prepared_phantom):
+    seen = 0
+    for path in sorted((prepared_phantom / "data" / "studies").glob("*/study.json")):
+        for volume in json.loads(path.read_text())["volumes"]:
+            stored = np.asarray(nib.load(path.parent / volume["path"]).dataobj)
+            assert not shows_text(slices(stored, volume["layout"]["n_phases"])), volume
+            seen += 1
+    assert seen >= 11
 
 
 def test_a_volume_with_text_waits(tmp_path: Path):

@@ -12,7 +12,7 @@ from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 from cardiolens.study.volume_manifest import DisplayTransform
-from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, series
+from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, first_pass
 
 BEATS = 24
 PERFUSED = {"sequence": "perfusion", "view": "sax", "display": DisplayTransform(), "along_normal": True}
@@ -20,10 +20,6 @@ PERFUSED = {"sequence": "perfusion", "view": "sax", "display": DisplayTransform(
 
 def choice(**times: int) -> Choice:
     return Choice(status="confirmed", **PERFUSED, **times)
-
-
-def of_a_first_pass(k: int, beat: int, _: int) -> dict[str, object]:
-    return {"TemporalPositionIdentifier": beat + 1, "AcquisitionTime": f"1000{beat:02d}.{k}"}
 
 
 def export(folder: Path) -> None:
@@ -35,8 +31,8 @@ def export(folder: Path) -> None:
     frames = draw.integers(90, 110, (3, BEATS, 32, 32)) + blood * rise[:, None, None]
     frames = frames + draw.integers(0, 900, (3, 1, 32, 32))  # anatomy: slices differ more than beats
     corners = np.array([-10.0 * k * NORMAL for k in range(3)])
-    told = {"ImageOrientationPatient": SHORT_AXIS, "SeriesDescription": "perf", **PERFUSION}
-    series(folder, frames, corners, 700, times=of_a_first_pass, **told)
+    directions, spacing = np.array(SHORT_AXIS), np.array([2.0, 2.0])
+    first_pass(folder, frames, corners, 7, directions=directions, spacing=spacing, told=PERFUSION)
 
 
 @pytest.fixture

@@ -1,13 +1,9 @@
-"""Layouts of public sets: every voxel, millimetre, order, moment and mask of the phantom comes back.
-
-`bench/set_traits.py` has other folders, names and headers; its golden pins what the import makes of each.
-"""
+"""Layouts of public sets: every voxel, millimetre, order, moment and mask of the phantom comes back."""
 
 import gzip
 import json
 import shutil
-from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import nibabel as nib
 import numpy as np
@@ -21,7 +17,7 @@ from cardiolens.curation.questions.set_questions import write_all_questions, wri
 from cardiolens.curation.release import public_set
 from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.exports import CURRENT, healthy
-from tests.unit.curation.ingest.nifti_exports import grids, whole
+from tests.unit.curation.ingest.nifti_exports import grids, save, whole
 from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
     hearts,
@@ -101,6 +97,16 @@ def test_masks_lie_on_the_cavity_of_their_volume(sets, subjects, form):
             assert set(phases.tolist()) <= declared
 
 
+def test_a_study_without_a_position_waits_with_a_proposal(sets):
+    for form, subject in WAITS:
+        _, out = sets[form]
+        folder = study_of(out, form, subject)
+        waiting = proposals_of(out, folder)
+        assert {proposal["status"] for proposal in waiting} == {"waits"}
+        assert {proposal["reason"] for proposal in waiting} == {"no_position"}
+        assert all(proposal["volume_id"] for proposal in waiting)
+
+
 def test_facts_of_information_files_reach_the_study(sets):
     def facts(form, subject):
         tree = manifest_of(study_of(sets[form][1], form, subject))
@@ -173,47 +179,85 @@ def test_two_copies_of_a_subject_are_refused(acdc, tmp_path):
         imported_set(tmp_path / "export", tmp_path / "out")
 
 
-def images_changed(home: Path, change: Callable[[np.ndarray, nib.Nifti1Header], object]) -> None:
-    """Change voxels and header of every file in place, past nibabel, which would mend the header."""
-    for path in home.glob("*.nii.gz"):
-        raw = gzip.decompress(path.read_bytes())
-        header = nib.Nifti1Header(raw[:348])
-        stored = np.frombuffer(raw[352:], header.get_data_dtype())
-        voxels = stored.reshape(header.get_data_shape(), order="F").copy(order="F")
-        change(voxels, header)
-        path.write_bytes(gzip.compress(header.binaryblock + raw[348:352] + voxels.tobytes(order="F"), 1))
+def test_no_layout_is_proposed_for_other_folders():
+    assert propose_layout(["Doe/cine_sax.nii.gz", "Doe/lge_sax.nii.gz"]) is None
+    assert propose_layout(["a/patient001_4d.nii.gz", "b/x.nii", "b/y.nii"]) is None
 
 
-def mirrored(home: Path) -> None:
-    images_changed(home, lambda voxels, _: voxels.__setitem__(slice(None), voxels[::-1].copy()))
+def changed(path: Path, change) -> None:
+    """Change voxels and header of a file in place, past nibabel, which would mend the header."""
+    raw = gzip.decompress(path.read_bytes())
+    header = nib.Nifti1Header(raw[:348])
+    shape = header.get_data_shape()
+    voxels = np.frombuffer(raw[352:], header.get_data_dtype()).reshape(shape, order="F").copy(order="F")
+    change(voxels, header)
+    path.write_bytes(gzip.compress(header.binaryblock + raw[348:352] + voxels.tobytes(order="F"), 1))
 
 
-def a_fifth_as_long(home: Path) -> None:
-    images_changed(
-        home, lambda _, header: header["pixdim"].__setitem__(slice(1, 4), header["pixdim"][1:4] / 5)
-    )
+def turned_header(_, header) -> None:
+    header["srow_x"][0], header["srow_y"][1] = 1.0, 1.0
 
 
-def end_systole_at_end_diastole(home: Path) -> None:
-    info = home / "Info.cfg"
-    info.write_text(info.read_text().replace("ED: 1\nES: 5", "ED: 5\nES: 1"))
+def turned_with_its_header(voxels, header) -> None:
+    voxels[:] = voxels[::-1, ::-1].copy()
+    turned_header(voxels, header)
 
 
-@pytest.mark.parametrize(
-    ("change", "flag"),
-    [
-        (mirrored, "display_contradicted"),
-        (a_fifth_as_long, "spacing_unsettled"),
-        (end_systole_at_end_diastole, "phases_contradicted"),
-    ],
-)
-def test_what_header_mask_and_information_contradict_waits(acdc, tmp_path, change, flag):
-    change(acdc)
+def mirrored(voxels, _) -> None:
+    voxels[:] = voxels[::-1].copy()
+
+
+def times(factor: float):
+    return lambda _, header: header["pixdim"].__setitem__(slice(1, 4), header["pixdim"][1:4] * factor)
+
+
+def other_labels(voxels, _) -> None:
+    voxels[voxels > 0] += 40
+
+
+CONTRADICTIONS = {  # files, change of voxels and header, flag
+    "mirrored": ("*.nii.gz", mirrored, "display_contradicted"),
+    "turned with its header": ("*.nii.gz", turned_with_its_header, "display_contradicted"),
+    "of 10 mm": ("*.nii.gz", times(0.2), "spacing_unsettled"),
+    "of 200 mm": ("*.nii.gz", times(5.0), "spacing_unsettled"),
+    "other labels": ("*_gt.nii.gz", other_labels, "mask_contradicted"),
+    "no mask confirms the display": ("*.nii.gz", turned_header, "display_contradicted"),
+    "ES is ED": ("ED: 5\nES: 1", None, "phases_contradicted"),
+    "ES beyond the last phase": ("ED: 1\nES: 50", None, "phases_contradicted"),
+}
+
+
+@pytest.mark.parametrize("what", CONTRADICTIONS)
+def test_what_header_mask_and_information_contradict_waits(acdc, tmp_path, what):
+    files, change, flag = CONTRADICTIONS[what]
+    if change is None:
+        info = acdc / "Info.cfg"
+        info.write_text(info.read_text().replace("ED: 1\nES: 5", files))
+    for path in sorted(acdc.glob(files)) if change else ():
+        changed(path, change)
+        if what.startswith("no mask") and "_gt" in path.name:
+            path.unlink()
     out = imported_set(tmp_path / "export", tmp_path / "out")
     folder = study_of(out, "acdc", "patient001")
     [proposal] = [each for each in proposals_of(out, folder) if each["status"] == "waits"]
     assert not folder.exists()
     assert flag in proposal["flags"]
+
+
+@pytest.mark.parametrize("signs", [(1, 1, 1), (-1, -1, 1)])
+def test_acdc_comes_in_whichever_identity_its_header_has(subjects, tmp_path, signs):
+    """Unit diagonals of code 2, and the lengths of voxels in `pixdim` alone: both have been seen."""
+    write_set(subjects, "acdc", tmp_path / "export")
+    for path in (tmp_path / "export").rglob("*.nii.gz"):
+        image = nib.load(path, mmap=False)
+        image.header.set_sform(np.diag([*signs, 1.0]), 2)
+        image.header.set_qform(None, 0)
+        nib.save(nib.Nifti1Image(np.asarray(image.dataobj), None, image.header), path)
+    out = imported_set(tmp_path / "export", tmp_path / "out")
+    manifests = [json.loads(path.read_text()) for path in out.glob("studies/*/study.json")]
+    volumes = [volume for manifest in manifests for volume in manifest["volumes"]]
+    assert [volume["volume_id"] for volume in volumes] == ["cine_sax"] * len(subjects)
+    assert all("mask" in volume and volume["spacing_mm"][:2] == [3.2, 3.2] for volume in volumes)
 
 
 def test_a_layout_of_ones_own_needs_no_code(subjects, tmp_path):
@@ -291,6 +335,17 @@ def test_a_sidecar_that_contradicts_the_spacing_waits(prepared_phantom, tmp_path
     assert (proposal["status"], proposal["reason"]) == ("waits", "no_spacing")
 
 
+def test_a_cine_of_a_minute_by_its_header_waits_as_a_cine(prepared_phantom, tmp_path):
+    every = {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+    cine = every["cine_sax"]
+    save(tmp_path / "in" / "Doe" / "cine_sax.nii.gz", cine.voxels, cine.affine, step_s=5.0)
+    out = imported_set(tmp_path / "in", tmp_path / "out")
+    [path] = out.glob("proposals/*/proposals.json")
+    [proposal] = json.loads(path.read_text())["proposals"]
+    assert (proposal["status"], proposal["volume_id"]) == ("waits", "cine_sax")
+    assert "phases_contradicted" in proposal["flags"]
+
+
 def test_dicom_of_sunnybrook_gets_its_patients_and_groups(tmp_path):
     for number, subject in enumerate(("SCD0000101", "SCD0000201")):
         CURRENT["study"] = f"1.2.3.{number}"
@@ -322,80 +377,23 @@ def test_volumes_of_the_data_science_bowl_grade_the_ejection_fraction(tmp_path):
     assert "63.6 %" in drafted.lines[0]["evidence"][0]
 
 
-def moved(folder: Path, rename: Callable[[PurePosixPath], str | None]) -> Path:
-    """Copy an export with every file under another path; None leaves it out."""
-    copy = folder.with_name("moved")
-    for path in sorted(folder.rglob("*")):
-        name = rename(PurePosixPath(path.relative_to(folder))) if path.is_file() else None
-        if name is not None:
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, copy / name)
-    return copy
-
-
-def expect_whole(out: Path, form: str, subject: str, truth: dict) -> Path:
-    """The study of a subject, after checking its voxels, lengths, ED and ES."""
-    folder = study_of(out, form, subject)
-    for name, expected in truth["volumes"].items():
-        volume = volume_of(folder, name)
-        assert volume["spacing_mm"] == pytest.approx(expected["spacing_mm"], rel=1e-3)
-        assert frames_of_file(folder / volume["path"]) == expected["frames"]
-        if name.startswith("cine") and expected["phases"] > 1:
-            assert (volume["ed_phase"], volume["es_phase"]) == (expected["ed"], expected["es"])
-    return folder
-
-
-def test_myops_of_care_has_cases_and_not_every_sequence(subjects, tmp_path):
-    [truth] = write_set(subjects[:1], "myops", tmp_path / "export")
-
-    def as_care(path: PurePosixPath) -> str | None:
-        sequence = path.name.split("_")[-1].replace("DE.", "LGE.")
-        return None if sequence.startswith("C0") else f"MyoPS_train/CenterA/Case1001/Case1001_{sequence}"
-
-    export = moved(tmp_path / "export", as_care)
-    proposed = propose_layout([str(path.relative_to(export)) for path in export.rglob("*.nii.gz")])
-    assert proposed is not None
-    assert proposed[0].name == "myops"
-    truth["volumes"].pop("cine_sax")
-    out = imported_set(export, tmp_path / "out")
-    assert "mask" in volume_of(expect_whole(out, "myops", "Case1001", truth), "lge_sax")
-
-
-def test_a_key_without_a_value_does_not_take_the_next_line(subjects, tmp_path):
-    write_set(subjects[:1], "acdc", tmp_path / "export")
-    info = tmp_path / "export" / "database" / "training" / "patient001" / "Info.cfg"
-    info.write_text("ED: 1 \r\nES:  5\r\nGroup:\r\nHeight:\r\nNbFrame: 12\r\nWeight: 70,5\r\n")
+def test_without_masks_and_position_the_order_is_unknown_and_the_import_says_so(acdc, tmp_path):
+    for path in acdc.glob("*_gt.nii.gz"):
+        path.unlink()
     out = imported_set(tmp_path / "export", tmp_path / "out")
-    tree = manifest_of(study_of(out, "acdc", "patient001"))
-    assert "height_cm" not in tree
-    assert "group" not in tree
-    assert tree["weight_kg"] == 70.5
-    [volume] = tree["volumes"]
-    assert (volume["ed_phase"], volume["es_phase"]) == (0, 4)
+    folder = study_of(out, "acdc", "patient001")
+    assert volume_of(folder, "cine_sax")["spatial_order"] == "unknown"
+    assert any("order_by_default" in proposal["flags"] for proposal in proposals_of(out, folder))
 
 
-def test_a_table_with_semicolons_and_decimal_commas(subjects, tmp_path):
-    [truth] = write_set(subjects[:1], "mnms", tmp_path / "export")
-    [table] = (tmp_path / "export").rglob("*.csv")
-    text = table.read_text().replace(",", ";").replace("172", "172,0 ").replace("\n", "\r\n")
-    table.write_bytes(text.replace(";Siemens;", ";Siém;").encode("cp1252"))
+def test_a_mask_whose_phase_nobody_tells_is_named(subjects, tmp_path):
+    write_set(subjects[:1], "mnms2", tmp_path / "export")
+    home = tmp_path / "export" / "MnM2" / "dataset" / "001"
+    for moment in ("ED", "ES"):
+        (home / f"001_SA_{moment}.nii.gz").unlink()
     out = imported_set(tmp_path / "export", tmp_path / "out")
-    folder = expect_whole(out, "mnms", truth["subject"], truth)
-    assert manifest_of(folder)["height_cm"] == 172.0
-
-
-def test_information_of_several_patients_in_one_folder_is_nobodys(subjects, tmp_path):
-    write_set(subjects[:2], "acdc", tmp_path / "export")
-    out = imported_set(moved(tmp_path / "export", lambda path: path.name), tmp_path / "out")
-    trees = [json.loads(path.read_text()) for path in out.glob("studies/*/study.json")]
-    assert not any("height_cm" in tree for tree in trees)
-    rejects = (out / "rejects.jsonl").read_text()
-    assert rejects.count('"not_of_layout"') == 2, "Info.cfg, and the citation"
-
-
-def test_cines_whose_slices_and_phases_lie_on_one_axis_are_refused_by_name():
-    names = [
-        f"CINE_MULTI/SAX_TR/{folder}/CINE_SAX_00{k}.nii.gz" for folder in ("image", "anno") for k in (1, 2)
-    ]
-    with pytest.raises(InputError, match=r"layout=cmr_multi: 4 files .* the distance of slices"):
-        propose_layout(names)
+    folder = study_of(out, "mnms2", "001")
+    volume = volume_of(folder, "cine_sax")
+    assert "mask" not in volume
+    flags = {flag for proposal in proposals_of(out, folder) for flag in proposal["flags"]}
+    assert "mask_not_used" in flags

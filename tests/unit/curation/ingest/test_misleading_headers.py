@@ -49,11 +49,12 @@ def cine(folder: Path, affine: np.ndarray = AFFINE) -> Path:
 class Import:
     """What an import of `<folder>/in` made."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **options: object) -> None:
         self.out = folder / "out"
-        ingest(IngestSpec(source=folder / "in", out=self.out, key=folder / "key"))
+        self.rc = ingest(IngestSpec(source=folder / "in", out=self.out, key=folder / "key", **options))
         lines = (self.out / "rejects.jsonl").read_text().splitlines()
         self.rejects = [json.loads(line) for line in lines]
+        self.reasons = {line["reason"] for line in self.rejects}
         self.builds = [json.loads(path.read_text()) for path in self.out.glob("proposals/*/build.json")]
         self.proposals = [
             proposal
@@ -75,11 +76,18 @@ class Import:
         (folder,) = self.out.glob("studies/*")
         return {str(each.row["volume_id"]) for each in displayed_volumes(read_study(folder), Windows())}
 
+    def values(self, volume_id: str) -> np.ndarray:
+        """Intensities (slice, phase, row, column) of a volume."""
+        (path,) = self.out.glob(f"*/*/*{volume_id}.nii")
+        values = np.asarray(nib.load(path).dataobj)
+        return (values[..., None] if values.ndim == 3 else values).transpose(2, 3, 1, 0)
+
 
 # Weighting
 
 NOT_T2 = {
     "T1 by echo time": ("sax db", {"ScanningSequence": "SE", "EchoTime": 6.8, "RepetitionTime": 700.0}),
+    "T1 by name": ("t1w dark blood sax", {"ScanningSequence": ["SE", "IR"]}),
     "an echo of 12 ms": ("tse sax", {"ScanningSequence": "SE", "EchoTime": 12.0}),
 }
 
@@ -94,6 +102,12 @@ def test_a_spin_echo_is_t2_weighted_only_by_its_echo_time_or_name(tmp_path, name
     assert done.taken["t2_sax"]["series"] == [700]
     assert "repeats_left_out" not in done.taken["t2_sax"]["flags"]
     assert {line["reason"] for line in done.rejects} == {"other_sequence"}
+
+
+@pytest.mark.parametrize("elements", [{"EchoTime": 30.0}, {}])
+def test_a_name_tells_t2_where_the_echo_time_does_not_refute_it(tmp_path, elements):
+    short_axis(tmp_path / "in", 700, "STIR sax", rings(), **{"ScanningSequence": ["SE", "IR"]} | elements)
+    assert set(Import(tmp_path).taken) == {"t2_sax"}
 
 
 def test_a_t2_name_on_a_short_echo_waits(tmp_path):
@@ -174,6 +188,18 @@ def test_what_is_named_and_has_the_phases_is_taken_before_more_slices(tmp_path, 
 # Shear
 
 
+def test_slices_that_drift_in_plane_are_prepared(tmp_path):
+    healthy(tmp_path / "in")
+    along = np.array(SHORT_AXIS[:3])
+    corners = CORNERS + np.arange(10)[:, None] * 2.0 * along
+    short_axis(tmp_path / "in", 700, "lge_sax", rings(), corners=corners, **LGE)
+    done = Import(tmp_path)
+    assert done.prepared == {"cine_sax", "lge_sax"}
+    assert done.taken["lge_sax"]["entry"]["spacing_mm"] == [2.0, 2.0, 8.0]
+    (path,) = done.out.glob("studies/*/lge_sax.nii")
+    assert nib.load(path).header["qform_code"] == 0, "a qform holds no shear"
+
+
 @pytest.mark.parametrize("qform", [False, True])
 def test_a_sheared_sform_is_prepared(tmp_path, qform):
     affine = AFFINE.copy()
@@ -221,6 +247,15 @@ def test_lengths_of_no_heart_wait_with_the_likely_unit(tmp_path, unit, factor):
     assert f"in {likely} they would have 2 x 2 x 8 mm" in message
 
 
+def test_nifti_2_is_read(tmp_path):
+    image = nib.Nifti2Image(VOXELS, AFFINE)
+    image.header.set_xyzt_units("mm", "sec")
+    image.header["pixdim"][4] = 0.1
+    (tmp_path / "in" / "p1").mkdir(parents=True)
+    nib.save(image, tmp_path / "in" / "p1" / "cine_sax.nii")
+    assert Import(tmp_path).prepared == {"cine_sax"}
+
+
 @pytest.mark.parametrize(("excess", "read"), [(3.9e-7, True), (1e-4, True), (0.5, False)])
 def test_a_quaternion_is_read_unless_it_is_no_rotation(tmp_path, excess, read):
     cine(tmp_path / "in")
@@ -241,4 +276,29 @@ def test_a_quaternion_is_read_unless_it_is_no_rotation(tmp_path, excess, read):
     assert bool(messages) != read
 
 
+def test_a_stack_of_unclear_axes_and_no_sequence_costs_the_others_nothing(tmp_path):
+    cine(tmp_path / "in")
+    still(tmp_path / "in", "lge_sax.nii")
+    noise = np.random.default_rng(1).integers(0, 999, (20, 20, 5, 4)).astype(np.int16)
+    nifti_exports.save(tmp_path / "in" / "p1" / "small.nii", noise, AFFINE)
+    done = Import(tmp_path, subject="")
+    assert set(done.taken) == {"cine_sax", "lge_sax"}
+    assert done.reasons == {"other_sequence"}
+
+
+def test_a_field_of_vectors_is_no_image(tmp_path):
+    cine(tmp_path / "in")
+    field = np.random.default_rng(1).normal(size=(32, 32, 9, 3)).astype(np.float32)
+    nifti_exports.save(tmp_path / "in" / "p1" / "warp.nii", field, AFFINE, intent_code=2006)
+    assert Import(tmp_path).reasons == {"broken_file"}
+
+
 # Files
+
+
+def test_a_directory_of_a_disc_is_named_under_any_name(tmp_path):
+    """A real file."""
+    healthy(tmp_path / "in")
+    content = Path(str(get_testdata_file("dicomdirtests/DICOMDIR"))).read_bytes()
+    (tmp_path / "in" / "index-copy").write_bytes(content)
+    assert Import(tmp_path).reasons == {"no_image"}

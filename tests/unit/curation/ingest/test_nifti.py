@@ -12,9 +12,12 @@ from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.curation.ingest.nifti_file import scan
 from cardiolens.study.manifest import read_study
+from tests.unit.curation.ingest.exports import healthy
 from tests.unit.curation.ingest.nifti_exports import PLACEMENTS, SPELLINGS, Grid, grids, save, step_of, whole
 from tests.unit.curation.ingest.test_import import only_study, proposals, shown
 
+OTHER_AXES = ("flat",)
+ORDERLY = [name for name in SPELLINGS if name not in OTHER_AXES]
 PLACED = [placement for placement in PLACEMENTS if placement[0][2] == 2]
 
 
@@ -40,7 +43,7 @@ def imported(root: Path, **options: object) -> Path:
 
 def in_any_spelling(folder: Path, grid: Grid, draw: random.Random) -> None:
     """Write a volume in a spelling by chance, its rows and columns turned and mirrored by chance."""
-    SPELLINGS[draw.choice(list(SPELLINGS))](folder, grid.placed(*draw.choice(PLACED)))
+    SPELLINGS[draw.choice(ORDERLY)](folder, grid.placed(*draw.choice(PLACED)))
 
 
 def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volumes, truth, tmp_path):
@@ -48,6 +51,16 @@ def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volu
     for grid in volumes.values():
         in_any_spelling(tmp_path / "in" / "Doe01", grid, draw)
     assert shown(only_study(imported(tmp_path))) == truth
+
+
+@pytest.mark.parametrize("name", OTHER_AXES)
+def test_axes_that_are_not_x_y_z_t_give_no_wrong_volume(volumes, truth, tmp_path, name):
+    for grid in volumes.values():
+        SPELLINGS[name](tmp_path / "in" / "Doe01", grid)
+    found = shown(only_study(imported(tmp_path)))
+    still = {name for name, grid in volumes.items() if grid.voxels.shape[3] == 1}
+    assert found == {name: truth[name] for name in found}
+    assert found.keys() <= still
 
 
 def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(volumes, tmp_path):
@@ -61,6 +74,37 @@ def test_every_placement_of_a_volume_has_the_same_frames_in_the_same_patient(vol
         middle = found.affine @ [31.5, 31.5, 4.5, 1]
         corners.add(tuple(np.round(middle[:3], 2) + 0.0))
     assert len(corners) == 1
+
+
+def acdc(folder: Path, grid: Grid, *, with_4d: bool) -> None:
+    """A patient as ACDC has it."""
+    name, values = folder.name, grid.voxels
+    if with_4d:
+        whole(folder, grid, f"{name}_4d")
+    for phase in (grid.ed, grid.es):
+        path = folder / f"{name}_frame{phase + 1:02d}.nii.gz"
+        save(path, values[..., phase], grid.affine)
+        mask = (values[..., phase] > 500).astype(np.uint8)
+        save(folder / f"{name}_frame{phase + 1:02d}_gt.nii.gz", mask, grid.affine)
+    (folder / "Info.cfg").write_text(f"ED: {grid.ed + 1}\nES: {grid.es + 1}\nGroup: DOE\nHeight: 184\n")
+
+
+def reasons(out: Path) -> list[str]:
+    return sorted(json.loads(line)["reason"] for line in (out / "rejects.jsonl").read_text().splitlines())
+
+
+def test_a_patient_of_acdc_has_its_cine_its_declared_phases_and_no_mask(volumes, truth, tmp_path):
+    acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=True)
+    out = imported(tmp_path, layout="none")
+    assert shown(only_study(out)) == {"cine_sax": truth["cine_sax"]}
+    assert reasons(out) == ["duplicate", "duplicate", "mask", "mask", "no_image"]
+    assert "DOE" not in "".join(path.read_text() for path in out.rglob("*.json"))
+
+
+def test_files_of_ed_and_es_alone_are_a_cine_of_two_phases(volumes, tmp_path):
+    acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=False)
+    (volume,) = read_study(only_study(imported(tmp_path, subject=""))).manifest.volumes
+    assert (volume.volume_id, volume.shape[3], volume.ed_phase, volume.es_phase) == ("cine_sax", 2, 0, 1)
 
 
 @pytest.mark.parametrize("spoil", ["none", "identity", "straight", "differ"])
@@ -119,3 +163,14 @@ def test_what_headers_names_and_sidecars_say_of_people_stays_behind(volumes, tmp
     (build,) = out.glob("proposals/*/build.json")
     removed = json.loads(build.read_text())["removed"]
     assert {"NIfTI descrip", "other entries of sidecars"} <= removed.keys()
+
+
+def test_dicom_and_nifti_in_one_folder_are_studies_of_their_own(volumes, tmp_path):
+    healthy(tmp_path / "in" / "mixed")
+    whole(tmp_path / "in" / "mixed", volumes["cine_4ch"])
+    out = imported(tmp_path)
+    found = {
+        tuple(volume.volume_id for volume in read_study(folder).manifest.volumes)
+        for folder in (out / "studies").iterdir()
+    }
+    assert found == {("cine_sax",), ("cine_4ch",)}

@@ -7,6 +7,7 @@ import pytest
 from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 
+from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.dicom import read_images
 from cardiolens.curation.ingest.import_run import ingest
@@ -14,7 +15,7 @@ from cardiolens.curation.ingest.scan import mixed
 from cardiolens.curation.ingest.sequence import kind_by_tags, sequence_witnesses
 from cardiolens.curation.ingest.series_stacks import stacks_of
 from cardiolens.curation.ingest.words import Words
-from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, header, healthy, save, series
+from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, header, healthy, save
 
 GE = {"Manufacturer": "GE MEDICAL SYSTEMS", "ImageType": ["ORIGINAL", "PRIMARY", "OTHER"]}
 ENHANCED = "1.2.840.10008.5.1.4.1.1.4.1"
@@ -33,18 +34,34 @@ def private(group: int, creator: str, element: int, vr: str, value: object):
     return dataset
 
 
+def first_pass(folder: Path, beats_of: list[int], **elements) -> list:
+    """The frames of a first pass of one series with some beats a slice, slice by slice."""
+    images = []
+    for k, beats in enumerate(beats_of):
+        for beat in range(beats):
+            told = {
+                "SeriesDescription": "perfusion",
+                "ImageOrientationPatient": SHORT_AXIS,
+                "ImagePositionPatient": list(np.round(-10.0 * k * NORMAL, 4)),
+                "InstanceNumber": k * 100 + beat + 1,
+                "CardiacNumberOfImages": None,
+                **{name: make(k, beat) for name, make in elements.items()},
+            }
+            images.append(image(folder / f"{k}-{beat}", **GE | told))
+    return images
+
+
 TIMES = {
-    "the series' clock": lambda k, beat, _: {"AcquisitionTime": "101112"},
-    "trigger time from the beginning": lambda k, beat, _: {"TriggerTime": 90.0 + 170 * k + 800 * beat},
+    "no time at all": {},
+    "the series' clock": {"AcquisitionTime": lambda k, beat: "101112"},
+    "the slice's trigger time": {"TriggerTime": lambda k, beat: 90.0 + 170 * k},
+    "trigger time from the beginning": {"TriggerTime": lambda k, beat: 90.0 + 170 * k + 800 * beat},
 }
 
 
 @pytest.mark.parametrize("times", TIMES.values(), ids=TIMES.keys())
 def test_a_first_pass_of_ge_is_no_cine_and_keeps_its_order(tmp_path, times):
-    frames, corners = np.ones((3, 20, 32, 32)), np.arange(3)[:, None] * -10.0 * NORMAL
-    told = {"SeriesDescription": "perfusion", "ImageOrientationPatient": SHORT_AXIS} | GE
-    paths = series(tmp_path, frames, corners, 5, times=times, CardiacNumberOfImages=None, **told)
-    (stack,), left_out = stacks_of([image for path in paths for image in read_images(path)])
+    (stack,), left_out = stacks_of(first_pass(tmp_path, [20, 20, 20], **times))
     assert max(stack.witnesses, key=lambda witness: witness.reliability).says == "perfusion"
     assert (stack.n_slices, stack.n_phases, left_out) == (3, 20, [])
     for line in stack.grid:
@@ -66,9 +83,12 @@ def test_late_enhancement_without_an_inversion_time(tmp_path, told):
 
 
 FLOWS = {
+    "GE's velocity": private(0x0019, "GEMS_ACQU_01", 0xCC, "SS", 150),
+    "GE's phase image": private(0x0043, "GEMS_PARM_01", 0x2F, "SS", 1),
     "Philips' velocities": private(0x2001, "Philips Imaging DD 001", 0x1A, "FL", [0.0, 0.0, 150.0]),
     "the standard's velocity": header(VelocityEncodingMaximumValue=150.0),
     "Siemens' sequence": header(SequenceName="*fl2d1_v150in"),
+    "an image type": header(ImageType=["ORIGINAL", "PRIMARY", "PHASE MAP"]),
 }
 
 
@@ -137,6 +157,22 @@ def test_what_one_examination_cannot_have(tmp_path, second, why):
 )
 def test_an_examination_lasts_hours_and_may_pass_midnight(tmp_path, clocks, why):
     assert mixed([image(tmp_path / clock, AcquisitionTime=clock) for clock in clocks]) == why
+
+
+def test_a_study_for_each_image_is_refused_and_named(tmp_path):
+    for number in range(20):
+        save(header(StudyInstanceUID=f"1.2.9.{number}", InstanceNumber=number), tmp_path / "a" / f"{number}")
+    spec = IngestSpec(source=tmp_path / "a", out=tmp_path / "out", key=tmp_path / "key")
+    with pytest.raises(InputError, match=r"20 files is a usable MR image .*patient_unclear"):
+        ingest(spec)
+
+
+def test_one_frame_of_a_cine_is_no_cine(tmp_path):
+    told = {"SeriesDescription": "cine_4ch", "ImageOrientationPatient": [0.6, 0.8, 0.0, 0.0, 0.0, -1.0]}
+    save(header(**told), tmp_path / "a" / "IM")
+    spec = IngestSpec(source=tmp_path / "a", out=tmp_path / "out", key=tmp_path / "key", threshold=0.0)
+    ingest(spec)
+    assert not list((tmp_path / "out").glob("studies/*"))
 
 
 def test_two_patients_under_one_study_are_refused_and_named(tmp_path, capsys):
