@@ -108,11 +108,11 @@ def test_what_was_found_is_told_with_the_volumes(phantom, tmp_path):
 
 @pytest.fixture
 def cine_study(prepared_phantom, tmp_path):
-    """A cine_study of one short-axis cine, with everything open that can be."""
+    """A study of one short-axis cine, with everything open that can be."""
     folder = tmp_path / "S1"
     folder.mkdir()
     source = prepared_phantom / "data" / "studies" / "PH-NORMAL"
-    tree = json.loads((source / "cine_study.json").read_text())
+    tree = json.loads((source / "study.json").read_text())
     [entry] = [volume for volume in tree["volumes"] if volume["volume_id"] == "cine_sax"]
     shutil.copy(source / entry["path"], folder)
     entry = {k: v for k, v in entry.items() if k not in ("mask", "sha256", "es_phase", "ed_phase")}
@@ -120,7 +120,7 @@ def cine_study(prepared_phantom, tmp_path):
 
 
 def read(folder, tree):
-    (folder / "cine_study.json").write_text(json.dumps(tree))
+    (folder / "study.json").write_text(json.dumps(tree))
     return read_study(folder)
 
 
@@ -162,7 +162,7 @@ def test_preparing_believes_neither_place_until_a_person_does(cine_study):
     stated = {**entry, "confirmed": ["spacing"]}
     assert list(displayed_volumes(read(folder, {**tree, "volumes": [stated]}), Windows()))
     wrong = {**stated, "spacing_mm": [2.0, 2.0, 9.0]}
-    with pytest.raises(InputError, match=r"cine_study\.json says 2 x 2 x 9 mm"):
+    with pytest.raises(InputError, match=r"study\.json says 2 x 2 x 9 mm"):
         list(displayed_volumes(read(folder, {**tree, "volumes": [wrong]}), Windows()))
 
 
