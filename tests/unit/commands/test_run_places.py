@@ -13,7 +13,7 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
-from cardiolens.commands import compare, export, judge, release, report, review, status, view
+from cardiolens.commands import compare, export, judge, report, review, status, view
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.curation.review.audit import SAMPLE, draw, judged_choices, keep
 from cardiolens.show.notebook.run import read_run
@@ -50,7 +50,6 @@ VERBS: dict[str, tuple[Main, tuple[str, ...], str]] = {
     "export inspect": (export.main, ("run={run}", "format=inspect"), "export/inspect/*"),
     "audit report": (review.main, ("report", "run={run}"), ""),
     "compare": (compare.main, ("a={run}", "b={run}"), ""),
-    "submission": (release.main, ("submit={run}", "out={run}/submission.jsonl"), "submission.jsonl"),
     "judge of": (judge.main, ("run={run}", "of=errors", "model=none_of_these"), ""),
 }
 WITHOUT_STORE = {"compare"}
@@ -124,7 +123,7 @@ def home_of(run: Run) -> Path:
 def test_a_verb_says_the_same_from_anywhere_or_refuses(made: Run, name: str, copied: Path, spoken) -> None:
     home, run = home_of(made), copied / "outputs" / made.root.name
     first = spoken(name, made.root, home)
-    assert first[0] in (0, 1) or name in ("submission", "judge of"), first
+    assert first[0] in (0, 1) or name == "judge of", first
     assert spoken(name, made.root, Path("/")) == first
     hidden = (home / "store").rename(home / "hidden")
     try:
