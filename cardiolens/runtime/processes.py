@@ -63,7 +63,7 @@ def _results(
     chunk: int,
     waiting: "_Waiting[_Item, _Result]",
 ) -> Iterator[_Result]:
-    """Yield results in order; `waiting` holds the batches that have not yielded."""
+    """Yield results in order; `waiting` holds the batches with results still to come."""
     while batch := list(islice(items, chunk)):
         waiting.append((batch, None))
         waiting[-1] = (batch, submit(batch))

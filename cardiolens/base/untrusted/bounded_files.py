@@ -11,8 +11,8 @@ from typing import Any, BinaryIO
 import yaml
 
 MOST_BYTES = 4 << 30  # bytes of a file that is held in memory
-_MOST_LEVELS = 200  # of YAML: beyond some thousands the loader in C ends the process
 MOST_JSON = 256 << 20  # bytes of a JSON file; a cohort.json of a hundred thousand studies has 60 MiB
+_MOST_LEVELS = 200  # of YAML: beyond some thousands the loader in C ends the process
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8; some editors set it
 _OTHER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")  # of UTF-16 and UTF-32

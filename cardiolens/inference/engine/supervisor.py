@@ -46,9 +46,7 @@ class Supervisor:
         self._load_seconds = 0.0
         self._open: Counter[int] = Counter()  # requests without a reply, by the crowd that each is asked in
         self._in_flight: Counter[int] = Counter()  # those of them that the engine has
-        self._smaller = (
-            _ALONE  # the crowd in which those that were in flight at the last death are asked again
-        )
+        self._smaller = _ALONE  # among how many those in flight at the last death are asked again
         self._over: Exception | None = None  # why nothing more is asked
         self._changed = asyncio.Event()  # replaced at each change
 

@@ -219,9 +219,9 @@ def _swap_p(
 def _limits(ours: Side, theirs: Side, min_n: int) -> dict[Key, dict[str, Any]]:
     """Limits of the mean difference over all items asked; empty if nothing is missing.
 
-    At the low end every answer that our side lacks is what lowers the statistic (of a score: wrong), and
-    every one that the second side lacks is what raises it; at the high end the reverse. A reply that was
-    not read is an answer that a side lacks.
+    At the low end every answer that the first side lacks lowers the statistic (of a score: wrong), and every
+    one that the second side lacks raises it; at the high end the reverse. A reply that was not read is an
+    answer that a side lacks.
     """
     asked, *rest = [*ours.asked, *theirs.asked]
     read = common = ours.judged[0]

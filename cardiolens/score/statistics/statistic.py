@@ -160,7 +160,7 @@ class Statistic:
 
 
 def _worth_of_ranks(positive: int, negative: int) -> float:
-    """Items for which a share of a half would vary as an AUROC of a half does (Mann and Whitney 1947)."""
+    """Number of items with which a share of a half varies as an AUROC of a half (Mann and Whitney 1947)."""
     return 3 * positive * negative / (positive + negative + 1)
 
 

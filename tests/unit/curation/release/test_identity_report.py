@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.curation.release import identity_report
 from cardiolens.curation.release.identities import fold
 from cardiolens.curation.release.identity_report import find_ids
 from cardiolens.curation.release.make import release
@@ -78,12 +79,15 @@ def test_a_person_confirms_what_was_found_and_more_asks_again(words: list[str], 
 
 
 @pytest.mark.parametrize("form", ["MUSTERMANN-1", "Mustermann_1."])
-def test_an_old_id_is_refused_and_cannot_be_confirmed(words: list[str], tmp_path: Path, form: str) -> None:
+def test_an_old_id_is_refused_and_cannot_be_confirmed(
+    words: list[str], tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_lines(tmp_path, [whole(1, f"Is {form} scarred?"), line(2)])
     said = refusal(words)
     assert "line 1, question: holds the old id" in said
     assert "confirmed=" not in said + report_of(tmp_path)
     assert form.lower() not in said.lower()
+    monkeypatch.setattr(identity_report, "digest_of", lambda _: "0123456789abcdef")  # as if it was guessed
     with pytest.raises(InputError, match="holds the old id"):
         release([*words, "confirmed=0123456789abcdef"])
 

@@ -128,17 +128,27 @@ class KilledFromOutside(Mortal):
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         if ask.request_key == "first" and self.asked["first"] == 0:
             self.asked["first"] += 1
+            self._open += 1
             await asyncio.sleep(0.01)
+            self._open -= 1
             self._dead.set()
             raise EngineDeadError("killed from outside")
         return await super().answer(ask, pictures)
 
 
-def test_a_request_that_killed_before_is_not_blamed_for_a_death_before_its_turn() -> None:
+def test_a_request_that_killed_before_waits_for_what_is_in_flight() -> None:
     engine = KilledFromOutside()
-    found = asyncio.run(_ask_all(engine, [ask("first"), ask("again")], killed_before=("again",)))
-    assert replies(found) == ["first", "again"]
+
+    async def ask_later() -> list[object]:
+        supervisor = Supervisor(engine, 6, killed_before=("again",))
+        first = asyncio.create_task(_answers(supervisor, [ask("first")], 1))
+        while not engine.asked["first"]:
+            await asyncio.sleep(0)
+        return [*await _answers(supervisor, [ask("again")], 1), *await first]
+
+    assert replies(asyncio.run(asyncio.wait_for(ask_later(), 60))) == ["again", "first"]
     assert engine.starts == 2
+    assert engine.most_at_once == 1
 
 
 def test_a_request_that_killed_before_is_asked_alone_at_once() -> None:
