@@ -85,4 +85,6 @@ if __name__ == "__main__":
         sys.exit(0 if sys.argv[1:2] in (["-h"], ["--help"]) else 2)
     module, _, name = sys.argv[1].partition(":")
     sys.path.insert(0, "")  # the folder that it is started in
-    server(getattr(import_module(module), name), int(sys.argv[2])).serve_forever()
+    serving = server(getattr(import_module(module), name), int(sys.argv[2]))
+    print(f"serving {sys.argv[1]} at http://127.0.0.1:{sys.argv[2]}/v1", flush=True)
+    serving.serve_forever()
