@@ -89,6 +89,9 @@ def _best(facts: Facts) -> Card:
     words = (
         f"Highest headline score on tier 1: {model_of(best)} with {score_words(best)}, {', '.join(notes)}."
     )
+    for row in facts.scores_of(["primary.constant"], "tier:1"):
+        if row["arm_id"] == best["arm_id"] and not math.isnan(row["value"]):
+            words += f" The best constant answer scores {row['value']:.1f} %."
     if others:
         words += f" Shown to be lower: {len(others) - len(alike)} of {len(others)} other models."
     if alike:

@@ -1,6 +1,6 @@
 """Cautions of a page: sentences on what makes its numbers say less than they seem to."""
 
-from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, FEWEST_FOR_INTERVAL
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.show.page.cards import too_few_items
 from cardiolens.show.page.page_data import Facts
 
@@ -31,8 +31,8 @@ def cautions(facts: Facts) -> list[str]:
         ),
         (
             facts.n_patients < FEWEST_FOR_CLAIM,
-            f"{facts.patients_in_words}: no claim is made with fewer than {FEWEST_FOR_CLAIM}, and no "
-            f"interval is given with fewer than {FEWEST_FOR_INTERVAL}.",
+            f"{facts.patients_in_words}: with fewer than {FEWEST_FOR_CLAIM} this page claims nothing and "
+            "prints no interval.",
         ),
         (
             "unverified" in dataset.allow,

@@ -94,6 +94,12 @@ def test_the_highest_model_is_named_with_those_that_are_not_shown_to_be_lower(fa
         row for row in facts.findings if row["factor"] == "model" and row["decision"] in ("higher", "lower")
     ]
     assert not lower
+    (constant,) = (
+        row["value"]
+        for row in facts.scores_of(["primary.constant"], "tier:1")
+        if row["arm_id"].endswith(first)
+    )
+    assert f"The best constant answer scores {constant:.1f} %." in best.sentence
     assert best.sentence.endswith(f"Not shown to be lower: {', '.join(others)}.")
 
 
