@@ -27,10 +27,11 @@ from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.data_files import FROM, TO, counterparts
 from cardiolens.storage import schemas
+from cardiolens.study.anatomy import DATA, read_yaml
 from jobs.show_catalogue import catalogue, catalogue_table
 
+FROM, TO = "authors-1", "openprotocol-1"  # whose fields are compared
 _ROOTS: Mapping[str, type[Spec]] = {
     "sweep": SweepSpec,
     "ingest": IngestSpec,
@@ -157,15 +158,15 @@ def _fields() -> Iterator[str]:
     yield _row("id", "view", "type", "question", "options", "gated by", f"{TO} asks", "what differs", "tag")
     yield _row(*["---"] * 9)
     fields, gated = load_catalogue(FROM), load_catalogue(f"{FROM}-gated")
-    for name, pair in counterparts().items():
+    for name, pair in read_yaml(DATA / FROM / "bridge.yaml").items():
         field, parent = fields[name], gated[name]
         kind = "M" if field.answer_type == "multi" else "S"
         options = "; ".join(f"{option.key} {option.text}" for option in field.options)
         by = f"{parent.parent} {', '.join(parent.parent_answers)}" if parent.parent else ""
-        asks = f"{pair.asks}: {pair.subtask}" if pair.subtask else pair.asks
+        asks = f"{pair['asks']}: {pair['subtask']}" if "subtask" in pair else pair["asks"]
         view = field.route[0][0]
         yield _row(
-            f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair.note, field.provenance
+            f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair["note"], field.provenance
         )
 
 

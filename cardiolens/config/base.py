@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -54,6 +54,16 @@ class Spec(BaseModel):
                 expected = ", ".join(nearest_first(str(key), sorted(legal)))
                 raise ValueError(f"unknown key {key!r}; expected only {expected}")
         return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterable[str]:
+        """Yield what is wrong with the options together, each in words."""
+        return ()
 
 
 def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:

@@ -20,13 +20,8 @@ if TYPE_CHECKING:
 CASE_SELECTORS = ("uniform", "random", "all")  # kinds that need neither views nor pixels
 
 
-def check_combinations(sweep: "SweepSpec") -> None:
-    """ValueError names the first two parts of a sweep that do not go together, and what to do."""
-    for problem in _problems(sweep):
-        raise ValueError(problem)
-
-
-def _problems(sweep: "SweepSpec") -> Iterator[str]:
+def clashes(sweep: "SweepSpec") -> Iterator[str]:
+    """Yield the parts of a sweep that do not go together, and what to do."""
     for prompt in sweep.prompt:
         yield from _of_prompt(sweep, prompt)
     yield from _of_pictures(sweep)

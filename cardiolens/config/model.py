@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, JsonValue, Tag, field_validator
 
 from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
 from cardiolens.config.engine_options import changing_answers, check_options
@@ -247,11 +247,9 @@ class ModelSpec(Spec):
         check_options(value)
         return value
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "ModelSpec":
-        for problem in (*self._vllm_problems(), *self._source_problems()):
-            raise ValueError(problem)
-        return self
+    def _problems(self) -> Iterator[str]:
+        yield from self._vllm_problems()
+        yield from self._source_problems()
 
     def _vllm_problems(self) -> Iterator[str]:
         """Yield what is for vLLM alone, or works with none of its models."""

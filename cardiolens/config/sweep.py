@@ -1,15 +1,15 @@
 """The sweep's configuration as frozen, validated values; no code after `parse` sees a DictConfig."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, ValidationError, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec, describe
 from cardiolens.config.cluster import ClusterSpec, SlurmSpec
-from cardiolens.config.combinations import check_combinations
+from cardiolens.config.combinations import clashes
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugins import BUILT_IN, PluginMetric, part_of
@@ -144,10 +144,8 @@ class SweepSpec(Spec):
             raise ValueError("names an entry twice")
         return value
 
-    @model_validator(mode="after")
-    def _go_together(self) -> "SweepSpec":
-        check_combinations(self)
-        return self
+    def _problems(self) -> Iterator[str]:
+        return clashes(self)
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from cardiolens.config.base import Positive, Seed, Spec
 from cardiolens.config.plugins import BUILT_IN, Options, PluginControl, PluginSelector, is_word, part_of
@@ -23,12 +23,6 @@ class SelectorSpec(Spec):
     pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
     options: Options = ()  # of a kind of another package, by name
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "SelectorSpec":
-        for problem in self._problems():
-            raise ValueError(problem)
-        return self
 
     def _problems(self) -> Iterator[str]:
         if not self.plugged and (self.kind in ("random", "stratified")) != bool(self.seeds):
@@ -63,9 +57,9 @@ class PromptSpec(Spec):
     # reasoning: the reply may reason before its answer; paper: so, by the paper's points where they are known
     style: Literal["standard", "reasoning", "paper"]
     max_tokens: Positive  # limit of a reply
-    # cases only: before it answers, the model describes and summarises (self), or discusses the case;
-    # captions, findings: these gold texts about the images stand in the prompt
-    steps: Literal["none", "self", "discussion", "captions", "findings"] = "none"
+    # cases only: before it answers, the model describes the images and summarises (self); captions, findings:
+    # these gold texts about the images stand in the prompt
+    steps: Literal["none", "self", "captions", "findings"] = "none"
     # replies per question, at the model's temperature or 0.7; the most frequent answer counts
     samples: Positive = 1
     asks_back: bool = True  # a reply that cannot be read is quoted to its model, which gives its letters
@@ -81,13 +75,7 @@ class PromptSpec(Spec):
     @property
     def chained(self) -> bool:
         """Whether the model writes about the images before it answers."""
-        return self.steps in ("self", "discussion")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "PromptSpec":
-        for problem in self._problems():
-            raise ValueError(problem)
-        return self
+        return self.steps == "self"
 
     def _problems(self) -> Iterator[str]:
         if self.shots and self.steps != "none":
@@ -167,11 +155,9 @@ class PrimarySpec(Spec):
     versus: str  # name of the second model
     tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
 
-    @model_validator(mode="after")
-    def _two(self) -> "PrimarySpec":
+    def _problems(self) -> Iterator[str]:
         if self.model == self.versus:
-            raise ValueError(f"compares {self.model} with itself; name two models")
-        return self
+            yield f"compares {self.model} with itself; name two models"
 
     @property
     def words(self) -> str:
@@ -191,14 +177,12 @@ class PrimaryQuestionSpec(Spec):
     tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
     claim: Literal["difference", "equivalence"] = "difference"  # that they differ, or differ by less than 2
 
-    @model_validator(mode="after")
-    def _of_factor(self) -> "PrimaryQuestionSpec":
+    def _problems(self) -> Iterator[str]:
         if self.factor == "budget" and self.level is not None:
-            raise ValueError("compares the largest budget with the smallest; leave out level")
+            yield "compares the largest budget with the smallest; leave out level"
         reference = REFERENCES.get(self.factor)
         if reference and self.level in (None, reference):
-            raise ValueError(f"compares a {self.factor} with {reference}; name another as level")
-        return self
+            yield f"compares a {self.factor} with {reference}; name another as level"
 
     @property
     def words(self) -> str:
