@@ -46,7 +46,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.protocol.dialogue.chain import SAMPLED, Steps
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, walk
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.score.statistics.bootstrap import (
     Interval,
     cluster_interval,

@@ -24,9 +24,9 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import LookedAt, Pixels, look_at
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Frame, Selection
-from cardiolens.protocol.select.study_folder import LookedAt, Pixels, look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.anatomy import anatomy_of
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study

@@ -6,9 +6,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.models.chat import TokenCounter
 from cardiolens.inference.models.identity import Identity, readings_of
 from cardiolens.inference.models.token_counts import fault_of
@@ -48,7 +48,7 @@ from cardiolens.protocol.prompts.template import (
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import FREE, constraint_of
-from cardiolens.protocol.tasks.twins import LESION, is_twin
+from cardiolens.protocol.tasks.questions import LESION, is_twin
 from cardiolens.storage.schemas import FRAME, OVERFLOW, PLANNED
 
 if TYPE_CHECKING:

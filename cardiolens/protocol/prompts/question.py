@@ -112,6 +112,17 @@ class AskedQuestion:
         return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
 
 
+@dataclass(frozen=True, slots=True)
+class TextRequest:
+    """A question about a text; its reply is JSON that conforms to a schema."""
+
+    text_id: str
+    name: str  # of the question, among those on the same text
+    system: str
+    prompt: str
+    schema: str
+
+
 def with_points_of_paper(question: AskedQuestion) -> AskedQuestion:
     """Return a question with the points of the paper's reasoning prompt, or the project's own."""
     return replace(question, checklist=question.paper or question.checklist)
