@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
@@ -128,7 +128,5 @@ def read_map(name: str) -> CaseMap:
             f"dataset.map={name}: cannot be read ({error.strerror}); expected a YAML file, or one of the "
             f"shipped maps {', '.join(shipped_maps())}"
         ) from None
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}") from None
     except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {describe(error)}") from None

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Discriminator, Field, Tag, ValidationError, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator
 
-from cardiolens.base.errors import InputError
-from cardiolens.config.base import GivenPath, Positive, Seed, Spec, describe
+from cardiolens.config.base import GivenPath, Positive, Seed, Spec, validated
 from cardiolens.config.cluster import ClusterSpec, SlurmSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.model import ModelSpec
@@ -156,10 +155,7 @@ class SweepSpec(Spec):
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
     """Validate a composed configuration as a SweepSpec; InputError describes each wrong field."""
-    try:
-        return SweepSpec.model_validate(tree)
-    except ValidationError as error:
-        raise InputError(describe(error)) from None
+    return validated(SweepSpec, tree)
 
 
 def _clashes(sweep: SweepSpec) -> Iterator[str]:

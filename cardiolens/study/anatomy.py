@@ -10,13 +10,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
 from cardiolens.base.untrusted.bounded_files import read_yaml as read_bounded_yaml
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import Spec, validated
 from cardiolens.config.dataset import JOIN, WindowPct, Windows
 
 DATA = PACKAGE / "protocol" / "tasks" / "data"
@@ -287,10 +287,7 @@ class Anatomy(Spec):
 
 def load_anatomy(path: Path) -> Anatomy:
     """Read an anatomy; InputError names the file, the key, the value and what is expected."""
-    try:
-        return Anatomy.model_validate(read_yaml(path))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error).removeprefix(': ')}; correct {path.name}") from None
+    return validated(Anatomy, read_yaml(path), f"{path}: ", f"; correct {path.name}")
 
 
 @cache

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode, parse_json, read_bytes
@@ -135,11 +135,8 @@ def read_study(folder: Path, roots: Sequence[Path] = (), anatomy: Anatomy | None
             f"{MANIFEST_NAME}: cannot be read ({error.strerror}); expected the study-1 manifest of the "
             "study; write it (of DICOM files, python -m cardiolens.ingest does) or remove the folder"
         ) from None
-    except ValidationError as error:
-        wrong = describe(error).removeprefix(": ")  # the prefix of errors about the study as a whole
-        raise InputError(f"{MANIFEST_NAME}: {wrong}; correct {MANIFEST_NAME}") from None
-    except ValueError as error:  # duplicate keys: pydantic takes the last
-        raise InputError(f"{MANIFEST_NAME}: {error}; correct {MANIFEST_NAME}") from None
+    except ValueError as error:  # also of keys that stand twice, of which pydantic takes the last
+        raise InputError(f"{MANIFEST_NAME}: {describe(error)}; correct {MANIFEST_NAME}") from None
     study = Study(folder, manifest, hashlib.sha256(stored).hexdigest())
     for path in study.files():
         check_inside(folder, path, roots)

@@ -1,6 +1,5 @@
 """Selections: the frames that selectors return, in the order shown, with flags."""
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,12 +25,6 @@ class Selection:
     # short, degraded, substituted:<view shown instead>, no_temporal_evidence, ...
     flags: tuple[str, ...] = ()
     skipped: str | None = None
-
-    @property
-    def sha256(self) -> str:
-        """SHA-256 of UTF-8 lines `volume|idx` joined by a newline, in order."""
-        lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
-        return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def pick(volume: VolumeStructure, slice_rank: int, phase: int, step: int = 1) -> Frame:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import Spec, validated
 from cardiolens.study.anatomy import ANATOMY_NAME, DATA, HEAD, lineage, read_yaml, shipped
 
 POINTS_NAME = "paper_points.yaml"
@@ -88,10 +88,7 @@ def read_data_files(protocol: str) -> DataFiles:
 
 def _head(path: Path) -> Head:
     """Read the head of a protocol; a user's own must not take a shipped name."""
-    try:
-        head = Head.model_validate(read_yaml(path))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}") from None
+    head = validated(Head, read_yaml(path), f"{path}: ")
     if path.parent.parent != DATA and head.protocol in shipped():
         raise InputError(
             f"{path}: protocol is {head.protocol!r}; give your data files a name of their own, so that no "
