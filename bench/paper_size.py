@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.config.arms import Arm, arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm, arms
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results import model_replies, scoring

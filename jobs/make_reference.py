@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout, suppress
 from importlib import import_module
-from types import ModuleType
 from typing import get_args
 from unittest.mock import patch
 
@@ -22,37 +21,22 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from cardiolens.commands.help import VERBS, comments_of, remarks
+from cardiolens.commands.help import VERBS, remarks
 from cardiolens.config.base import Spec
 from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.data_files import FROM, TO, counterparts
 from cardiolens.storage import schemas
+from cardiolens.study.anatomy import DATA, read_yaml
 from jobs.show_catalogue import catalogue, catalogue_table
 
+FROM, TO = "authors-1", "openprotocol-1"  # whose fields are compared
 _ROOTS: Mapping[str, type[Spec]] = {
     "sweep": SweepSpec,
     "ingest": IngestSpec,
     "questions": QuestionsSpec,
 }
-_TABLES = (
-    "VOLUMES",
-    "FRAMES",
-    "QUESTIONS",
-    "EVIDENCE",
-    "REQUESTS",
-    "EXAMPLES",
-    "STAGES",
-    "OFFERS",
-    "CHOICES",
-    "COMPLETIONS",
-    "VERDICTS",
-    "SCORES",
-    "COMPARISONS",
-    "SEEN",
-)
 _CONFIGURATION = """# Configuration
 
 Every option, with its type, its default and its meaning. The defaults here are those of the code; a file of
@@ -96,83 +80,6 @@ _OF_TABLES = """# Tables
 Every step reads and writes these fourteen tables and nothing else. A table is a folder of Parquet part files.
 `cardiolens.read_run` gives those of a run as Arrow ([Python](python.md)); any reader of Parquet opens them.
 """
-
-# Meanings of columns with a name that explains itself; a comment beside the column takes precedence.
-_MEANINGS = {
-    "study_id": "of the study",
-    "patient_id": "of the patient; resampling is by it",
-    "cohort": "names of the cohorts that the study belongs to",
-    "species": "human, swine or phantom",
-    "volume_id": "unique within the study",
-    "sequence": "cine, lge, perfusion or t2",
-    "view": "sax, 2ch, 3ch, 4ch",
-    "n_slices": "of the volume",
-    "n_phases": "of the volume; 1 if it does not move",
-    "height": "pixels",
-    "width": "pixels",
-    "channels": "1: grey, 3: colour",
-    "phase": "of the heart cycle, from 0",
-    "ed_phase": "end-diastole",
-    "es_phase": "end-systole",
-    "t_peak": "the frame of most contrast; perfusion only",
-    "window_high": "see window_low",
-    "qa_id": "of the question",
-    "tier": "of the subtask: 1, 2 or 3",
-    "subtask": "of the protocol",
-    "question": "the words asked",
-    "options": "letters and texts",
-    "exclusive": "options that stand alone",
-    "answer": "letters of the true options",
-    "parent": "the question that this one follows",
-    "origin": "reader, report, mask or phantom",
-    "protocol": "name of the protocol",
-    "answer_type": "single, ordinal, multi or report",
-    "arm_id": "of the arm: one model, selector, budget, prompt, wording and control",
-    "system": "system message",
-    "max_tokens": "of the reply",
-    "stage": "of a chain, from 0; in `requests` the last one, 0 for a request that stands alone",
-    "stage_key": "of stage 0 its request_key; of a later one it goes into it",
-    "replicate": "1 where the same is asked a second time",
-    "predicted_tokens": "of the prompt, counted before it is sent",
-    "request_key": "digest of all that is asked; arms that ask the same share it",
-    "text": "of the reply",
-    "finish_reason": "stop, length or another word of the engine",
-    "prompt_tokens": "as the engine counted them",
-    "cached_tokens": "of the prompt, taken from a cache",
-    "output_tokens": "of the reply",
-    "seconds": "from sending to the last token",
-    "node": "the machine that asked",
-    "attempt": "number of the try",
-    "error": "the engine's words, where it failed; of a chain, after the stage, also where it was refused",
-    "written_at": "when the row was made",
-    "parsed": "letters that the reply was read as",
-    "gold": "letters that are right",
-    "correct": "null where it was not judged, or is no choice",
-    "metric": "name of the measure",
-    "versus": "the level subtracted",
-    "versus_arm_id": "the arm subtracted",
-    "p_adjusted": "over the family",
-    "within_p_adjusted": "over the family",
-    "beyond_p_adjusted": "over the family",
-    "family_size": "number of tests",
-    "high_90": "upper end",
-    "high_bound": "the reverse",
-    "differing_high_90": "upper end",
-    "n_read": "items read on both sides",
-    "n_unread": "replies not read",
-    "n_unread_versus": "replies of the other side not read",
-    "spread_low": "lower end of its 95 % interval",
-    "spread_high": "upper end",
-    "next_high": "upper end",
-    "low": "lower end of the 95 % interval",
-    "high": "upper end of the 95 % interval",
-    "n_items": "answers that it rests on",
-    "n_patients": "patients that it rests on",
-    "n_parse_error": "answers that could not be read",
-    "n_refusal": "answers that refuse",
-    "n_same_request": "pairs of arms that ask the same",
-    "method": "how value and interval were computed",
-}
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -251,15 +158,15 @@ def _fields() -> Iterator[str]:
     yield _row("id", "view", "type", "question", "options", "gated by", f"{TO} asks", "what differs", "tag")
     yield _row(*["---"] * 9)
     fields, gated = load_catalogue(FROM), load_catalogue(f"{FROM}-gated")
-    for name, pair in counterparts().items():
+    for name, pair in read_yaml(DATA / FROM / "bridge.yaml").items():
         field, parent = fields[name], gated[name]
         kind = "M" if field.answer_type == "multi" else "S"
         options = "; ".join(f"{option.key} {option.text}" for option in field.options)
         by = f"{parent.parent} {', '.join(parent.parent_answers)}" if parent.parent else ""
-        asks = f"{pair.asks}: {pair.subtask}" if pair.subtask else pair.asks
+        asks = f"{pair['asks']}: {pair['subtask']}" if "subtask" in pair else pair["asks"]
         view = field.route[0][0]
         yield _row(
-            f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair.note, field.provenance
+            f"`{name}`", f"`{view}`", kind, field.question, options, by, asks, pair["note"], field.provenance
         )
 
 
@@ -330,36 +237,14 @@ def _default(field: FieldInfo) -> str:
 
 
 def _columns() -> Iterator[str]:
-    meanings = columns_of(schemas)
-    for name in _TABLES:
-        schema: pa.Schema = getattr(schemas, name)
-        yield f"## {schema.metadata[b'table'].decode()}\n\n| column | type | meaning |\n|---|---|---|"
+    every = {name: one for name, one in vars(schemas).items() if isinstance(one, pa.Schema)}
+    for schema in every.values():
+        table = schema.metadata[b"table"].decode()
+        yield f"## {table}\n\n| column | type | meaning |\n|---|---|---|"
         for field in schema:
-            yield _row(
-                f"`{field.name}`", f"`{field.type}`", meanings[name].get(field.name) or _MEANINGS[field.name]
-            )
+            meaning = schemas.COLUMNS[table][field.name].partition(" | ")[2]
+            yield _row(f"`{field.name}`", f"`{field.type}`", meaning)
         yield ""
-
-
-def columns_of(module: ModuleType) -> dict[str, dict[str, str]]:
-    """Return the comment after every column of every table, by the name of its schema."""
-    source = inspect.getsource(module)
-    comments = comments_of(source)
-    found: dict[str, dict[str, str]] = {}
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            called = ast.unparse(node.value.func)
-            if called == "_schema":
-                columns = [pair for pair in node.value.args[1:] if isinstance(pair, ast.Tuple)]
-                found[ast.unparse(node.targets[0])] = {
-                    str(ast.literal_eval(pair.elts[0])): _behind(comments, pair) for pair in columns
-                }
-    return found
-
-
-def _behind(comments: Mapping[int, str], node: ast.Tuple) -> str:
-    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    return " ".join(comments[line] for line in lines if line in comments)
 
 
 def _row(*cells: str) -> str:

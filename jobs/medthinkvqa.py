@@ -1,7 +1,6 @@
 """After a sweep on MedThinkVQA: `python jobs/medthinkvqa.py scores run=outputs/...` prints accuracy by group
 of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submission of one arm,
-`... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps,
-`... discussions run=outputs/... arm=<arm_id> out=<file>` writes the case discussions of one arm, and
+`... check file=<file> root=<data> [split=test]` checks one line by line and gives ROUGE-L of its steps, and
 `... judge steps=<file> root=<data> out=<folder> model=<name> [split=test]` has a model judge reasoning.
 """
 
@@ -47,8 +46,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.protocol.dialogue.chain import SAMPLED, Steps
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, walk
-from cardiolens.protocol.prompts.case_prompts import sections_of
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.score.statistics.bootstrap import (
     Interval,
     cluster_interval,
@@ -76,27 +74,6 @@ _HEADING = re.compile(r"^[ \t>*#-]*image[ \t]+#?(\d+)[ \t*]*[:.)–-][ \t*]*", r
 _BARE_LETTER = re.compile(r"\W*(?:(?:final )?answer(?: is)?\b)?\W*[A-E]\W*", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenDiscussion:
-    """The discussion of one case."""
-
-    text: str
-    is_cut: bool  # by the limit of its tokens
-
-
-def discussions_by_case(requests: Path, completions: Path, arm_id: str) -> Mapping[str, WrittenDiscussion]:
-    """Return the discussions of an arm by study; a case without one has no entry.
-
-    The arm's prompt has `steps: discussion`, so that the first request of each chain asks for it.
-    """
-    studies = {row["request_key"]: row["study_id"] for row in _requests(requests, arm_id)}
-    return {
-        studies[step.chain]: WrittenDiscussion(text, is_cut)
-        for step, text, is_cut in _answered_steps(requests, completions, studies)
-        if step.stage == 0
-    }
-
-
 def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[str, CaseResponse]:
     """Return the responses of one arm by study; a case without a reply has no entry.
 
@@ -110,7 +87,7 @@ def responses_by_case(requests: Path, completions: Path, arm_id: str) -> dict[st
         if row["request_key"] in rows and row["status"] == "ok"
     }
     stages: dict[str, list[str]] = {}
-    for step, text, _ in _answered_steps(requests, completions, rows):
+    for step, text in _answered_steps(requests, completions, rows):
         stages.setdefault(step.chain, []).append(text)
     return {
         row["study_id"]: _case_response(row["frames"], replies[key], stages.get(key, []))
@@ -127,12 +104,12 @@ def _requests(requests: Path, arm_id: str) -> list[dict[str, Any]]:
 
 def _answered_steps(
     requests: Path, completions: Path, keys: Mapping[str, object]
-) -> Iterator[tuple[Step, str, bool]]:
-    """Yield the answered steps of some chains, each with its text and whether that is cut."""
+) -> Iterator[tuple[Step, str]]:
+    """Yield the answered steps of some chains, each with its text."""
     chains = {key: chain for key, chain in read_chains(requests).items() if key in keys}
     for step in walk({key: chain for key, chain in chains.items() if isinstance(chain, Steps)}, completions):
         if step.completion is not None and step.completion["status"] == "ok":
-            yield step, str(step.completion["text"] or ""), step.completion["finish_reason"] == "length"
+            yield step, str(step.completion["text"] or "")
 
 
 def _case_response(
@@ -315,13 +292,6 @@ class Submit(RunWord):
     out: GivenPath  # the submission
 
 
-class Discussions(RunWord):
-    """Words of `discussions`."""
-
-    arm: str  # the arm_id
-    out: GivenPath  # the file of discussions
-
-
 class FromData(Spec):
     """Words that name the cases of MedThinkVQA."""
 
@@ -347,7 +317,7 @@ class Judge(FromData):
 
 
 def main(argv: list[str]) -> int:
-    """Do one of the five; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
+    """Do one of the four; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
     begin_job(argv, __doc__)
     name, *words = argv or [""]
     try:
@@ -398,35 +368,7 @@ def _submit(words: Submit) -> int:
     return 0
 
 
-def _discussions(words: Discussions) -> int:
-    run, spec, model = _arm_of(words)
-    (prompt,) = [prompt for prompt in spec.prompt if prompt.name == _manifest_arm(run, words.arm)["prompt"]]
-    if prompt.steps != "discussion":
-        raise InputError(
-            f"arm={words.arm}: prompt {prompt.name} writes no case discussion; choose an arm with "
-            "steps: discussion, such as prompt=[discussion]"
-        )
-    written = discussions_by_case(run.requests(model), _completions(run, spec, model), words.arm)
-    source, lines, overlaps = _source_of(spec), [], []
-    for number, record in records(source):
-        if (one := written.get(source.name_of(number))) is None:
-            continue
-        lines.append(json.dumps({"case": number, "discussion": one.text}, ensure_ascii=False) + "\n")
-        if record.get("discussion"):
-            overlaps.append(rouge_l(str(record["discussion"]), one.text))
-    disk.write_text(words.out, "".join(lines))
-    unsplit = sum(sections_of(one.text) is None for one in written.values())
-    cut = sum(one.is_cut for one in written.values())
-    print(
-        f"discussions: {len(lines)} cases; {unsplit} without the six sections, {cut} cut at the token limit"
-    )
-    mean = f"{np.mean(overlaps):.3f}" if overlaps else "none"
-    print(f"ROUGE-L against the discussions of the data: {mean} over {len(overlaps)} cases")
-    print(f"written: {words.out}")
-    return 0
-
-
-def _arm_of(words: Submit | Discussions) -> tuple[Run, SweepSpec, str]:
+def _arm_of(words: Submit) -> tuple[Run, SweepSpec, str]:
     """Open the run of an arm; return it with its configuration and the name of the arm's model."""
     run = words.open()
     spec = read_configuration(run)
@@ -523,7 +465,6 @@ _ACTIONS: Mapping[str, tuple[type[Spec], Callable[[Any], int]]] = {
     "scores": (RunWord, _scores),
     "submit": (Submit, _submit),
     "check": (Check, _check),
-    "discussions": (Discussions, _discussions),
 }
 _BY_MODEL: Mapping[str, tuple[type[Spec], Callable[[Any, list[str]], int]]] = {
     "judge": (Judge, _judge),

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 from typing import Literal
@@ -24,9 +25,9 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import LookedAt, Pixels, look_at
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Frame, Selection
-from cardiolens.protocol.select.study_folder import LookedAt, Pixels, look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.anatomy import anatomy_of
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
@@ -181,6 +182,7 @@ class ShownSelection:
     def record(self) -> dict[str, object]:
         """The `selection-1` record, with the reason if skipped."""
         flags, skipped = self.selection.flags, self.selection.skipped
+        lines = (f"{f.volume_id}|{f.idx}" for f in self.selection.frames)
         fields = {
             "schema": "selection-1",
             "study_id": self.study_id,
@@ -196,7 +198,7 @@ class ShownSelection:
             "degraded": "degraded" in flags,
             "substituted": [flag.removeprefix(_INSTEAD) for flag in flags if flag.startswith(_INSTEAD)],
             "no_temporal_evidence": "no_temporal_evidence" in flags,
-            "sha256": self.selection.sha256,
+            "sha256": sha256("\n".join(lines).encode()).hexdigest(),
         }
         return fields if skipped is None else {**fields, "skipped": skipped}
 

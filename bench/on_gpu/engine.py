@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
+from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.startup import known_options, use_all_threads
 from cardiolens.inference.engine.vllm_engine import VllmEngine

@@ -1,10 +1,10 @@
 """The map of a benchmark: which column of its files holds what, as one YAML file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
@@ -80,16 +80,14 @@ class CaseMap(Spec):
     only: Mapping[Column, Choice] = {}
     faults: Mapping[Fault, str] = {}  # known faults of the files: left out, and counted by these words
 
-    @model_validator(mode="after")
-    def _options_or_subtask(self) -> "CaseMap":
+    def _problems(self) -> Iterator[str]:
         if (self.subtask is None) != bool(self.options):
-            raise ValueError(
+            yield (
                 "expected options, or for questions without any the subtask of the protocol that says what "
                 "an answer is; give one of them"
             )
         if self.subtask is None and not isinstance(self.answer, str):
-            raise ValueError("answer has several columns; expected one beside options; give one")
-        return self
+            yield "answer has several columns; expected one beside options; give one"
 
     @property
     def embedded(self) -> tuple[Column, ...]:
@@ -130,7 +128,5 @@ def read_map(name: str) -> CaseMap:
             f"dataset.map={name}: cannot be read ({error.strerror}); expected a YAML file, or one of the "
             f"shipped maps {', '.join(shipped_maps())}"
         ) from None
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}") from None
     except ValueError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise InputError(f"{path}: {describe(error)}") from None

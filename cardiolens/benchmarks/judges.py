@@ -22,7 +22,7 @@ from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case import Case
 from cardiolens.benchmarks.medthinkvqa import cases, records
 from cardiolens.config.base import Spec, describe
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.storage.schemas import FRAME
 
 MOST_STEPS = 15  # of a case

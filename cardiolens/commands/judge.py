@@ -68,7 +68,7 @@ def _judge(given: list[str]) -> int:
 
 def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> int:
     """Judge the reports, write and print their errors; return 0 if at least one was judged, else 1."""
-    from cardiolens.config.arms import arms
+    from cardiolens.config.sweep_factors import arms
     from cardiolens.curation.asking.ask_texts import asking_spec
     from cardiolens.curation.report_judge.report_error_counts import document, read_people, run_reports
     from cardiolens.curation.report_judge.report_errors import judge_reports

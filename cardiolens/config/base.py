@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import (
     BaseModel,
@@ -16,13 +16,13 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import nearest_first
 from cardiolens.base.sanitize import without_credentials
 
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]
 Gib = Annotated[float, Field(gt=0)]
-Rate = Annotated[float, Field(gt=0)]
 Seed = Annotated[int, Field(ge=0)]
 
 
@@ -54,6 +54,16 @@ class Spec(BaseModel):
                 expected = ", ".join(nearest_first(str(key), sorted(legal)))
                 raise ValueError(f"unknown key {key!r}; expected only {expected}")
         return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterable[str]:
+        """Yield what is wrong with the options together, each in words."""
+        return ()
 
 
 def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:
@@ -88,6 +98,7 @@ def _kinds(annotation: Any) -> Iterator[type]:
         yield from _kinds(inner)
 
 
+_Model = TypeVar("_Model", bound=BaseModel)
 _MAX_ERRORS = 5  # errors named in one message
 _MAX_CHARACTERS = 80  # characters shown of a wrong value
 _SECRET = frozenset(
@@ -104,11 +115,22 @@ _SECRET = frozenset(
 )  # options that may be, or contain, a secret
 
 
-def describe(error: ValidationError) -> str:
+def validated(kind: type[_Model], tree: object, where: str = "", remedy: str = "") -> _Model:
+    """Validate a tree as a model; InputError describes what is wrong, between `where` and `remedy`."""
+    try:
+        return kind.model_validate(tree)
+    except ValidationError as error:
+        raise InputError(f"{where}{describe(error)}{remedy}") from None
+
+
+def describe(error: Exception) -> str:
     """Describe a validation error by option names; at most five problems are named.
 
     Values that may identify a patient, or be a key, are not repeated: messages go to logs and terminals.
+    Other errors are described by their own words.
     """
+    if not isinstance(error, ValidationError):
+        return str(error)
     every = error.errors(include_url=False)
     primary = [item for item in every if not _follows(item, every)]
     lines = [_line(item) for item in primary[:_MAX_ERRORS]]

@@ -10,11 +10,11 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Quote, QuotedString, Sweep
 from hydra.errors import HydraException
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
-from cardiolens.config.base import GivenPath, Spec, annotation_at, describe
+from cardiolens.config.base import GivenPath, Spec, annotation_at, validated
 from cardiolens.config.conf_names import quoted
 from cardiolens.config.sweep import SweepSpec
 
@@ -73,10 +73,7 @@ def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
     missing = [name for name, required in legal.items() if required and name not in values]
     if missing:
         raise InputError(f"{missing[0]}= is not given; give {_usage(kind)}")
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise InputError(describe(error)) from None
+    return validated(kind, values)
 
 
 def joined_hint(word: str, words: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import Listed
@@ -29,30 +29,21 @@ class IngestSpec(Spec):
     )
     cohort: Annotated[tuple[str, ...], Listed] = ()  # names of cohorts to which every study is added
 
-    @model_validator(mode="after")
-    def _has_expression(self) -> "IngestSpec":
+    def _problems(self) -> Iterator[str]:
         try:
             re.compile(self.subject or "")
         except re.error as error:
-            raise ValueError(
-                f"subject={self.subject}: is no regular expression ({error}); correct it"
-            ) from None
-        return self
-
-    @model_validator(mode="after")
-    def _apart(self) -> "IngestSpec":
+            yield f"subject={self.subject}: is no regular expression ({error}); correct it"
         source, out = self.source.resolve(), self.out.resolve()
-        if out == source or out.is_relative_to(source) or source.is_relative_to(out):
-            raise ValueError(
-                "source and out lie within each other; name an out elsewhere, as source is never changed"
-            )
+        if _overlap(source, out):
+            yield "source and out lie within each other; name an out elsewhere, as source is never changed"
         for name, path in (("key", self.key), ("links", self.links)):
-            for folder in (out, source) if path is not None else ():
-                if path is not None and path.resolve().is_relative_to(folder):
-                    raise ValueError(
-                        f"{name} lies in source or out; name a file elsewhere, as it identifies patients"
-                    )
-        return self
+            if path is not None and any(path.resolve().is_relative_to(folder) for folder in (out, source)):
+                yield f"{name} lies in source or out; name a file elsewhere, as it identifies patients"
+
+
+def _overlap(first: Path, second: Path) -> bool:
+    return first.is_relative_to(second) or second.is_relative_to(first)
 
 
 class QuestionsSpec(Spec):
@@ -75,12 +66,6 @@ class QuestionsSpec(Spec):
         assert self.out is not None, "checked by _consistent"
         return self.out
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "QuestionsSpec":
-        for problem in self._problems():
-            raise ValueError(problem)
-        return self
-
     def _problems(self) -> Iterator[str]:
         if self.draft is None and self.out is None:
             yield "out= is not given; give out=..., a folder for the stages, or draft=..., to ask drafts"
@@ -98,6 +83,5 @@ class QuestionsSpec(Spec):
         if (self.masks is None) != (self.labels is None):
             yield "masks and labels go together: labels names the convention of masks; give both"
         for name, value in (("reports", self.reports), ("studies", self.studies), ("masks", self.masks)):
-            path, out = value and value.resolve(), self.stages.resolve()
-            if path and (out == path or out.is_relative_to(path) or path.is_relative_to(out)):
+            if value is not None and _overlap(value.resolve(), self.stages.resolve()):
                 yield f"{name} and out lie within each other; name an out elsewhere"

@@ -1,6 +1,6 @@
 """Configuration of a sweep's dataset, and of a synthetic cohort."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -111,15 +111,13 @@ class DatasetSpec(Spec):
             return value
         return {**value, "questions": path.with_name(f"questions.{Path(protocol).name}.jsonl")}
 
-    @model_validator(mode="after")
-    def _mapped(self) -> "DatasetSpec":
+    def _problems(self) -> Iterator[str]:
         if (self.source is None) != (self.map is None):
             given, lacking = ("source", "map") if self.map is None else ("map", "source")
-            raise ValueError(
+            yield (
                 f"{given} is given without {lacking}; give both, as dataset=cases dataset.source=/folder "
                 "dataset.map=medframeqa"
             )
-        return self
 
     @field_validator("windows")
     @classmethod

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, model_validator
+import yaml
+from pydantic import Discriminator, Field, JsonValue, Tag, field_validator
 
 from cardiolens.config.base import Auto, Gib, Positive, Seed, Spec
-from cardiolens.config.engine_options import changing_answers, check_options
 from cardiolens.config.http import SERVING as HTTP_SERVING
 from cardiolens.config.http import HttpSpec
 from cardiolens.config.plugins import BUILT_IN, READER, PluginEngine, is_word, part_of
@@ -29,6 +30,15 @@ class Sampling(Spec):
         """True if the same request yields the same answer: greedy decoding, or a seed."""
         return self.temperature == 0 or self.seed is not None
 
+
+_LISTS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
+    files("cardiolens.config").joinpath("engine_options.yaml").read_text(encoding="utf-8")
+)
+SET_HERE = {name: instead for instead, names in _LISTS["set_here"].items() for name in names.split()}
+"""vLLM options that CardioLens sets itself, and the setting to use instead."""
+
+SAME_ANSWERS = frozenset(name for names in _LISTS["same_answers"].values() for name in names.split())
+"""Options that change how an engine works, not its answers; every other option counts as changing answers."""
 
 SERVING = (
     "replicas",
@@ -244,14 +254,17 @@ class ModelSpec(Spec):
     @field_validator("engine_options")
     @classmethod
     def _legal_options(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-        check_options(value)
+        for name in value:
+            if name in SET_HERE:
+                raise ValueError(f"{name} is set by CardioLens; use {SET_HERE[name]}")
+        share = value.get("gpu_memory_utilization", 1)
+        if not isinstance(share, int | float) or not 0 < share <= 1:
+            raise ValueError(f"gpu_memory_utilization is {share!r}; expected a share above 0, at most 1")
         return value
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "ModelSpec":
-        for problem in (*self._vllm_problems(), *self._source_problems()):
-            raise ValueError(problem)
-        return self
+    def _problems(self) -> Iterator[str]:
+        yield from self._vllm_problems()
+        yield from self._source_problems()
 
     def _vllm_problems(self) -> Iterator[str]:
         """Yield what is for vLLM alone, or works with none of its models."""
@@ -289,3 +302,8 @@ class ModelSpec(Spec):
             )
         if self.engine == "http" and self.replicas not in ("auto", 1):
             yield "an http model has one replica; raise max_num_seqs to ask more at once"
+
+
+def changing_answers(options: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return the options that belong to a model's identity."""
+    return {name: value for name, value in options.items() if name not in SAME_ANSWERS}

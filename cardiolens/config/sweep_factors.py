@@ -1,12 +1,19 @@
-"""What a sweep varies, as its configuration names it: selectors, prompts, budgets and controls."""
+"""What a sweep varies: selectors, prompts, budgets and controls, and the arms that are their product."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
+from cardiolens.base.digest import digest_of
 from cardiolens.config.base import Positive, Seed, Spec
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugins import BUILT_IN, Options, PluginControl, PluginSelector, is_word, part_of
+
+if TYPE_CHECKING:
+    from cardiolens.config.sweep import SweepSpec
 
 OwnSelector = Literal["random", "stratified", "clinical", "uniform", "all", "kcenter", "kmedoids", "self"]
 
@@ -23,12 +30,6 @@ class SelectorSpec(Spec):
     pool: Literal["routed", "sequence"] = "routed"  # candidate frames; not for clinical and stratified
     order: Literal["presented", "nested"] = "presented"  # nested: smaller budgets first, a shared prefix
     options: Options = ()  # of a kind of another package, by name
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "SelectorSpec":
-        for problem in self._problems():
-            raise ValueError(problem)
-        return self
 
     def _problems(self) -> Iterator[str]:
         if not self.plugged and (self.kind in ("random", "stratified")) != bool(self.seeds):
@@ -63,9 +64,9 @@ class PromptSpec(Spec):
     # reasoning: the reply may reason before its answer; paper: so, by the paper's points where they are known
     style: Literal["standard", "reasoning", "paper"]
     max_tokens: Positive  # limit of a reply
-    # cases only: before it answers, the model describes and summarises (self), or discusses the case;
-    # captions, findings: these gold texts about the images stand in the prompt
-    steps: Literal["none", "self", "discussion", "captions", "findings"] = "none"
+    # cases only: before it answers, the model describes the images and summarises (self); captions, findings:
+    # these gold texts about the images stand in the prompt
+    steps: Literal["none", "self", "captions", "findings"] = "none"
     # replies per question, at the model's temperature or 0.7; the most frequent answer counts
     samples: Positive = 1
     asks_back: bool = True  # a reply that cannot be read is quoted to its model, which gives its letters
@@ -81,13 +82,7 @@ class PromptSpec(Spec):
     @property
     def chained(self) -> bool:
         """Whether the model writes about the images before it answers."""
-        return self.steps in ("self", "discussion")
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "PromptSpec":
-        for problem in self._problems():
-            raise ValueError(problem)
-        return self
+        return self.steps == "self"
 
     def _problems(self) -> Iterator[str]:
         if self.shots and self.steps != "none":
@@ -167,11 +162,9 @@ class PrimarySpec(Spec):
     versus: str  # name of the second model
     tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
 
-    @model_validator(mode="after")
-    def _two(self) -> "PrimarySpec":
+    def _problems(self) -> Iterator[str]:
         if self.model == self.versus:
-            raise ValueError(f"compares {self.model} with itself; name two models")
-        return self
+            yield f"compares {self.model} with itself; name two models"
 
     @property
     def words(self) -> str:
@@ -191,14 +184,12 @@ class PrimaryQuestionSpec(Spec):
     tier: Annotated[int, Field(ge=1, le=3)]  # tier of the questions
     claim: Literal["difference", "equivalence"] = "difference"  # that they differ, or differ by less than 2
 
-    @model_validator(mode="after")
-    def _of_factor(self) -> "PrimaryQuestionSpec":
+    def _problems(self) -> Iterator[str]:
         if self.factor == "budget" and self.level is not None:
-            raise ValueError("compares the largest budget with the smallest; leave out level")
+            yield "compares the largest budget with the smallest; leave out level"
         reference = REFERENCES.get(self.factor)
         if reference and self.level in (None, reference):
-            raise ValueError(f"compares a {self.factor} with {reference}; name another as level")
-        return self
+            yield f"compares a {self.factor} with {reference}; name another as level"
 
     @property
     def words(self) -> str:
@@ -222,3 +213,78 @@ Primary = Annotated[
     Discriminator(_primary_kind),
 ]
 """What is declared before a run: a comparison of two models, or a question over all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One model with one selector (and seed), budget, prompt, wording and control."""
+
+    model: ModelSpec
+    selector: SelectorSpec
+    seed: int | None  # seed of a random or stratified selector
+    budget: Budget
+    prompt: PromptSpec
+    control: AnyControl = "none"
+    wording: int = 0
+
+    @property
+    def selector_name(self) -> str:
+        return self.selector.name if self.seed is None else f"{self.selector.name}@{self.seed}"
+
+    @property
+    def label(self) -> str:
+        """Readable name, unique within a sweep."""
+        wording = f"/wording{self.wording}" if self.wording else ""
+        control = "" if self.control == "none" else f"/{self.control}"
+        return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{wording}{control}"
+
+    @property
+    def budget_value(self) -> int | str:
+        """The budget as charts show it: a number of frames, or the text tokens:N."""
+        return self.budget if isinstance(self.budget, int) else str(self.budget)
+
+    @property
+    def arm_id(self) -> str:
+        """The label and eight hex digits of a digest of every option that decides the requests.
+
+        Defaults count by their value: a changed default asks something else.
+        """
+        parts = [
+            {name: value for name, value in self.model.deciding().items() if name != "name"},
+            self.selector.model_dump(mode="json", exclude={"seeds"}),
+            self.seed,
+            self.budget.model_dump() if isinstance(self.budget, TokenBudget) else self.budget,
+            self.prompt.model_dump(mode="json"),
+            self.wording,
+        ]
+        return f"{self.label.replace('/', '-').replace(':', '')}-{digest_of(parts)[:8]}"
+
+
+def arms(spec: "SweepSpec") -> tuple[Arm, ...]:
+    """Return every arm of a sweep, model by model."""
+    return tuple(
+        Arm(model, selector, seed, budget, prompt, control, wording)
+        for model, (selector, seed), budget, prompt, wording, control in product(
+            spec.model, list(_seeded(spec)), spec.budget, spec.prompt, spec.wording, spec.control
+        )
+    )
+
+
+def arms_asking_back(spec: "SweepSpec") -> frozenset[str]:
+    """Return the ids of the arms that ask back if a reply cannot be read.
+
+    A person cannot be asked back, several samples have their vote, and structured decoding is read as it is.
+    """
+    if spec.answer_format == "choice":
+        return frozenset()
+    return frozenset(
+        arm.arm_id
+        for arm in arms(spec)
+        if arm.prompt.asks_back and arm.prompt.samples == 1 and arm.model.engine != "person"
+    )
+
+
+def _seeded(spec: "SweepSpec") -> Iterator[tuple[SelectorSpec, int | None]]:
+    for selector in spec.selector:
+        for seed in selector.seeds or (None,):
+            yield selector, seed

@@ -23,8 +23,8 @@ from cardiolens.phantom.parameters import (
 )
 from cardiolens.phantom.truth_labels import GuardBandError, truth
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.tasks.questions import twin_of
 from cardiolens.protocol.tasks.truth import Truth
-from cardiolens.protocol.tasks.twins import twin_of
 
 MAX_TRIES = 400
 _SPREAD = 0.06

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cardiolens.protocol.tasks.lexicon import Tag
-from cardiolens.protocol.tasks.phrases import Phrase, phrases
+from cardiolens.protocol.tasks.lexicon import Phrase, Tag, phrases
 from cardiolens.study.anatomy import read_yaml
 
 _CUES = (

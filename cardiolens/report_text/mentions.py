@@ -4,8 +4,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cardiolens.protocol.tasks.lexicon import Lexicon, Tag
-from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.lexicon import Lexicon, Phrase, Tag
 from cardiolens.protocol.tasks.segments import LEVELS, WALLS
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.tokens import Token, respelled, tokens, unfolded

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.lexicon import Phrase
 from cardiolens.report_text.grammar import grammar
 
 _NO_HEADINGS: Mapping[Phrase, str] = {}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.lexicon import Phrase
 
 
 @dataclass(frozen=True, slots=True)

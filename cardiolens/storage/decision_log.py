@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from pydantic import ValidationError
-
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
@@ -79,8 +77,7 @@ def read_decision_lines(
                 raise ValueError(f"is no decision; expected an object with schema {schema}")
             yield number, kind.model_validate(tree)
         except ValueError as error:
-            reason = describe(error) if isinstance(error, ValidationError) else error
-            raise InputError(f"{name}: line {number}: {reason}; correct or remove it") from None
+            raise InputError(f"{name}: line {number}: {describe(error)}; correct or remove it") from None
 
 
 def _is_cut(text: bytes) -> bool:

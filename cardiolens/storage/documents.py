@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.config.base import describe
+from cardiolens.config.base import validated
 from cardiolens.config.dataset import ReleaseSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.config.sweep_factors import Primary
@@ -210,10 +210,7 @@ class _Manifest(BaseModel):
 def read_manifest(run: Run) -> dict[str, Any]:
     """Read the manifest of a finished sweep."""
     manifest: dict[str, Any] = _read_json(run, run.manifest)
-    try:
-        _Manifest.model_validate(manifest)
-    except ValidationError as error:
-        raise InputError(f"{run.manifest}: {describe(error)}; {_REMEDY}") from None
+    validated(_Manifest, manifest, f"{run.manifest}: ", f"; {_REMEDY}")
     return manifest
 
 
@@ -244,13 +241,8 @@ def read_audit(run: Run) -> list[AuditedModel]:
     """Read the audit of a run's replies by model; empty without one, InputError if it is none."""
     if not run.audit.exists():
         return []
-    try:
-        return _Audit.model_validate(_read_json(run, run.audit)).models
-    except ValidationError as error:
-        raise InputError(
-            f"{run.audit}: {describe(error)}; make it anew with python -m cardiolens.review report "
-            f"run={run.root}"
-        ) from None
+    remedy = f"; make it anew with python -m cardiolens.review report run={run.root}"
+    return validated(_Audit, _read_json(run, run.audit), f"{run.audit}: ", remedy).models
 
 
 def log_to(run: Run) -> None:

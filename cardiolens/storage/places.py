@@ -8,24 +8,25 @@ from cardiolens.base.digest import digest_of
 from cardiolens.config.sweep import SweepSpec
 
 
+class _Below:
+    """A file or folder of fixed name below the root of a store or a run."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, owner: "Store | Run", kind: type) -> Path:
+        return owner.root / self._name
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     """Shards, questions and completions of one dataset, under one folder."""
 
     root: Path
 
-    @property
-    def questions(self) -> Path:
-        return self.root / "questions"
-
-    @property
-    def evidence(self) -> Path:
-        return self.root / "evidence"
-
-    @property
-    def models(self) -> Path:
-        """Folder in which the embedded model is built."""
-        return self.root / "models"
+    questions = _Below("questions")
+    evidence = _Below("evidence")
+    models = _Below("models")  # where the embedded model is built
 
     def completions(self, model_key: str) -> Path:
         return self.root / "completions" / model_key
@@ -38,84 +39,29 @@ class Run:
     root: Path
     given_store: Path | None = None  # where the store is now, if somebody said so
 
+    verdicts = _Below("verdicts")
+    seen = _Below("seen")  # frames, prompts and replies of chains, stage by stage
+    scores = _Below("scores")
+    comparisons = _Below("comparisons")
+    analyses = _Below("analyses.json")
+    page = _Below("index.html")
+    viewer = _Below("viewer")  # the folder of the case viewer
+    configuration = _Below("configuration.json")
+    made_in = _Below("made_in.json")  # the folder that relative paths of the configuration are relative to
+    declaration = _Below("declared.json")  # the comparison that was declared before the run started
+    audit = _Below("audit.json")  # the readings of sampled replies by a person, beside those of the product
+    manifest = _Below("manifest.json")
+    log = _Below("sweep.log")
+    closing = _Below("closing.json")  # what the run does after its last reply, while it does it
+    jobs = _Below("slurm")  # batch scripts of a submitted run, and what they print
+    model_records = _Below("groups")  # records of the models of a submitted run
+
     def requests(self, model: str) -> Path:
         return self.root / "requests" / model
-
-    @property
-    def verdicts(self) -> Path:
-        return self.root / "verdicts"
-
-    @property
-    def seen(self) -> Path:
-        """Frames, prompts and replies of chains, stage by stage."""
-        return self.root / "seen"
-
-    @property
-    def scores(self) -> Path:
-        return self.root / "scores"
-
-    @property
-    def comparisons(self) -> Path:
-        return self.root / "comparisons"
-
-    @property
-    def analyses(self) -> Path:
-        return self.root / "analyses.json"
-
-    @property
-    def page(self) -> Path:
-        return self.root / "index.html"
-
-    @property
-    def viewer(self) -> Path:
-        """The folder of the case viewer."""
-        return self.root / "viewer"
-
-    @property
-    def configuration(self) -> Path:
-        return self.root / "configuration.json"
-
-    @property
-    def made_in(self) -> Path:
-        """The folder that relative paths of the configuration are relative to."""
-        return self.root / "made_in.json"
-
-    @property
-    def declaration(self) -> Path:
-        """The comparison that was declared before the run started."""
-        return self.root / "declared.json"
-
-    @property
-    def audit(self) -> Path:
-        """The readings of sampled replies by a person, beside those of the product."""
-        return self.root / "audit.json"
-
-    @property
-    def manifest(self) -> Path:
-        return self.root / "manifest.json"
-
-    @property
-    def log(self) -> Path:
-        return self.root / "sweep.log"
-
-    @property
-    def closing(self) -> Path:
-        """What the run does after its last reply, while it does it."""
-        return self.root / "closing.json"
 
     def progress(self, model: str) -> Path:
         """Progress of a model: one line per finished study."""
         return self.root / "progress" / f"{model}.jsonl"
-
-    @property
-    def jobs(self) -> Path:
-        """Batch scripts of a submitted run, and what they print."""
-        return self.root / "slurm"
-
-    @property
-    def model_records(self) -> Path:
-        """Records of the models of a submitted run."""
-        return self.root / "groups"
 
 
 # Options of execution and mirroring: they change no answer, so they do not enter the digest of a run.

@@ -9,9 +9,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import TypeAdapter, model_validator
+from pydantic import TypeAdapter
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -122,15 +122,13 @@ class RunWords(Spec):
     runs: Annotated[tuple[GivenPath, ...], Listed] | None = None  # in place of run: several, as one
     store: GivenPath | None = None  # where the store of the runs is now
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _problems(self) -> Iterator[str]:
         if self.run is None and self.runs is None:
-            raise ValueError("run= is not given; give run=... or runs=[...,...]")
+            yield "run= is not given; give run=... or runs=[...,...]"
         if self.run is not None and self.runs is not None:
-            raise ValueError("runs=: stands beside run=; give one of them")
+            yield "runs=: stands beside run=; give one of them"
         if self.runs is not None and len(set(self.runs)) < max(2, len(self.runs)):
-            raise ValueError(f"runs=[{','.join(map(str, self.runs))}]: give two runs or more, each once")
-        return self
+            yield f"runs=[{','.join(map(str, self.runs))}]: give two runs or more, each once"
 
     def open(self) -> list[Run]:
         """Open the runs; InputError if a folder does not exist."""

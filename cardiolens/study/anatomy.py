@@ -10,13 +10,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.paths import PACKAGE
 from cardiolens.base.untrusted.bounded_files import read_yaml as read_bounded_yaml
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import Spec, validated
 from cardiolens.config.dataset import JOIN, WindowPct, Windows
 
 DATA = PACKAGE / "protocol" / "tasks" / "data"
@@ -131,13 +131,11 @@ class DisplayConvention(Spec):
     up: Direction | None = None
     right_deg: Annotated[float, Field(ge=-180, le=180)] | None = None
 
-    @model_validator(mode="after")
-    def _complete(self) -> "DisplayConvention":
+    def _problems(self) -> Iterator[str]:
         if (self.right is None) != (self.up is None) or (self.right is None) == (self.right_deg is None):
-            raise ValueError("expected either right and up, or right_deg; leave the others out")
+            yield "expected either right and up, or right_deg; leave the others out"
         if self.right is not None and self.up in (self.right, OPPOSITE[self.right]):
-            raise ValueError(f"right is {self.right} and up {self.up}; expected two axes of the patient")
-        return self
+            yield f"right is {self.right} and up {self.up}; expected two axes of the patient"
 
 
 class View(Spec):
@@ -166,11 +164,9 @@ class Sequence(Spec):
     def volume_ids(self) -> tuple[str, ...]:
         return tuple(map(self.volume_id, self.views))
 
-    @model_validator(mode="after")
-    def _window(self) -> "Sequence":
+    def _problems(self) -> Iterator[str]:
         if self.window_pct is not None and not 0 <= self.window_pct[0] < self.window_pct[1] <= 100:
-            raise ValueError("window_pct: expected two percentiles, low below high, both within 0..100")
-        return self
+            yield "window_pct: expected two percentiles, low below high, both within 0..100"
 
 
 class Pool(Spec):
@@ -181,14 +177,10 @@ class Pool(Spec):
     weights: Mapping[str, Weight] = {}  # by volume, for cascade `weighted`
     replaces: tuple[str, ...] = ()  # routed names that it stands for together, with the sum of their weights
 
-    @model_validator(mode="after")
-    def _weighted(self) -> "Pool":
+    def _problems(self) -> Iterator[str]:
         expected = set(self.volumes) if self.cascade == "weighted" else set()
         if set(self.weights) != expected:
-            raise ValueError(
-                f"weights: expected one for each of {sorted(expected)}, got {sorted(self.weights)}"
-            )
-        return self
+            yield f"weights: expected one for each of {sorted(expected)}, got {sorted(self.weights)}"
 
 
 class Anatomy(Spec):
@@ -241,11 +233,10 @@ class Anatomy(Spec):
         }
         return Windows(pct=declared.pct, by_name=by_sequence | dict(declared.by_name))
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "Anatomy":
-        for problem in (*self._sequence_problems(), *self._view_problems(), *self._routing_problems()):
-            raise ValueError(problem)
-        return self
+    def _problems(self) -> Iterator[str]:
+        yield from self._sequence_problems()
+        yield from self._view_problems()
+        yield from self._routing_problems()
 
     def _sequence_problems(self) -> Iterator[str]:
         for name, sequence in self.sequences.items():
@@ -296,10 +287,7 @@ class Anatomy(Spec):
 
 def load_anatomy(path: Path) -> Anatomy:
     """Read an anatomy; InputError names the file, the key, the value and what is expected."""
-    try:
-        return Anatomy.model_validate(read_yaml(path))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error).removeprefix(': ')}; correct {path.name}") from None
+    return validated(Anatomy, read_yaml(path), f"{path}: ", f"; correct {path.name}")
 
 
 @cache

@@ -4,12 +4,12 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import decode, parse_json, read_bytes
@@ -77,14 +77,10 @@ class StudyManifest(Spec):
             )
         return value
 
-    @model_validator(mode="after")
-    def _one_volume_a_view(self) -> "StudyManifest":
+    def _problems(self) -> Iterator[str]:
         for volume_id, count in Counter(volume.volume_id for volume in self.volumes).items():
             if count > 1:
-                raise ValueError(
-                    f"{count} volumes of view {volume_id!r}; expected one per view; keep one of them"
-                )
-        return self
+                yield f"{count} volumes of view {volume_id!r}; expected one per view; keep one of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +135,8 @@ def read_study(folder: Path, roots: Sequence[Path] = (), anatomy: Anatomy | None
             f"{MANIFEST_NAME}: cannot be read ({error.strerror}); expected the study-1 manifest of the "
             "study; write it (of DICOM files, python -m cardiolens.ingest does) or remove the folder"
         ) from None
-    except ValidationError as error:
-        wrong = describe(error).removeprefix(": ")  # the prefix of errors about the study as a whole
-        raise InputError(f"{MANIFEST_NAME}: {wrong}; correct {MANIFEST_NAME}") from None
-    except ValueError as error:  # duplicate keys: pydantic takes the last
-        raise InputError(f"{MANIFEST_NAME}: {error}; correct {MANIFEST_NAME}") from None
+    except ValueError as error:  # also of keys that stand twice, of which pydantic takes the last
+        raise InputError(f"{MANIFEST_NAME}: {describe(error)}; correct {MANIFEST_NAME}") from None
     study = Study(folder, manifest, hashlib.sha256(stored).hexdigest())
     for path in study.files():
         check_inside(folder, path, roots)

@@ -11,9 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from cardiolens.config.arms import arms_asking_back
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.config.sweep_factors import arms_asking_back
 from cardiolens.inference.engine.ask import Engine
 from cardiolens.inference.engine.readers import open_reader
 from cardiolens.inference.models.token_counts import Rendering

@@ -67,7 +67,7 @@ def compose(group: str, name: str) -> SweepSpec:
         return read_spec([f"+experiment={name}", *EXPERIMENTS.get(name, [])])
     chosen = read_default(group)
     words = [f"{group}=[{name}]" if isinstance(chosen, list) else f"{group}={name}"]
-    if name.startswith("twi_") or name == "discussion":  # settings that only cases have
+    if name.startswith("twi_"):  # settings that only cases have
         words += ["dataset=medthinkvqa", *GIVEN["dataset"]("medthinkvqa")]
     if group == "prompt" and name == "video":
         words += ["model=[qwen2_5_vl_7b]"]

@@ -12,10 +12,10 @@ from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config import plugins
-from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.plugins import PluginError, plugins_of
 from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.config.sweep_factors import arms
 from cardiolens.curation.ingest.conventions import convention
 from cardiolens.inference.engine.readers import check_readers, open_engine
 from cardiolens.inference.plan.frame_views import check_plugins, open_control

@@ -27,7 +27,7 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import PART_ROWS, Plan
 from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
 from cardiolens.inference.stream.execution import begin_watches, execute
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster

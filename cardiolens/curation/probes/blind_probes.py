@@ -20,7 +20,7 @@ from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.report_files import reject
 from cardiolens.curation.questions.stage_files import Record, read_lines, write_lines
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
 

@@ -10,7 +10,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from cardiolens.protocol.tasks.phrases import Phrase
+from cardiolens.protocol.tasks.lexicon import Phrase
 from cardiolens.report_text.grammar import grammar
 from cardiolens.study.anatomy import read_yaml
 

@@ -21,7 +21,7 @@ from cardiolens.curation.questions.report_files import Rejects, reject
 from cardiolens.curation.questions.stage_files import Record
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 
 SYSTEM = (

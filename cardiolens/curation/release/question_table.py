@@ -25,8 +25,8 @@ from cardiolens.protocol.prompts.frames import captions
 from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import render, template_for
 from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import look_at
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.study_folder import look_at
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.show.page.case_viewer.pictures import encoded

@@ -16,7 +16,7 @@ from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 
 TYPES: Mapping[str, str] = {
     "omission": "the reference states the finding, abnormal or normal, and the report says nothing of it",

@@ -20,9 +20,9 @@ from cardiolens.base import disk
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.config.arms import arms
 from cardiolens.config.base import Spec
 from cardiolens.config.command_words import read_words
+from cardiolens.config.sweep_factors import arms
 from cardiolens.curation.review.desk import Blinding, Desk, serve_desk
 from cardiolens.curation.review.people import People
 from cardiolens.curation.review.queue import Ledger, Queue, Reviews, read_ledger

@@ -14,10 +14,10 @@ from statistics import NormalDist
 from typing import Literal, Protocol, get_args
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugins import engine_plugin, make
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.engine.ask import (
     FRAMES,
     Ask,

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.engine_options import SET_HERE
+from cardiolens.config.model import SET_HERE
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import EngineDeadError, ErrorKind, RequestError
 

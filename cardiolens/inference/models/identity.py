@@ -15,8 +15,7 @@ from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
 from cardiolens.config.base import describe
-from cardiolens.config.engine_options import changing_answers
-from cardiolens.config.model import ModelSpec
+from cardiolens.config.model import ModelSpec, changing_answers
 from cardiolens.config.plugins import code_of, engine_plugin
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.storage.model_files import check_architectures, check_files, check_length, read_object

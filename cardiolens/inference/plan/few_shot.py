@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.plan.frame_views import (
     SHOWN,
     FrameSelector,

@@ -8,11 +8,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugins import PluginError, blamed, is_word, make
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import Budget, SelectorSpec
+from cardiolens.config.sweep_factors import Arm, Budget, SelectorSpec
 from cardiolens.inference.engine.readers import open_engine
 from cardiolens.inference.models.chat import TokenCounter
 from cardiolens.inference.models.token_counts import Rendering, fault_of, frame_key

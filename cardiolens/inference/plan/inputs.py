@@ -27,8 +27,14 @@ from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.quantity import PHASE
 from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, evidence_of
-from cardiolens.protocol.tasks.questions import given_questions, questions_table
-from cardiolens.protocol.tasks.twins import LESION, TWIN, is_twin, original_of
+from cardiolens.protocol.tasks.questions import (
+    LESION,
+    TWIN,
+    given_questions,
+    is_twin,
+    original_of,
+    questions_table,
+)
 from cardiolens.storage.places import Store, deciding
 from cardiolens.study.anatomy import check_heart, lineage, protocols_of, shipped
 from cardiolens.study.cohort import COHORT_NAME, read_cohort

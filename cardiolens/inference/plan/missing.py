@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.config.arms import arms_asking_back
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import arms_asking_back
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.few_shot import has_examples
 from cardiolens.inference.plan.frame_views import BLANK

@@ -24,9 +24,9 @@ from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.config.arms import Arm, arms
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm, arms
 from cardiolens.inference.models.chat import Chat, TokenCounter
 from cardiolens.inference.models.identity import Identity, identify
 from cardiolens.inference.models.token_counts import EstimatedTokens, ModelError, fault_of

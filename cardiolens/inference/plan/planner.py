@@ -6,9 +6,9 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from cardiolens.base.digest import digest_of
-from cardiolens.config.arms import Arm
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.models.chat import TokenCounter
 from cardiolens.inference.models.identity import Identity, readings_of
 from cardiolens.inference.models.token_counts import fault_of
@@ -33,7 +33,7 @@ from cardiolens.inference.plan.request import (
     request_key,
 )
 from cardiolens.protocol.dialogue.chain import Chain, Choice, Offer, Samples, Stage, Steps
-from cardiolens.protocol.prompts.case_prompts import before_answer, lacking
+from cardiolens.protocol.prompts.case_prompts import lacking, steps_before
 from cardiolens.protocol.prompts.frame_request_prompt import asking, listed, offered
 from cardiolens.protocol.prompts.frames import FLAG as VIDEO_FLAG
 from cardiolens.protocol.prompts.frames import count_videos
@@ -48,7 +48,7 @@ from cardiolens.protocol.prompts.template import (
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import FREE, constraint_of
-from cardiolens.protocol.tasks.twins import LESION, is_twin
+from cardiolens.protocol.tasks.questions import LESION, is_twin
 from cardiolens.storage.schemas import FRAME, OVERFLOW, PLANNED
 
 if TYPE_CHECKING:
@@ -332,7 +332,7 @@ def _is_sampled(answer_type: str, arm: Arm) -> bool:
 def _in_steps(draft: Draft, n_images: int) -> Draft:
     """Return a draft that asks for free text about the frames, which the prompt of the answer repeats."""
     prompt, text = draft.arm.prompt, draft.block.text
-    before, ending = before_answer(prompt.steps, draft.question, n_images, draft.ending)
+    *before, ending = steps_before(draft.ending, n_images)
     limit, (_, _, *decoding) = draft.form.step_max_tokens(prompt), draft.decoding
     key = partial(request_key, draft.block.state)
     steps = [Stage(f"{text}{step}", limit, key(step, FREE.text, str(limit), *decoding)) for step in before]

@@ -66,7 +66,7 @@ class ShownExample(NamedTuple):
 
 
 _REPORT_TOKENS = 2048  # limit of a reply that is a report
-_STEP_TOKENS = {"self": 512, "discussion": 1536}  # limit of the reply to a step
+_STEP_TOKENS = 512  # limit of the reply to a step
 
 
 class ReplyForm:
@@ -102,7 +102,7 @@ class ReplyForm:
 
     def step_max_tokens(self, prompt: PromptSpec) -> int:
         """Return the token limit of the reply to a step, the model's for steps, else at least its style's."""
-        return self._limits.get("step", max(self._by_style(prompt), _STEP_TOKENS[prompt.steps]))
+        return self._limits.get("step", max(self._by_style(prompt), _STEP_TOKENS))
 
     def _by_style(self, prompt: PromptSpec) -> int:
         """Token limit that the model declares for prompts of this style; 0 if it declares none."""

@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import RunError
-from cardiolens.config.arms import Arm, arms_asking_back
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import StreamSpec
+from cardiolens.config.sweep_factors import Arm, arms_asking_back
 from cardiolens.inference.engine.ask import Engine
 from cardiolens.inference.engine.http.transport import way_to
 from cardiolens.inference.engine.supervisor import RESTARTS

@@ -1,6 +1,5 @@
 """Prompts about cases: their texts and images, and the steps before an answer."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.protocol.dialogue.chain import mark
 from cardiolens.protocol.prompts.frames import CaptionLevel
-from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.storage.schemas import FRAME
 
@@ -95,60 +93,8 @@ def _captions(case_text: CaseText) -> tuple[str, ...]:
     return case_text.captions
 
 
-SECTIONS = (
-    "Background",
-    "Clinical Perspective",
-    "Imaging Perspective",
-    "Clinical Significance",
-    "Outcome",
-    "Take Home Message / Teaching Points",
-)
-_LAST = r"take[- ]home messages?(?: ?(?:/|and|&) ?teaching points?)?|teaching points?"
-_NAMES = "|".join([*(name.lower().replace(" ", "[ ]") for name in SECTIONS[:-1]), _LAST])
-_MARKS = r"[ \t>*#_-]*"
-_HEADING = re.compile(
-    rf"^{_MARKS}(?:\d+[.)])?{_MARKS}({_NAMES})[ \t*_]*(?::[ \t*_]*|$)", re.IGNORECASE | re.MULTILINE
-)
-
-
-def sections_of(text: str) -> dict[str, str] | None:
-    """Split a discussion at the headings of its sections; None if these are not all there once, in order.
-
-    A heading stands at the beginning of a line and ends with a colon or the line. What comes before the first
-    one is dropped.
-    """
-    headings = list(_HEADING.finditer(text))
-    if [_section(heading[1]) for heading in headings] != list(SECTIONS):
-        return None
-    ends = [*(heading.start() for heading in headings[1:]), len(text)]
-    texts = [text[heading.end() : end].strip() for heading, end in zip(headings, ends, strict=True)]
-    return dict(zip(SECTIONS, texts, strict=True)) if all(texts) else None
-
-
-def _section(heading: str) -> str:
-    name = heading.lower()
-    return next((known for known in SECTIONS if known.lower() == name), SECTIONS[-1])
-
-
 _IMAGES = "Step 1: findings of each image, as you described them:"
 _FINDINGS = "Step 2: imaging findings of the case, as you summarised them:"
-_DISCUSSION = "Case discussion, as you wrote it:"
-
-
-def before_answer(
-    steps: str, asked: AskedQuestion, n_images: int, ending: str
-) -> tuple[tuple[str, ...], str]:
-    """Return the texts after the images: one for each request before the answer, and that of the answer.
-
-    Steps `self` are findings of each image, then a summary; `discussion` is a teaching discussion. `ending`
-    is the text that asks for the answer alone.
-    """
-    if steps == "self":
-        first, second, last = steps_before(ending, n_images)
-        return (first, second), last
-    if steps == "discussion":
-        return (_discuss(asked),), f"{_DISCUSSION}\n{mark(0)}\n{ending}"
-    return (), ending
 
 
 def steps_before(ending: str, n_images: int) -> tuple[str, str, str]:
@@ -163,15 +109,3 @@ def steps_before(ending: str, n_images: int) -> tuple[str, str, str]:
         "diagnosis."
     )
     return first, second, f"{images}{_FINDINGS}\n{mark(1)}\n{ending}"
-
-
-def _discuss(asked: AskedQuestion) -> str:
-    """Ask for the discussion; the diagnoses are shown, because those of the benchmark name no others."""
-    options = "\n".join(f"{letter}. {text}" for letter, text in asked.displayed)
-    headings = "\n".join(f"{name}:" for name in SECTIONS)
-    return (
-        f"Question: {asked.question}\n{options}\n"
-        "Decide for one of these diagnoses, and write a discussion that teaches the case to students of "
-        "radiology. Write these six sections in this order, each under its heading on a line of its own:\n"
-        f"{headings}"
-    )

@@ -38,15 +38,6 @@ QuestionKind = Literal["question", "diagnosis", "report", "case", "picture"]
 
 
 @dataclass(frozen=True, slots=True)
-class ReportField:
-    """One field of a structured report and its legal values."""
-
-    name: str
-    many: bool  # a list of values
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """A question as a model sees it; options in the order displayed, with the catalogue's letters."""
 
@@ -57,7 +48,7 @@ class AskedQuestion:
     options: tuple[tuple[str, str], ...] = ()  # original key, text
     exclusive: tuple[str, ...] = ()
     checklist: tuple[str, ...] = ()
-    fields: tuple[ReportField, ...] = ()  # of a report
+    fields: tuple[Subtask, ...] = ()  # of a report: the subtasks that define them
     protocol: str = HEART  # name or folder of the one that has its templates
     letters_first: bool = False  # the prompt asks for a reply that begins with its letters
     reversed: bool = False  # ordinal options run from most to least severe
@@ -108,8 +99,19 @@ class AskedQuestion:
     @property
     def schema(self) -> str:
         """Form of the JSON object that a report question."""
-        lines = ",\n".join(f'  "{field.name}": {_values(field)}' for field in self.fields)
+        lines = ",\n".join(f'  "{field.field}": {_values(field)}' for field in self.fields)
         return f'{{"fields": {{\n{lines}}},\n"findings": text, "impression": text}}'
+
+
+@dataclass(frozen=True, slots=True)
+class TextRequest:
+    """A question about a text; its reply is JSON that conforms to a schema."""
+
+    text_id: str
+    name: str  # of the question, among those on the same text
+    system: str
+    prompt: str
+    schema: str
 
 
 def with_points_of_paper(question: AskedQuestion) -> AskedQuestion:
@@ -129,7 +131,7 @@ def asked_of(
         options=options,
         exclusive=subtask.exclusive,
         checklist=subtask.checklist,
-        fields=report_fields(subtask, catalogue),
+        fields=catalogue.report_fields(subtask),
         protocol=catalogue.loaded_from[catalogue.asked_by[subtask.id][0]],
         letters_first=subtask.letters_first,
         units=() if subtask.quantity is None else subtask.quantity.shown,
@@ -139,17 +141,9 @@ def asked_of(
     )
 
 
-def report_fields(subtask: Subtask, catalogue: Catalogue) -> tuple[ReportField, ...]:
-    """Return the fields of a report subtask; values are option texts of the subtasks that define them."""
-    return tuple(
-        ReportField(field.field, field.answer_type == "multi", tuple(option.text for option in field.options))
-        for field in catalogue.report_fields(subtask)
-    )
-
-
-def _values(field: ReportField) -> str:
-    values = ", ".join(map(json.dumps, field.values))
-    return f"list from [{values}]" if field.many else f"one of {values}"
+def _values(field: Subtask) -> str:
+    values = ", ".join(json.dumps(option.text) for option in field.options)
+    return f"list from [{values}]" if field.answer_type == "multi" else f"one of {values}"
 
 
 def example_block(question: str, reply: str, number: int, n: int) -> str:

@@ -22,8 +22,7 @@ where reasoning was never closed. RULES_VERSION is raised with every change that
 """
 
 from cardiolens.protocol.replies.answer_values import Option
-from cardiolens.protocol.replies.marks import objects
+from cardiolens.protocol.replies.marks import objects, refuses, visible_text
 from cardiolens.protocol.replies.strict_reading import RULES_VERSION, Reading, Status, read_reply
-from cardiolens.protocol.replies.visible_reply import refuses, visible_text
 
 __all__ = ["RULES_VERSION", "Option", "Reading", "Status", "objects", "read_reply", "refuses", "visible_text"]

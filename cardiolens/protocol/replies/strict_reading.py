@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cardiolens.protocol.replies.answer_values import Option, Value, Values
-from cardiolens.protocol.replies.marks import EXPLICIT, Mark, MarkRule, marks
+from cardiolens.protocol.replies.marks import EXPLICIT, Mark, MarkRule, marks, refuses, visible
 from cardiolens.protocol.replies.reply_words import DOUBTS, REASONS
-from cardiolens.protocol.replies.visible_reply import refuses, visible
 
 RULES_VERSION = "2.1"
 

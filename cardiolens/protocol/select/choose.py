@@ -88,17 +88,8 @@ def choose(
     """
     if budget < 1:
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
-    context = PoolContext(
-        selector.name,
-        "all" if selector.kind == "self" else selector.kind,
-        selector.pool,
-        structure.study_id,
-        seed,
-        features,
-        question if selector.plugged else None,
-        selector.options,
-        selector.order == "nested",
-    )
+    asked = question if selector.plugged else None
+    context = PoolContext(selector, structure.study_id, seed, features, asked)
     return _chosen(tuple(structure.volumes.values()), route, budget, context)
 
 
@@ -107,9 +98,9 @@ def _chosen(volumes: Volumes, route: Route, budget: int, context: PoolContext) -
     routed = resolve(volumes, route)
     if routed.skipped is not None:
         return Selection((), skipped=routed.skipped)
-    if context.kind == "clinical" and clinical.unknown_levels(routed):
+    if context.selector.kind == "clinical" and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
-    pool = routed.volumes if context.pool == "routed" else _whole_sequences(routed.volumes, volumes)
+    pool = routed.volumes if context.selector.pool == "routed" else _whole_sequences(routed.volumes, volumes)
     borrowed = () if route.only_routed else clinical.fallbacks(routed.sources, volumes)
     lent = tuple(volume for volume in borrowed if volume not in pool)
     frames = _frames(routed.sources, pool, lent, budget, context)
@@ -128,14 +119,14 @@ def _frames(
     sources: tuple[Source, ...], pool: Volumes, lent: Volumes, budget: int, context: PoolContext
 ) -> tuple[Frame, ...]:
     volumes = pool + lent
-    if context.kind == "clinical":
+    if context.selector.kind == "clinical":
         frames = clinical.extract(sources, volumes, budget)
-    elif context.kind == "stratified":
+    elif context.selector.kind == "stratified":
         frames = stratified(pool, lent, clinical.quotas(sources, volumes, budget), context)
     else:
         frames = chosen(pool, lent, budget, context)
     in_order = presented(frames, volumes)
-    if not context.nest:
+    if context.selector.order != "nested":
         return in_order
     return nested(in_order, budget, lambda smaller: _frames(sources, pool, lent, smaller, context))
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 
 from cardiolens.protocol.select.route import Routed, Source, Volumes
-from cardiolens.protocol.select.selection import Frame, center_out, deal, even, pick, pick_all
+from cardiolens.protocol.select.selection import Frame, center_out, deal, pick, pick_all
 from cardiolens.study.anatomy import Cascade
+from cardiolens.study.layout import even
 from cardiolens.study.structure import VolumeStructure
 
 
@@ -20,7 +21,7 @@ def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:
     chosen += _key_layer_dynamics(volume, quota - len(chosen))
     remaining = [rank for rank in range(volume.n_slices) if rank not in key_layers(volume)]
     n_wanted = _at_most(volume, len(remaining), quota - len(chosen))
-    extra = even(len(remaining), n_wanted % len(remaining)) if remaining else []
+    extra = even(len(remaining), n_wanted % len(remaining)) if remaining else ()
     return chosen + _remaining_layer_dynamics(volume, remaining, n_wanted, extra)
 
 
@@ -48,7 +49,7 @@ def fallback(volume: VolumeStructure, n_wanted: int) -> list[Frame]:
 
 def key_layers(volume: VolumeStructure) -> tuple[int, ...]:
     """Return the basal, mid and apical ranks, as declared or evenly spread by default."""
-    return volume.key_layers or tuple(even(volume.n_slices, 3))
+    return volume.key_layers or even(volume.n_slices, 3)
 
 
 def mid_first(layers: Sequence[int]) -> list[int]:

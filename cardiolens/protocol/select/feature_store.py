@@ -4,6 +4,8 @@
 part, so its features are recomputed.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,13 +17,17 @@ from numpy.typing import NDArray
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
+from cardiolens.config.dataset import Windows
 from cardiolens.protocol.select.features import ALGORITHMS, VERSION, distances, volume_features
 from cardiolens.protocol.select.route import Volumes
 from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.cohort import read_cohort
+from cardiolens.study.group import displayed_volumes
+from cardiolens.study.manifest import Study
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
+from cardiolens.study.structure import StudyStructure, structures
 
 KEY = f"v{VERSION}"  # of the features; changes with their definition
 FEATURES = pa.schema(
@@ -114,3 +120,34 @@ def _computed(frames: pq.ParquetFile, group: int, row: dict[str, Any], anatomy: 
 
 def _folder(store: Path) -> Path:
     return store / "features" / KEY
+
+
+Pixels = Mapping[str, NDArray[np.uint8]]  # (frames, rows, columns) by volume_id
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """A study's structure and the pixels of its frames as displayed."""
+
+    structure: StudyStructure
+    pixels: Pixels
+
+    def features(self) -> StudyFeatures:
+        """Compute the study's features for data-driven selectors."""
+        volumes = self.structure.volumes
+        vectors = {
+            name: volume_features(frames, volumes[name].n_phases, cyclic=volumes[name].over_time == "cycle")
+            for name, frames in self.pixels.items()
+        }
+        return StudyFeatures(vectors, next(iter(volumes.values())).anatomy)
+
+
+def look_at(study: Study, windows: Windows) -> LookedAt:
+    """Read a study with all pixels."""
+    rows, pixels = [], {}
+    for volume in displayed_volumes(study, windows):  # one in memory at a time
+        rows.append(volume.row)
+        height, width = (int(str(volume.row[side])) for side in ("height", "width"))
+        joined = b"".join(volume.frames.sort_by("idx")["pixels"].to_pylist())
+        pixels[str(volume.row["volume_id"])] = np.frombuffer(joined, np.uint8).reshape(-1, height, width)
+    return LookedAt(structures(pa.Table.from_pylist(rows), study.anatomy)[study.study_id], pixels)

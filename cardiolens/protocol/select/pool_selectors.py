@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Literal, Protocol
+from typing import Protocol
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.plugins import Options, PluginError, blamed, make
+from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.route import Volumes
-from cardiolens.protocol.select.selection import Frame, even, pick_all, pick_idx
+from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
+from cardiolens.study.layout import even
 
 
 def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
@@ -55,9 +57,10 @@ def open_selector(word: str, options: Options) -> FrameSelector:
 
 def plugged(pool: Volumes, budget: int, context: "PoolContext") -> list[Frame]:
     """Choose frames of the pool by a selector of another package; PluginError if its answer is not usable."""
-    selector = open_selector(context.kind, context.options)
+    word = context.selector.kind
+    selector = open_selector(word, context.selector.options)
     seed = None if context.seed is None else int(digest_of([context.seed, context.study_id])[:8], 16)
-    with blamed(context.kind):
+    with blamed(word):
         answer = selector.select(pool, budget, seed=seed, question=context.question or "")
         picked = [(str(volume_id), int(idx)) for volume_id, idx in answer]
     by_id = {volume.volume_id: volume for volume in pool}
@@ -65,7 +68,7 @@ def plugged(pool: Volumes, budget: int, context: "PoolContext") -> list[Frame]:
     legal = all(0 <= idx < offered.get(volume_id, 0) for volume_id, idx in picked)
     if not legal or not len(picked) == len(set(picked)) <= budget:
         raise PluginError(
-            f"plugin {context.kind}: chose {picked}; expected at most {budget} different frames of the pool "
+            f"plugin {word}: chose {picked}; expected at most {budget} different frames of the pool "
             f"{offered}; its maker must correct it"
         )
     return [pick_idx(by_id[volume_id], idx) for volume_id, idx in picked]
@@ -78,15 +81,11 @@ _LENT = 4  # step of frames outside the pool, as in the clinical cascades
 class PoolContext:
     """What a choice may depend on besides pool and budget."""
 
-    selector: str  # name, for messages
-    kind: str
-    pool: Literal["routed", "sequence"]
+    selector: SelectorSpec
     study_id: str
-    seed: int | None = None
-    features: StudyFeatures | None = None
-    question: str | None = None  # text, for kinds of other packages
-    options: Options = ()  # of a kind of another package
-    nest: bool = False  # frames of smaller budgets first
+    seed: int | None
+    features: StudyFeatures | None
+    question: str | None  # text, for kinds of other packages
 
 
 def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> list[Frame]:
@@ -94,10 +93,11 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> l
 
     Lent volumes are those that the clinical selector falls back to; each is used up before the next.
     """
-    choice = CHOICES.get(context.kind, plugged)
+    kind = context.selector.kind
+    choice = CHOICES.get(kind, plugged)
     frames = choice(pool, budget, context)
     is_used_up = len(frames) == sum(volume.n_frames for volume in pool)  # others may choose fewer on purpose
-    for volume in lent if context.kind != "all" and is_used_up else ():
+    for volume in lent if kind not in ("all", "self") and is_used_up else ():
         if len(frames) < budget:
             frames = [*frames, *_lent(choice((volume,), budget - len(frames), context))]
     return frames
@@ -122,7 +122,7 @@ def _lent(frames: Iterable[Frame]) -> list[Frame]:
 
 def _random(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     if context.seed is None:
-        raise InputError(f"selector {context.selector!r} is random and needs a seed, e.g. seeds: [2026]")
+        raise InputError(f"selector {context.selector.name!r} is random and needs a seed, e.g. seeds: [2026]")
     return first_by_hash(context.seed, context.study_id, pool, budget)
 
 
@@ -144,16 +144,17 @@ def _all(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
 def _diverse(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     if context.features is None:
         raise InputError(
-            f"selector {context.selector!r} ({context.kind}) looks at frames and needs their features; "
-            "prepare the dataset with this selector named"
+            f"selector {context.selector.name!r} ({context.selector.kind}) looks at frames and needs their "
+            "features; prepare the dataset with this selector named"
         )
-    return list(context.features.picked(context.kind, pool, budget))
+    return list(context.features.picked(context.selector.kind, pool, budget))
 
 
 CHOICES: Mapping[str, Callable[[Volumes, int, PoolContext], list[Frame]]] = {
     "random": _random,
     "uniform": _uniform,
     "all": _all,
+    "self": _all,  # on offer
     "kcenter": _diverse,
     "kmedoids": _diverse,
 }

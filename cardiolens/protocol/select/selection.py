@@ -1,6 +1,5 @@
 """Selections: the frames that selectors return, in the order shown, with flags."""
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,12 +26,6 @@ class Selection:
     flags: tuple[str, ...] = ()
     skipped: str | None = None
 
-    @property
-    def sha256(self) -> str:
-        """SHA-256 of UTF-8 lines `volume|idx` joined by a newline, in order."""
-        lines = "\n".join(f"{frame.volume_id}|{frame.idx}" for frame in self.frames)
-        return hashlib.sha256(lines.encode()).hexdigest()
-
 
 def pick(volume: VolumeStructure, slice_rank: int, phase: int, step: int = 1) -> Frame:
     """Return the frame at a slice and phase of a volume."""
@@ -47,13 +40,6 @@ def pick_idx(volume: VolumeStructure, idx: int) -> Frame:
 def pick_all(volume: VolumeStructure, indices: Iterable[int]) -> list[Frame]:
     """Return frames at canonical indices of a volume."""
     return [pick_idx(volume, idx) for idx in indices]
-
-
-def even(n: int, m: int) -> list[int]:
-    """Return `m` evenly spread, distinct ranks of 0..n-1; all if m >= n."""
-    if m >= n:
-        return list(range(n))
-    return [((2 * i + 1) * n) // (2 * m) for i in range(m)]
 
 
 def center_out(n: int) -> list[int]:

@@ -1,23 +1,21 @@
-"""Data files of a protocol and of those that it inherits: heads, entries of subtasks, and a bridge of two."""
+"""Data files of a protocol and of those that it inherits: heads, and entries of subtasks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
-from cardiolens.config.base import Spec, describe
+from cardiolens.config.base import Spec, validated
 from cardiolens.study.anatomy import ANATOMY_NAME, DATA, HEAD, lineage, read_yaml, shipped
 
 POINTS_NAME = "paper_points.yaml"
 LEXICON_NAME = "lexicon.yaml"
-_BRIDGE_NAME = "bridge.yaml"
+_BRIDGE_NAME = "bridge.yaml"  # what another protocol asks instead, for the docs
 _NO_SUBTASKS = (HEAD, LEXICON_NAME, ANATOMY_NAME, POINTS_NAME, _BRIDGE_NAME)
-FROM, TO = "authors-1", "openprotocol-1"  # of the bridge
 
 
 class Head(Spec):
@@ -90,10 +88,7 @@ def read_data_files(protocol: str) -> DataFiles:
 
 def _head(path: Path) -> Head:
     """Read the head of a protocol; a user's own must not take a shipped name."""
-    try:
-        head = Head.model_validate(read_yaml(path))
-    except ValidationError as error:
-        raise InputError(f"{path}: {describe(error)}") from None
+    head = validated(Head, read_yaml(path), f"{path}: ")
     if path.parent.parent != DATA and head.protocol in shipped():
         raise InputError(
             f"{path}: protocol is {head.protocol!r}; give your data files a name of their own, so that no "
@@ -121,20 +116,3 @@ def _entries(path: Path, head: Head) -> Iterator[Entry]:
                 )
             content["options"] = head.option_sets[options]
         yield Entry(path, content)
-
-
-@dataclass(frozen=True)
-class Counterpart:
-    """The subtask of the other protocol that asks after a field, and how much of it."""
-
-    asks: Literal["same", "more", "less", "partly", "nothing"]
-    note: str
-    subtask: str | None = None
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-
-@cache
-def counterparts() -> Mapping[str, Counterpart]:
-    """Return what `openprotocol-1` asks in place of each field of `authors-1`."""
-    return TypeAdapter(dict[str, Counterpart]).validate_python(read_yaml(DATA / FROM / _BRIDGE_NAME))

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import arms, arms_asking_back
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import arms, arms_asking_back
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, seen_table, walk
 from cardiolens.score.run_results.aligned_replies import align_completions, of_keys
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies

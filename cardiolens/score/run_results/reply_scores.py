@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.config.arms import Arm
 from cardiolens.config.sweep import StatisticsSpec
-from cardiolens.protocol.tasks.twins import LESION
+from cardiolens.config.sweep_factors import Arm
+from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.score.statistics.confidence import confidence_scores
 from cardiolens.score.statistics.control_scores import (
     lesion_scores,

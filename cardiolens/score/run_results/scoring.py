@@ -10,10 +10,10 @@ import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phases import begin, phase
-from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm, arms
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.twins import LESION
+from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.claims.parts_of_cohort import Groups, full_minus_part, groups_of

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from cardiolens.base.phrasing import counted
-from cardiolens.protocol.tasks.twins import original_of
+from cardiolens.protocol.tasks.questions import original_of
 from cardiolens.score.statistics.item_scores import ItemScores, judged_answers
 from cardiolens.score.statistics.statistic import Row
 from cardiolens.storage.schemas import READ

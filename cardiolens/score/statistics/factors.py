@@ -4,8 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from cardiolens.config.arms import Arm
-from cardiolens.config.sweep_factors import HEADLINE
+from cardiolens.config.sweep_factors import HEADLINE, Arm
 
 FACTORS = ("model", "selector", "budget", "prompt", "control", "wording")
 

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from cardiolens.base.console import console, say
-from cardiolens.config.arms import Arm
+from cardiolens.config.sweep_factors import Arm
 
 
 def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import Arm, arms
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import Arm, arms
 from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results import merging
 from cardiolens.score.run_results.reply_readings import PEERS

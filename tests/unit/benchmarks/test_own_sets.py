@@ -408,7 +408,7 @@ def selectors(*words: str) -> list[str]:
     return [selector.name for selector in read_spec(list(words)).selector]
 
 
-@pytest.mark.parametrize("prompt", ["standard", "twi_self", "discussion"])
+@pytest.mark.parametrize("prompt", ["standard", "twi_self"])
 def test_every_setting_shows_all_images_where_no_selector_is_named(prompt: str) -> None:
     assert selectors(*DATA, f"prompt=[{prompt}]") == ["all"]
 

@@ -9,10 +9,10 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import without_credentials
 from cardiolens.commands.command import run_verb
-from cardiolens.config.arms import arms
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.config.sweep_factors import arms
 from cardiolens.inference.engine.http.transport import check_access
 from cardiolens.inference.models.identity import identify
 from cardiolens.storage.places import run_of

@@ -12,7 +12,7 @@ from cardiolens.config.dataset import PhantomSpec, Windows
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.phantom import codes
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.protocol.tasks.twins import twin_of
+from cardiolens.protocol.tasks.questions import twin_of
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort

@@ -20,7 +20,7 @@ from cardiolens.curation.probes.blind_probes import (
     probes_of,
 )
 from cardiolens.phantom.roster import catalogue
-from cardiolens.protocol.prompts.text_request import TextRequest
+from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.questions import given_questions
 from tests.unit.curation.questions.report_folders import lines
 

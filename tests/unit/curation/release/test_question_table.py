@@ -16,8 +16,8 @@ from cardiolens.curation.release import question_table
 from cardiolens.curation.release.question_table import Contents, read_contents, rows_by_study, write_rows
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.select.choose import choose
+from cardiolens.protocol.select.feature_store import look_at
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.study_folder import look_at
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.study.manifest import read_study

@@ -8,8 +8,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.config.engine_options import SAME_ANSWERS, SET_HERE
-from cardiolens.config.model import ModelSpec
+from cardiolens.config.model import SAME_ANSWERS, SET_HERE, ModelSpec
 from cardiolens.inference.engine import engine_memory, startup, vllm_engine
 from cardiolens.inference.engine.startup import check_engine_options, known_options
 from cardiolens.inference.engine.vllm_engine import VllmEngine

@@ -8,7 +8,7 @@ from page_run import write_record
 from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import arms
+from cardiolens.config.sweep_factors import arms
 from cardiolens.inference.plan.missing import beginnings, shared_frames
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.protocol.prompts.frames import count_videos

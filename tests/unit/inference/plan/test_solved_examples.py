@@ -12,7 +12,7 @@ from page_run import write_record
 from small_cohort import frame_rows, make_cohort, reader, sweep_spec, swept, volume_row
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.arms import arms
+from cardiolens.config.sweep_factors import arms
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.plan.request import ShownExample
 from cardiolens.protocol.dialogue.chain import FrameRef

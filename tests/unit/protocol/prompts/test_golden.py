@@ -12,7 +12,7 @@ import pytest
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.inference.plan.frame_views import reversed_options
 from cardiolens.protocol.prompts.frames import caption_block, captions
-from cardiolens.protocol.prompts.question import AskedQuestion, report_fields
+from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import question_block, render, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.route import Route
@@ -67,7 +67,7 @@ def asked(subtask_id: str) -> AskedQuestion:
         options=tuple((option.key, option.text) for option in subtask.options),
         exclusive=subtask.exclusive,
         checklist=subtask.checklist,
-        fields=report_fields(subtask, CATALOGUE),
+        fields=CATALOGUE.report_fields(subtask),
     )
 
 

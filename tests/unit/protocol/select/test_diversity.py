@@ -16,7 +16,6 @@ from cardiolens.protocol.select.feature_store import (
     write_features,
 )
 from cardiolens.protocol.select.features import (
-    N_FEATURES,
     distances,
     kcenter,
     kmedoids,
@@ -28,6 +27,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import part_writer
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
+N_FEATURES = 32 * 32 + 4 * 4 * 8 + 2 * 4 * 4
 LINE = np.array([[0], [1], [2], [10], [11], [20]], np.float64)
 SAX = VolumeStructure("cine_sax", "cine", "sax", 3, 8, 0, 3, (0, 1, 2))
 FOUR = VolumeStructure("cine_4ch", "cine", "4ch", 1, 8, 0, 3)

@@ -6,8 +6,9 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose, fitting
 from cardiolens.protocol.select.clinical import settle, split
 from cardiolens.protocol.select.route import Route
-from cardiolens.protocol.select.selection import Selection, even
+from cardiolens.protocol.select.selection import Selection
 from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.study.layout import even
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 CLINICAL = SelectorSpec(name="clinical", kind="clinical")
@@ -51,7 +52,7 @@ def ordered(text: str) -> list[str]:
     ],
 )
 def test_even(n, m, expected):
-    assert even(n, m) == expected
+    assert list(even(n, m)) == expected
 
 
 @pytest.mark.parametrize(

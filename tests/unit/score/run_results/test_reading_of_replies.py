@@ -5,7 +5,7 @@ import pytest
 from mumbler import PROSE, Mumbler, asking_spec
 from small_cohort import make_cohort, swept
 
-from cardiolens.config.arms import arms
+from cardiolens.config.sweep_factors import arms
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.score.claims.sentences import basis
 from cardiolens.score.run_results.reply_readings import READINGS, SHARES
