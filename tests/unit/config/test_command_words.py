@@ -27,9 +27,7 @@ class Command:
 SWEEP = {"hydra": True, "sweep": ("name=a",), "wrong": "limit=two", "listed": ("dataset", "model", "budget")}
 COMMANDS: Mapping[str, Command] = {
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
-    "compare runs": Command(
-        "cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("public", "store")
-    ),
+    "compare runs": Command("cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("store",)),
     "confirm": Command("cardiolens.commands.confirm", ("out=x",), listed=("decisions",)),
     "export": Command(
         "cardiolens.commands.export", ("run=x",), wrong="patient_ids=maybe", listed=("format", "patient_ids")
