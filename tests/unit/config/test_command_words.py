@@ -103,9 +103,6 @@ def name_of(word: str) -> str:
     return word.partition("=")[0]
 
 
-WITHOUT_WORDS = ("jobs.make_schemas", "jobs.show_catalogue")
-
-
 def each(wanted: Callable[[Command], object]) -> pytest.MarkDecorator:
     """Go through the commands that are wanted."""
     chosen = {name: command for name, command in COMMANDS.items() if wanted(command)}
@@ -197,11 +194,6 @@ def test_a_value_of_another_type_is_named(command, monkeypatch, capsys):
     message = refused(command.module, words, monkeypatch, capsys)
     assert message.startswith(f"error: {name}: Input should be ")
     assert message.endswith(f", got {value!r}\n")
-
-
-@pytest.mark.parametrize("script", WITHOUT_WORDS)
-def test_a_script_without_words_takes_none(script, monkeypatch, capsys):
-    assert "this command takes no words" in refused(script, ["out=x"], monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("verb", ["judge", "report", "view"])

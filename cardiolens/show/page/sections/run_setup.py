@@ -40,15 +40,6 @@ _SHARES = (
     *columns(kind="score", no_answer="no answer (N), %", unread="unread, %", refused="refused, %"),
     *columns(kind="score", cut="cut off, %", illegal_selection="illegal selection, %"),
 )
-_BOUNDS = tuple(
-    Column(f"{name}_{tier.replace(':', '_')}", f"{tier.replace(':', ' ')}, {words}", "score")
-    for tier in reply_readings.TIERS
-    for name, words in (
-        ("once", "asked back = wrong"),
-        ("low", "as scored, unread = wrong"),
-        ("high", "unread = right"),
-    )
-)
 _PEERS = (
     *columns("model", scope="on"),
     *(
@@ -273,15 +264,15 @@ def _endings(facts: Facts) -> Table:
 
 
 def _arms(facts: Facts) -> Table:
-    """Every arm, how its replies were read, and its scores between bounds."""
+    """Every arm, and how its replies were read."""
     read = {row["arm_id"]: row for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id")}
     records = [
         {**read.get(arm.arm_id, {}), **arm_cells(arm, facts.simulated), "arm_id": arm.arm_id}
         for arm in facts.arms
     ]
-    found = [column for column in (*_SHARES, *_BOUNDS) if any(column.name in record for record in records)]
-    title = f"Arms ({len(facts.arms)}), how their replies to choice questions were read, and bounds"
-    return Table.of("arms", title, (*ARM, *found, Column("arm_id", "arm")), records)
+    title = f"Arms ({len(facts.arms)}), and how their replies to choice questions were read"
+    shares = _SHARES if read else ()
+    return Table.of("arms", title, (*ARM, *shares, Column("arm_id", "arm")), records)
 
 
 def shared_settings(facts: Facts) -> Table:
