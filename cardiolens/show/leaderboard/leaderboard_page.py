@@ -12,7 +12,7 @@ from cardiolens.score.statistics.statistic import TIERS
 from cardiolens.show.page.cards import shown_lower
 from cardiolens.show.page.cautions import cautions
 from cardiolens.show.page.columns import caveats, ends, model_of, scope_words, setting
-from cardiolens.show.page.elements import Column, Table
+from cardiolens.show.page.elements import Table
 from cardiolens.show.page.embed import embed, to_json
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.page_rendering import asset, templates
@@ -22,18 +22,6 @@ from cardiolens.storage.documents import release_of
 
 HEADLINE = "headline"  # the setting of rows that are ranked
 _METRICS = ("primary", "primary.skill")
-_OF_MODEL = (
-    *(Column("answered", "requests answered", "count"), Column("unique", "of", "count")),
-    Column("prompt_tokens", "prompt tokens per request", "score"),
-    Column("output_tokens", "output tokens per request", "score"),
-    Column("gpu_hours", "GPU hours, last invocation", "number"),
-    *(Column("last_reply", "last reply (UTC)"), Column("engine", "engine"), Column("dtype", "number type")),
-    Column("model_key", "key of the model"),
-)
-_RUNS = (
-    *(Column("run", "run"), Column("cardiolens", "CardioLens"), Column("commit", "commit")),
-    *(Column("models", "models"), Column("arms", "arms", "count"), Column("failed", "models that failed")),
-)
 _SCRIPTS = ("format.js", "store.js", "table.js", "leaderboard.js")
 
 
@@ -68,7 +56,7 @@ def _runs(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> Table
         }
         for name, manifest in zip(names, manifests, strict=True)
     ]
-    return Table.of("runs", "Runs", _RUNS, records)
+    return Table.of("runs", records)
 
 
 def standings(facts: Facts) -> Table:
@@ -86,28 +74,12 @@ def standings(facts: Facts) -> Table:
             ranked = _rank(facts, row, best[tier]) if model_of(row) else ""
             cells[_name(tier, "note")] = "; ".join(filter(None, (ranked, *caveats(row)))) or None
     records = [cells for cells in by_arm.values() if cells["model"]]
-    columns = [Column("model", "model"), Column("kind", "kind"), Column("setting", "setting")]
-    columns += [column for tier in TIERS for column in _tier_columns(tier)]
-    return Table.of("standings", "Models", (*columns, *_OF_MODEL), records)
+    return Table.of("standings", records)
 
 
 def tier_groups() -> list[tuple[str, str]]:
     """First part of the names of a tier's columns, and its words, by tier."""
     return [(_name(tier, ""), scope_words(tier)) for tier in TIERS]
-
-
-def _tier_columns(tier: str) -> tuple[Column, ...]:
-    words = scope_words(tier)
-    return (
-        Column(_name(tier, ""), words, "score"),
-        *(Column(_name(tier, "low"), "95 % CI from", "score"), Column(_name(tier, "high"), "to", "score")),
-        Column(_name(tier, "skill"), "skill", "score"),
-        *(
-            Column(_name(tier, "items"), "items", "count"),
-            Column(_name(tier, "patients"), "patients", "count"),
-        ),
-        Column(_name(tier, "note"), "against the highest"),
-    )
 
 
 def _name(tier: str, part: str) -> str:
