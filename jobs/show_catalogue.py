@@ -15,7 +15,7 @@ from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
 from cardiolens.inference.placement.footprint import Candidate, Node
 from cardiolens.inference.placement.placement import place, schedule
-from cardiolens.show.terminal.placement_table import COLUMNS, cluster_of, placement_rows
+from cardiolens.show.terminal.show import COLUMNS, cluster_of, placement_rows
 
 STUDIES = 200  # in our phantom cohort
 QUESTIONS = 13_494  # in the paper

@@ -75,7 +75,7 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     from cardiolens.curation.report_judge.report_errors import judge_reports
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
-    from cardiolens.show.terminal.judged_errors import show_report_errors
+    from cardiolens.show.terminal.show import show_report_errors
     from cardiolens.storage import documents
 
     spec = documents.read_configuration(run)

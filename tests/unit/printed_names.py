@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+_BOARD = ("runs", "standings")  # tables of the leaderboard
 PAGE = Path(__file__).resolve().parents[2] / "cardiolens" / "show" / "page"
 
 
@@ -15,7 +16,7 @@ def printed_names() -> frozenset[str]:
     """All of them, as the code writes them; blank titles are none."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PAGE.rglob("*.py"))]
     tables = yaml.safe_load((PAGE / "tables.yaml").read_text(encoding="utf-8"))
-    groups = [group for table in tables.values() for group in table["columns"]]
+    groups = [group for name, table in tables.items() if name not in _BOARD for group in table["columns"]]
     columns = {title for group in groups for titles in group.values() for title in titles.values()}
     return frozenset(columns.union(name for tree in trees for name in (*_titles(tree), *_words(tree))) - {""})
 

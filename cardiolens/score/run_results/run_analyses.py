@@ -19,8 +19,7 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.protocol.replies.strict_reading import RULES_VERSION
 from cardiolens.score.claims import descriptions
-from cardiolens.score.claims.confusion import confusion_rows
-from cardiolens.score.claims.difficulty import item_difficulty
+from cardiolens.score.claims.descriptions import confusion_rows, item_difficulty
 from cardiolens.score.claims.parts_of_cohort import Groups, gold_shift, subgroup_rows
 from cardiolens.score.run_results.reply_readings import SHARES, reading_shares
 from cardiolens.score.statistics.answers import ArmAnswers

@@ -9,8 +9,7 @@ from typing import Any
 from cardiolens.base import disk
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.show.export.dataset_export import answers_of_arm
-from cardiolens.show.page.page_data import Header, read_header
-from cardiolens.show.page.usage import usage_of
+from cardiolens.show.page.page_data import Header, read_header, usage_of
 from cardiolens.storage.documents import release_of
 from cardiolens.storage.places import Run
 

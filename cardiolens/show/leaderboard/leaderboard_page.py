@@ -14,10 +14,9 @@ from cardiolens.show.page.cautions import cautions
 from cardiolens.show.page.columns import caveats, ends, model_of, scope_words, setting
 from cardiolens.show.page.elements import Table
 from cardiolens.show.page.embed import embed, to_json
-from cardiolens.show.page.page_data import Facts
+from cardiolens.show.page.page_data import Facts, Usage
 from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.show.page.sections.run_setup import gpu_hours_by_model, kind_of, shared_settings
-from cardiolens.show.page.usage import Usage
 from cardiolens.storage.documents import release_of
 
 HEADLINE = "headline"  # the setting of rows that are ranked

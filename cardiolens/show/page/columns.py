@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cardiolens.base.phrasing import counted
-from cardiolens.score.claims.confusion import JOINT
+from cardiolens.score.claims.descriptions import JOINT
 from cardiolens.score.claims.sentences import SUBJECTS, sides
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors

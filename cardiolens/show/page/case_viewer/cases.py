@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Rows, Sources
-from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, sent_of
+from cardiolens.show.page.case_viewer.study_layout import EvidenceIndex, sent_of
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.storage.schemas import ASKED_BACK

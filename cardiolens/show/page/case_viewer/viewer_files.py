@@ -10,7 +10,7 @@ from cardiolens.base import disk
 from cardiolens.show.page.case_viewer.cases import index_of, question_cases
 from cardiolens.show.page.case_viewer.item_sources import NOT_ASKED, Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import FramesByStudy, collect_frames, write_pictures
-from cardiolens.show.page.case_viewer.sent_frames import NOT_KNOWN, evidence_index, shown_letters
+from cardiolens.show.page.case_viewer.study_layout import NOT_KNOWN, evidence_index, shown_letters
 from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.page_rendering import asset, templates

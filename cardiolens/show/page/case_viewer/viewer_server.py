@@ -1,4 +1,4 @@
-"""Routes of the case viewer with its frames; read-only."""
+"""The served case viewer: its frames, and scripts that are built per request; read-only."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,8 +27,15 @@ from cardiolens.show.page.case_viewer.pictures import (
     parse_name,
     tiled,
 )
-from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, evidence_index, shown_under
-from cardiolens.show.page.case_viewer.study_layout import BLOCK, columns_of, lanes, study_layout
+from cardiolens.show.page.case_viewer.study_layout import (
+    BLOCK,
+    EvidenceIndex,
+    columns_of,
+    evidence_index,
+    lanes,
+    shown_under,
+    study_layout,
+)
 from cardiolens.show.page.case_viewer.viewer_files import script_of
 from cardiolens.show.page.embed import to_json
 from cardiolens.study.anatomy import Anatomy, heart

@@ -5,14 +5,14 @@ from dataclasses import asdict
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.claims import declared
-from cardiolens.score.statistics.control_scores import (
+from cardiolens.score.statistics.factors import FACTORS
+from cardiolens.score.statistics.item_scores import (
     FOLLOWED,
     MOVED,
     ORDER_BIAS,
     POSITION_BIAS,
     STRAYED,
 )
-from cardiolens.score.statistics.factors import FACTORS
 from cardiolens.score.statistics.scores import ANSWERS_CHANGED
 from cardiolens.show.page.columns import (
     arm_cells,

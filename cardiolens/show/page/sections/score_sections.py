@@ -5,7 +5,7 @@ import numpy as np
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.twins import LESION
 from cardiolens.score.claims.sentences import chance, signed
-from cardiolens.score.statistics import open_scores as scores
+from cardiolens.score.statistics import item_scores as scores
 from cardiolens.score.statistics.arm_statistics import FIELD_METRICS, SET_ACCURACY
 from cardiolens.score.statistics.factors import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import kendall

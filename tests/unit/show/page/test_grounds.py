@@ -16,7 +16,7 @@ from cardiolens.curation.review.review_commands import keep_quotes
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import overlay_of
-from cardiolens.show.page.case_viewer.sent_frames import evidence_index
+from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.study.group import displayed_volumes

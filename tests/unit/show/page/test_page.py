@@ -15,7 +15,7 @@ from cardiolens.score.claims.descriptions import hospital_rows
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.sent_frames import evidence_index
+from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.embed import embed, to_json
 from cardiolens.show.page.page_data import Facts, read_facts

@@ -8,7 +8,7 @@ from small_cohort import make_cohort, reader
 
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.sent_frames import evidence_index
+from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.storage import schemas
 
 
