@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cardiolens.commands.command import begin_job, begin_without_words
+from cardiolens.commands.command import begin_job
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, UNSHOWN
 from cardiolens.protocol.tasks.questions import CompactQuestion, Question
 from cardiolens.storage.schemas import FRAME
@@ -113,10 +113,8 @@ def _required(*names: str) -> dict[str, Any]:
 
 
 def main(argv: list[str]) -> int:
-    """Write every file; return 2 if words are given, else 0."""
+    """Write every file."""
     begin_job(argv, __doc__)
-    if code := begin_without_words(argv):
-        return code
     for path, text in schemas().items():
         path.write_text(text, encoding="utf-8")
         print(path)

@@ -8,14 +8,14 @@ The hours are those of the landscape experiment on a cohort of the paper's size 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from cardiolens.commands.command import begin_job, begin_without_words
+from cardiolens.commands.command import begin_job
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import legal_names
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
 from cardiolens.inference.placement.footprint import Candidate, Node
 from cardiolens.inference.placement.placement import place, schedule
-from cardiolens.show.terminal.placement_table import COLUMNS, cluster_of, placement_rows
+from cardiolens.show.terminal.show import COLUMNS, cluster_of, placement_rows
 
 STUDIES = 200  # in our phantom cohort
 QUESTIONS = 13_494  # in the paper
@@ -40,10 +40,8 @@ FIELDS = (
 
 
 def main(argv: list[str]) -> int:
-    """Print the tables; return 2 if words are given, else 0."""
+    """Print the tables."""
     begin_job(argv, __doc__)
-    if code := begin_without_words(argv):
-        return code
     models = catalogue()
     for line in catalogue_table(models):
         print(line)

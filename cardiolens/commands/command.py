@@ -12,8 +12,6 @@ from cardiolens.base.console import end_quietly_if_unread
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.sanitize import one_line, without_credentials
 from cardiolens.commands.help import HELP, Options, end_if_asked
-from cardiolens.config.base import Spec
-from cardiolens.config.command_words import read_words
 from cardiolens.config.compose import composed_sweep, read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.runtime.connect import be_quiet
@@ -116,20 +114,6 @@ def print_error(error: InputError | RunError | StoppedError) -> int:
         return EXIT_CODE
     print(_plain(f"error: {error}"), file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
-
-
-class _NoWords(Spec):
-    """The words of a script that takes none."""
-
-
-def begin_without_words(argv: Sequence[str]) -> int:
-    """Set up the process of a script; return 2, and say so, if it is given a word, else 0."""
-    begin()
-    try:
-        read_words(_NoWords, argv)
-    except InputError as error:
-        return print_error(error)
-    return 0
 
 
 def _plain(message: str) -> str:

@@ -68,10 +68,9 @@ class Board(Spec):
 
     runs: Annotated[tuple[GivenPath, ...], Listed] = Field(min_length=1)  # runs whose models are ranked
     out: GivenPath  # the HTML file
-    public: Annotated[tuple[GivenPath, ...], Listed] = ()  # runs on public benchmarks, set beside
     store: GivenPath | None = None  # where the store of the runs is now
 
-    @field_validator("runs", "public")
+    @field_validator("runs")
     @classmethod
     def _each_once(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
         if len(set(value)) < len(value):
@@ -89,16 +88,13 @@ class Board(Spec):
 def leaderboard(words: Board) -> int:
     """Write the leaderboard of several runs, judged as one; return 1 if requests lack an answer, else 0."""
     runs = [open_run("runs", folder, words.store) for folder in words.runs]
-    public_runs = [open_run("public", folder) for folder in words.public]
     check_templates(runs, [documents.read_manifest(run) for run in runs])
     # Judged anew: the folder of an earlier joint judgement may hold what the runs were then.
     unfinished = len(runs) > 1 and judge_together(runs) != 0
     facts = read_facts(merged_run(runs) if len(runs) > 1 else joined(runs), runs)
-    public = [read_facts(joined([run]), [run]) for run in public_runs]
-    unfinished = unfinished or any(part.is_unfinished for part in (facts, *public))
-    write_leaderboard(words.out, facts, [run.root.name for run in runs], public)
+    write_leaderboard(words.out, facts, [run.root.name for run in runs])
     say(f"leaderboard: {words.out}")
-    return 1 if unfinished else 0
+    return 1 if unfinished or facts.is_unfinished else 0
 
 
 def _compare(given: list[str]) -> int:

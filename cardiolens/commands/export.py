@@ -1,9 +1,9 @@
-"""`python -m cardiolens.export run=outputs/...`: write every item as CSV and JSONL, and tables for a paper.
+"""`python -m cardiolens.export run=outputs/...`: write every item as CSV, and tables for a paper as LaTeX.
 
 The files go to `export/` in the run's folder. They hold patient ids only with `patient_ids=true`.
 `format=arrow` writes one partitioned dataset of Parquet files instead, with prompts and replies;
 `format=inspect` writes logs for Inspect's viewer, one per arm; `format=figures` a paper's figures as SVG and
-PDF, with the tables behind them as CSV, with `runs=[...]` of several runs as one.
+PDF, with `runs=[...]` of several runs as one.
 """
 
 import sys
@@ -20,6 +20,7 @@ from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.export.figures import write_figures
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.export.table_export import export
+from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import RunWords
 from cardiolens.workflow.steps.judge_run import joined
@@ -43,7 +44,8 @@ def _written(words: Words, runs: Sequence[Run]) -> Path:
     if words.format == "figures":
         if words.patient_ids:
             raise InputError("patient_ids=true: no figure has any; leave it out")
-        return write_figures(joined(runs), runs)
+        run = joined(runs)
+        return write_figures(run, read_facts(run, runs))
     if len(runs) > 1:
         raise InputError(f"runs=: format={words.format} is of one run; give run=..., or format=figures")
     check_stored(runs[0])

@@ -8,15 +8,16 @@ With `of=errors` and `model=` a language model compares each report with its ref
 weight, into `report_errors-<model>.json`; verdicts do not change. `people=` names errors that people found.
 """
 
-import json
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
+from pydantic_core import to_json
 
+from cardiolens.base import disk
+from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
 from cardiolens.config.base import GivenPath
@@ -74,7 +75,7 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     from cardiolens.curation.report_judge.report_errors import judge_reports
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
-    from cardiolens.show.terminal.judged_errors import show_report_errors
+    from cardiolens.show.terminal.show import show_report_errors
     from cardiolens.storage import documents
 
     spec = documents.read_configuration(run)
@@ -88,7 +89,9 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     judgements = judge_reports(sweep, [report.pair for report in reports])
     errors = document(model.name, reports, judgements, by_people)
     errors["judges_itself"] = sorted(_own_arms(model, arms(spec)) & errors["arms"].keys())
-    _write(run.root / f"report_errors-{model.name}.json", errors)
+    path = run.root / f"report_errors-{model.name}.json"
+    disk.write_text(path, to_json(errors, indent=1, inf_nan_mode="null").decode() + "\n")
+    say(f"written: {path}")
     show_report_errors(errors, arms(spec))
     return 0 if errors["arms"] else 1
 
@@ -100,25 +103,6 @@ def _own_arms(model: Any, sweep_arms: Sequence[Any]) -> set[str]:
         for arm in sweep_arms
         if arm.model.name == model.name or (arm.model.source and arm.model.source == model.source)
     }
-
-
-def _write(path: Path, document: dict[str, Any]) -> None:
-    from cardiolens.base import disk
-    from cardiolens.base.console import say
-
-    disk.write_text(path, json.dumps(_without_nan(document), indent=1) + "\n")
-    say(f"written: {path}")
-
-
-def _without_nan(value: object) -> object:
-    """Replace NaN by None, which JSON writes as null."""
-    match value:
-        case dict():
-            return {name: _without_nan(entry) for name, entry in value.items()}
-        case float() if math.isnan(value):
-            return None
-        case _:
-            return value
 
 
 if __name__ == "__main__":

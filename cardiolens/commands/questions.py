@@ -15,15 +15,14 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Draft questions from the reports and masks that the command line names."""
-    from cardiolens.config.command_words import check_once, read_words
+    from cardiolens.config.command_words import MODEL_OPTIONS, check_once, split_words
     from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.probes.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
 
     def act(words: list[str]) -> int:
-        own, about_model = split(words)
+        spec, about_model = split_words(QuestionsSpec, words, MODEL_OPTIONS)
         check_once(about_model)
-        spec = read_words(QuestionsSpec, own)
         if spec.draft is not None:
             return probe(spec, about_model)
         return questions(spec, *second_of(spec, about_model))
@@ -52,14 +51,6 @@ def second_of(spec: "QuestionsSpec", words: Sequence[str]) -> "tuple[Reader | No
     catalogue = with_glossary(load_catalogue(spec.protocol), spec.words)
     gate = None if spec.gate is None else read_gate(spec.gate, sweep, catalogue)
     return partial(read_with_model, sweep), gate
-
-
-def split(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Separate the words on reports from the words on the model that reads them, which are a sweep's."""
-    from cardiolens.config.command_words import MODEL_OPTIONS
-
-    about_model = [word for word in words if word.partition("=")[0].split(".")[0] in MODEL_OPTIONS]
-    return [word for word in words if word not in about_model], about_model
 
 
 if __name__ == "__main__":

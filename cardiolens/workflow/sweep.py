@@ -17,7 +17,7 @@ from cardiolens.runtime.connect import ray_cluster
 from cardiolens.score.claims.planned_power import power_lines
 from cardiolens.score.statistics.factors import arm_factors
 from cardiolens.show.terminal import show
-from cardiolens.show.terminal.placement_table import show_placement
+from cardiolens.show.terminal.show import show_placement
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import run_of
 from cardiolens.workflow.steps.conclude import answer, conclude

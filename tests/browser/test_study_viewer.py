@@ -20,8 +20,7 @@ from whole_studies import rendered_cohort, rendered_spec
 from cardiolens.commands.view import served_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.on_demand import Scripts
-from cardiolens.show.page.case_viewer.viewer_server import viewer_server
+from cardiolens.show.page.case_viewer.viewer_server import Scripts, viewer_server
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.shards import pixel_digest

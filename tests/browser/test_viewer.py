@@ -15,9 +15,8 @@ from running_server import running
 from cardiolens.commands.view import served_of
 from cardiolens.show.page.case_viewer import viewer_files
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.on_demand import Scripts
 from cardiolens.show.page.case_viewer.viewer_files import write_viewer
-from cardiolens.show.page.case_viewer.viewer_server import viewer_server
+from cardiolens.show.page.case_viewer.viewer_server import Scripts, viewer_server
 from cardiolens.show.page.page_data import read_header
 from cardiolens.storage.places import Run
 

@@ -5,6 +5,9 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import yaml
+
+_BOARD = ("runs", "standings")  # tables of the leaderboard
 PAGE = Path(__file__).resolve().parents[2] / "cardiolens" / "show" / "page"
 
 
@@ -12,7 +15,10 @@ PAGE = Path(__file__).resolve().parents[2] / "cardiolens" / "show" / "page"
 def printed_names() -> frozenset[str]:
     """All of them, as the code writes them; blank titles are none."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PAGE.rglob("*.py"))]
-    return frozenset(name for tree in trees for name in (*_titles(tree), *_words(tree)) if name)
+    tables = yaml.safe_load((PAGE / "tables.yaml").read_text(encoding="utf-8"))
+    groups = [group for name, table in tables.items() if name not in _BOARD for group in table["columns"]]
+    columns = {title for group in groups for titles in group.values() for title in titles.values()}
+    return frozenset(columns.union(name for tree in trees for name in (*_titles(tree), *_words(tree))) - {""})
 
 
 def _titles(tree: ast.Module) -> Iterator[str]:
@@ -21,10 +27,6 @@ def _titles(tree: ast.Module) -> Iterator[str]:
             title = call.args[1] if len(call.args) > 1 else None
             if call.func.id in ("Column", "Section") and isinstance(title, ast.Constant):
                 yield str(title.value)
-            if call.func.id == "columns":
-                named = [word.value for word in call.keywords if word.arg not in (None, "kind")]
-                words = (word for word in (*call.args, *named) if isinstance(word, ast.Constant))
-                yield from (str(word.value) for word in words)
 
 
 def _words(tree: ast.Module) -> Iterator[str]:

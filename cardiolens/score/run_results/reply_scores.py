@@ -9,14 +9,15 @@ from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.config.sweep_factors import Arm
 from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.score.statistics.confidence import confidence_scores
-from cardiolens.score.statistics.control_scores import (
+from cardiolens.score.statistics.factors import control_pairs, judged_arms
+from cardiolens.score.statistics.item_scores import (
+    ItemScores,
     lesion_scores,
+    open_scores,
     order_scores,
     position_scores,
+    table_of,
 )
-from cardiolens.score.statistics.factors import control_pairs, judged_arms
-from cardiolens.score.statistics.item_scores import ItemScores, table_of
-from cardiolens.score.statistics.open_scores import open_scores
 from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort, judged_shares
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, VERDICTS

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic_core import to_json
 
 from cardiolens.base import disk
 from cardiolens.base.console import shown_word
@@ -18,8 +19,7 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import describe
 from cardiolens.protocol.replies.strict_reading import RULES_VERSION
 from cardiolens.score.claims import descriptions
-from cardiolens.score.claims.confusion import confusion_rows
-from cardiolens.score.claims.difficulty import item_difficulty
+from cardiolens.score.claims.descriptions import confusion_rows, item_difficulty
 from cardiolens.score.claims.parts_of_cohort import Groups, gold_shift, subgroup_rows
 from cardiolens.score.run_results.reply_readings import SHARES, reading_shares
 from cardiolens.score.statistics.answers import ArmAnswers
@@ -72,7 +72,7 @@ def analyses_of(
         "subgroups": list(subgroup_rows(answers, groups.subgroups, models, settings)),
         "hospitals": descriptions.hospital_rows(groups.subgroups, len(answers.patients)),
         "item difficulty": item_difficulty(verdicts, arms),
-        SHARES: reading_shares(verdicts, arms, settings.min_n),
+        SHARES: reading_shares(verdicts, arms),
         "confusion": confusion_rows(verdicts),
         "how requests ended": status_counts(verdicts),
     }
@@ -91,20 +91,10 @@ def _rows_read(scores: pa.Table) -> pa.Table:
 
 def write_analyses(run: Run, analyses: Analyses) -> None:
     """Write tables as JSON, with their digest; NaN becomes null."""
-    tree: dict[str, Any] = {
-        "schema": SCHEMA,
-        "rules": RULES_VERSION,
-        "tables": {name: [_defined(row) for row in rows] for name, rows in analyses.items()},
-    }
+    defined = json.loads(to_json(analyses, inf_nan_mode="null"))
+    tree: dict[str, Any] = {"schema": SCHEMA, "rules": RULES_VERSION, "tables": defined}
     tree[_SEAL] = digest_of(tree)
     disk.write_text(run.analyses, json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-
-
-def _defined(row: AnalysisRow) -> dict[str, object]:
-    """Replace NaN by None, since JSON has no NaN."""
-    return {
-        name: None if isinstance(cell, float) and math.isnan(cell) else cell for name, cell in row.items()
-    }
 
 
 def read_judged(run: Run) -> tuple[str, Analyses]:

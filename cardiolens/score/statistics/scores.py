@@ -14,12 +14,12 @@ from cardiolens.score.statistics.comparisons import Comparisons
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Key
 from cardiolens.score.statistics.factors import ArmFactors, Families, control_pairs, families, headlines
 from cardiolens.score.statistics.headlines import METRICS, headline_results, model_means
-from cardiolens.score.statistics.item_scores import item_mean
+from cardiolens.score.statistics.item_scores import item_mean, table_of
 from cardiolens.score.statistics.pairs import MANY, compare_pairs
 from cardiolens.score.statistics.pooled import COLLAPSE_KEYS, PooledEffects, pooled_rows, tier_change_rows
 from cardiolens.score.statistics.pooled_questions import collapse_questions, pooled_questions
 from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Settings, Statistic, as_row
-from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, percent_judged
+from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts
 from cardiolens.storage.schemas import COMPARISONS, SCORES
 from cardiolens.storage.spool import Spool
 from cardiolens.storage.tables import concat, from_rows
@@ -102,8 +102,7 @@ def _score_arms(
     of_arms = phase("scoring", "arms", spread(_of_arm, tasks, worth=many), len(answers.arms))
     for arm, rows, compared in of_arms:
         statistics[arm] = compared
-        judged = ({"percent_judged": percent_judged(answers.shares, arm, row["scope"])} for row in rows)
-        scores.add(from_rows([dict(row) | share for row, share in zip(rows, judged, strict=True)], SCORES))
+        scores.add(table_of(rows, answers.shares))
     return statistics
 
 

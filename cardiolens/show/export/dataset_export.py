@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +108,6 @@ def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bo
     return _Source.of(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
 
 
-def last_reply_at(run: Run, header: Header) -> datetime | None:
-    """The time of the last reply that verdicts of a run were judged from; None without any."""
-    sources = (
-        _Source.of(run, header, [arm for arm in header.arms if arm.model == model])
-        for model in header.manifests[0]["models"]
-    )
-    times = [pc.max(source.replies["written_at"]).as_py() for source in sources]
-    return max((time for time in times if time is not None), default=None)
-
-
 @dataclass(frozen=True, slots=True)
 class _Source:
     """The verdicts, replies and questions of some arms of one model."""
@@ -186,10 +175,6 @@ def card_of(header: Header, schema: pa.Schema, rows: int, extra_tables: Sequence
     `extra_tables`: names of the tables that are stored next to `answers`.
     """
     head = {
-        "pretty_name": f"CardioLens run {header.name}",
-        "task_categories": ["visual-question-answering"],
-        "tags": ["cardiac-mri", "evaluation", "medical"],
-        "size_categories": [_size(rows)],
         "configs": [
             {"config_name": "answers", "data_files": "answers/*/*.parquet", "default": True},
             *({"config_name": name, "data_files": f"{name}/*.parquet"} for name in extra_tables),
@@ -238,9 +223,3 @@ def _meaning(name: str) -> str:
         if name in table.names:
             return f"as in table {table.metadata[b'table'].decode()}"
     raise AssertionError(name)
-
-
-def _size(rows: int) -> str:
-    """Hugging Face's size category for a number of rows."""
-    steps = ((10**3, "n<1K"), (10**4, "1K<n<10K"), (10**5, "10K<n<100K"), (10**6, "100K<n<1M"))
-    return next((word for limit, word in steps if rows < limit), "1M<n<10M" if rows < 10**7 else "10M<n<100M")

@@ -1,7 +1,5 @@
-"""A paper's figures of a run: SVG, PDF, and the table behind each as CSV."""
+"""A paper's figures of a run as SVG and PDF; the page saves the tables behind them."""
 
-import csv
-import io
 import json
 import re
 from collections import Counter
@@ -15,12 +13,11 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.factors import is_headline
-from cardiolens.show.export.table_export import as_text
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import arm_cells
-from cardiolens.show.page.elements import Cell, Section, Table
+from cardiolens.show.page.elements import Cell, Section
 from cardiolens.show.page.embed import finite, tables_of
-from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.answer_sections import collapse
 from cardiolens.show.page.sections.comparison_sections import dependence, questions
 from cardiolens.show.page.sections.score_sections import landscape
@@ -67,24 +64,14 @@ class Figure:
     """A form of chart over the records of a table; without records, why it is not drawn."""
 
     name: str
-    table: Table
     records: Sequence[Record]
     form: Mapping[str, Any]
     absent: str = _ABSENT
 
 
-def write_figures(run: Run, parts: Sequence[Run]) -> Path:
-    """Rewrite `export/figures` of a judged run, say which figures it does not allow, and return the path.
-
-    `parts` are the runs that it joins, or itself alone.
-    """
+def write_figures(run: Run, facts: Facts) -> Path:
+    """Rewrite `export/figures` of a judged run, say which figures it does not allow, and return the path."""
     folder = run.root / "export" / "figures"
-    draw_figures(read_facts(run, parts), folder)
-    return folder
-
-
-def draw_figures(facts: Facts, folder: Path) -> None:
-    """Replace a folder by the figures of a run, and say which ones the run does not allow."""
     figures = figures_of(facts)
     pictures = {figure.name: pictures_of(figure) for figure in figures if figure.records}
     disk.remove_tree(folder)
@@ -95,29 +82,26 @@ def draw_figures(facts: Facts, folder: Path) -> None:
         svg, pdf = pictures[figure.name]
         disk.write_text(folder / f"{figure.name}.svg", svg)
         disk.write_bytes(folder / f"{figure.name}.pdf", pdf)
-        disk.write_text(folder / f"{figure.name}.csv", csv_of(figure.table))
+    return folder
 
 
 def figures_of(facts: Facts) -> list[Figure]:
     """Landscape by tier, confusion at diagnosis, full against public cohort, forest of pooled effects."""
-    headlines = _table(landscape(facts), "headlines")
-    scores = [row for row in _records(headlines, "value") if row["measure"] == "score"]
-    parts = _table(dependence(facts), "cohort_differences")
-    differences = [row | {"of": f"full − {row['part']}"} for row in _records(parts, "difference")]
-    pooled = _table(questions(facts), "questions")
+    scores = [row for row in _records(landscape(facts), "headlines", "value") if row["measure"] == "score"]
+    parts = _records(dependence(facts), "cohort_differences", "difference")
+    pooled = _records(questions(facts), "questions", "difference")
     return [
-        Figure("landscape", headlines, scores, chart_forms()["by_model"]),
+        Figure("landscape", scores, chart_forms()["by_model"]),
         _confusion(facts),
-        Figure("cohorts", parts, differences, _facetted("of", "scope")),
-        Figure("forest", pooled, _records(pooled, "difference"), _facetted("comparison", "scope")),
+        Figure("cohorts", [row | {"of": f"full − {row['part']}"} for row in parts], _facetted("of", "scope")),
+        Figure("forest", pooled, _facetted("comparison", "scope")),
     ]
 
 
 def _confusion(facts: Facts) -> Figure:
     """Matrices of the headline's arms, each cell with its share of the row."""
-    table = _table(collapse(facts), "confusion")
     arms = {str(arm_cells(arm, facts.simulated)["arm"]) for arm in facts.arms if is_headline(arm)}
-    every = [record for record in _records(table, "n") if record["arm"] in arms]
+    every = [record for record in _records(collapse(facts), "confusion", "n") if record["arm"] in arms]
     subtasks = [str(record["subtask"]) for record in every]
     chosen = next((name for part in _DIAGNOSES for name in subtasks if name.split()[0] == part), "")
     rows = [record for record in every if record["subtask"] == chosen]
@@ -129,7 +113,7 @@ def _confusion(facts: Facts) -> Figure:
         for record in rows
     ]
     absent = "no arm of a headline (slice budget 16, the standard prompt) was asked for a diagnosis"
-    return Figure("confusion", table, shares, chart_forms()["confusion"], absent)
+    return Figure("confusion", shares, chart_forms()["confusion"], absent)
 
 
 def _facetted(row: str, column: str) -> dict[str, Any]:
@@ -144,12 +128,10 @@ def _facetted(row: str, column: str) -> dict[str, Any]:
     return {"facet": {"row": rows, "column": facet | across}, "spec": {**form, "width": _WIDTH * 2 // 3}}
 
 
-def _table(section: Section, name: str) -> Table:
-    return tables_of([section]).get(name) or Table(name, name, (), [])
-
-
-def _records(table: Table, measure: str) -> list[Record]:
-    """The rows of a table in which a measure is defined."""
+def _records(section: Section, name: str, measure: str) -> list[Record]:
+    """The rows of a table of a section in which a measure is defined."""
+    if (table := tables_of([section]).get(name)) is None:
+        return []
     names = [column.name for column in table.columns]
     records = [dict(zip(names, map(finite, row), strict=True)) for row in table.rows]
     return [record for record in records if record[measure] is not None]
@@ -176,13 +158,3 @@ def pictures_of(figure: Figure) -> tuple[str, bytes]:
         ) from error
     svg = vl_convert.vegalite_to_svg(specification(figure), vl_version=VEGA_LITE)
     return svg, vl_convert.svg_to_pdf(svg)
-
-
-def csv_of(table: Table) -> str:
-    """Write a table as CSV with all digits; undefined cells are empty."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow([column.name for column in table.columns])
-    for row in table.rows:
-        writer.writerow([as_text(cell) if isinstance(cell, str) else cell for cell in map(finite, row)])
-    return buffer.getvalue()

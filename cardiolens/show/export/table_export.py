@@ -1,12 +1,11 @@
-"""Export of a run: its items as CSV and JSON Lines, its tables as Markdown and LaTeX."""
+"""Export of a run: its items as CSV, its tables as LaTeX."""
 
 import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow.compute as pc
 
@@ -50,35 +49,23 @@ def export(run: Run, *, patient_ids: bool) -> Path:
     by_name = tables_of([make(facts) for make in SECTIONS])
     paper_tables = [by_name[name] for name in _PAPER if name in by_name]
     release = release_of(facts.manifests[0])
-    of_release = "" if release is None else f"Of {release}.\n\n"
-    disk.write_text(folder / "tables.md", of_release + "\n".join(map(markdown, paper_tables)))
-    commented = of_release and f"% {of_release}"
-    disk.write_text(folder / "tables.tex", commented + "\n".join(map(latex, paper_tables)))
+    of_release = "" if release is None else f"% Of {release}.\n\n"
+    disk.write_text(folder / "tables.tex", of_release + "\n".join(map(latex, paper_tables)))
     return folder
 
 
 def _write_items(run: Run, folder: Path, without: list[str]) -> None:
     columns = [name for name in schemas.VERDICTS.names if name not in without]
-    with (
-        disk.atomic(folder / "items.csv") as as_csv,
-        disk.atomic(folder / "items.jsonl") as as_lines,
-        disk.open_text(as_csv) as csv_file,
-        disk.open_text(as_lines) as line_file,
-    ):
-        writer = csv.DictWriter(csv_file, columns)
-        writer.writeheader()
-        for item in _items(run, columns):
-            writer.writerow({name: _cell(value) for name, value in item.items()})
-            line_file.write(json.dumps(item, ensure_ascii=False) + "\n")
-
-
-def _items(run: Run, columns: list[str]) -> Iterator[dict[str, Any]]:
     verdicts = tables.read(run.verdicts, schemas.VERDICTS, columns)
     order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
     verdicts = verdicts.take(pc.sort_indices(verdicts, sort_keys=order))
-    for batch in verdicts.to_batches(max_chunksize=_BATCH):
-        for row in batch.to_pylist():
-            yield row | {"counts": dict(row["counts"] or [])}
+    with disk.atomic(folder / "items.csv") as temporary, disk.open_text(temporary) as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        for batch in verdicts.to_batches(max_chunksize=_BATCH):
+            for row in batch.to_pylist():
+                item = row | {"counts": dict(row["counts"] or [])}
+                writer.writerow({name: _cell(value) for name, value in item.items()})
 
 
 def _cell(value: object) -> object:
@@ -111,15 +98,6 @@ def format_cell(value: Cell, kind: Kind) -> str:
     return signed(float(value)) if kind == "score" else f"{value:g}"
 
 
-def markdown(table: Table) -> str:
-    """Write a table as a heading and a Markdown pipe table."""
-    columns = _columns(table)
-    head = [_pipe_row([column.title for _, column in columns])]
-    rule = _pipe_row(["---" if column.kind == "text" else "---:" for _, column in columns])
-    rows = [_pipe_row(_cells(row, columns)) for row in table.rows]
-    return "\n".join([f"## {table.title}", "", *head, rule, *rows, ""])
-
-
 def latex(table: Table) -> str:
     """Write a table as a LaTeX table environment with booktabs rules."""
     columns = _columns(table)
@@ -148,10 +126,6 @@ def _columns(table: Table) -> list[tuple[int, Column]]:
 
 def _cells(row: Sequence[Cell], columns: Sequence[tuple[int, Column]]) -> list[str]:
     return [format_cell(row[at], column.kind) for at, column in columns]
-
-
-def _pipe_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|').replace(chr(10), ' ') for cell in cells)} |"
 
 
 def _ampersands(cells: Sequence[str]) -> str:

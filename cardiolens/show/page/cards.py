@@ -11,8 +11,8 @@ from cardiolens.score.claims.sentences import result, sentence, sides, size, sta
 from cardiolens.score.statistics.comparisons import is_reliable
 from cardiolens.score.statistics.factors import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
+from cardiolens.score.statistics.item_scores import RECIPROCAL, WITHIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
-from cardiolens.score.statistics.open_scores import RECIPROCAL, WITHIN
 from cardiolens.score.statistics.statistic import TIERS, Row
 from cardiolens.score.statistics.verdict_rows import percent_read
 from cardiolens.show.page.columns import caveats, model_of, reading, score_words

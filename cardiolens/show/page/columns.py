@@ -1,32 +1,19 @@
-"""Columns and cells that several tables of a page share."""
+"""Cells that several tables of a page share, and the words in them."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cardiolens.base.phrasing import counted
-from cardiolens.score.claims.confusion import JOINT
+from cardiolens.score.claims.descriptions import JOINT
 from cardiolens.score.claims.sentences import SUBJECTS, sides
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.headlines import PREFIX
 from cardiolens.score.statistics.statistic import Row
-from cardiolens.show.page.elements import Column, Reading, columns
+from cardiolens.show.page.elements import Reading
 from cardiolens.show.page.page_data import Facts
 
-ARM = columns("model", selector="selection", budget="slice budget", prompt="prompt", control="control")
-SCOPE = Column("scope", "on")
-VALUE = Column("value", "value", "score")
-LOW, HIGH = Column("low", "95 % CI from", "score"), Column("high", "to", "score")
-COUNTS = columns(kind="count", n_items="items", n_patients="patients")
-ENDINGS = columns(kind="count", n_parse_error="not readable", n_refusal="refused")
-METHOD = Column("method", "how")
-ESTIMATE = (  # a difference with both intervals, what is decided, and its test
-    *columns(kind="points", difference="difference", low=LOW.title, high=HIGH.title),
-    *columns(kind="points", low_90="90 % CI from", high_90="to"),
-    *(Column("reading", "reading"), Column("p_adjusted", "adjusted p", "p")),
-    Column("family_size", "of tests", "count"),
-)
 READINGS: Mapping[Reading, str] = {
     "claimed": "difference claimed",
     "equivalent": "within 2 points",

@@ -1,9 +1,13 @@
 """Elements of a page as values: tables of cells, charts over them, sections. No HTML, no files."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
+
+import yaml
 
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 
@@ -22,14 +26,6 @@ class Column:
     kind: Kind = "text"
 
 
-def columns(*names: str, kind: Kind = "text", **titles: str) -> tuple[Column, ...]:
-    """Columns of one kind: those titled by their names, then those with a title of their own."""
-    return tuple(
-        Column(name, title, kind)
-        for name, title in {**dict(zip(names, names, strict=True)), **titles}.items()
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows under columns; NaN and None are shown as undefined."""
@@ -40,12 +36,36 @@ class Table:
     rows: Sequence[tuple[Cell, ...]]
 
     @staticmethod
-    def of(
-        name: str, title: str, columns: Sequence[Column], records: Sequence[Mapping[str, object]]
-    ) -> "Table":
-        """Make a table of records; a missing field is undefined, a field without a column is left out."""
-        rows = [tuple(_cell(record.get(column.name)) for column in columns) for record in records]
-        return Table(name, title, tuple(columns), rows)
+    def of(name: str, records: Sequence[Mapping[str, object]], columns: Sequence[Column] = ()) -> "Table":
+        """Make a table of `tables.yaml` of records, with further columns.
+
+        A missing field is undefined, a field without a column is left out.
+        """
+        described = _tables()[name]
+        every = [
+            *(
+                Column(field, title, kind)
+                for group in described["columns"]
+                for kind, titles in group.items()
+                for field, title in titles.items()
+            ),
+            *columns,
+        ]
+        rows = [tuple(_cell(record.get(column.name)) for column in every) for record in records]
+        return Table(name, described["title"], tuple(every), rows)
+
+    def without(self, names: Collection[str]) -> "Table":
+        """This table without some columns."""
+        kept = [at for at, column in enumerate(self.columns) if column.name not in names]
+        rows = [tuple(row[at] for at in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[at] for at in kept), rows=rows)
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    """Titles and columns of the tables by name."""
+    tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("tables.yaml").read_text("utf-8"))
+    return tree
 
 
 def _cell(value: object) -> Cell:

@@ -1,11 +1,14 @@
 """Terminal output of plan, results and changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
 from cardiolens.base.console import console, say
 from cardiolens.base.phrasing import counted
+from cardiolens.config.sweep_factors import Arm
+from cardiolens.inference.placement.placement import Deployment, Placement, schedule
 from cardiolens.inference.plan.candidates import Totals
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -17,6 +20,11 @@ from cardiolens.show.terminal.ending import ending
 from cardiolens.storage import documents
 
 _MANY_TOKENS = 1_024  # of a frame: four tiles of 256; no model needs so many for a whole frame of 448 pixels
+COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "at most", "why")
+_CAPTION = (
+    "begins, hours: from declared rates, if each beginning of a prompt is computed once and replies are as "
+    "long as expected; at most: GPU hours if no prompt token came from a cache and every reply were full"
+)
 
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
@@ -107,3 +115,108 @@ def show_changes(changes: Changes, score_changes: Sequence[tuple[str, str, float
         say(f"  {number} from {before} to {after}")
     for arm, tier, old, new in score_changes:
         say(f"  {tier.replace(':', ' ')} of {arm}: {old:.1f} to {new:.1f}")
+
+
+def show_placement(placement: Placement) -> None:
+    """Print one row per model, the estimated total, and the models that cannot run."""
+    table = Table(title=cluster_of(placement), title_justify="left", caption=_CAPTION, caption_justify="left")
+    for name in COLUMNS:
+        table.add_column(name, justify="left" if name in ("model", "why") else "right")
+    for row in placement_rows(placement):
+        table.add_row(*row)
+    if placement.waves:
+        console.print(table)
+    if placement.gpu_hours:
+        hours = schedule(placement).seconds / 3600
+        say(f"estimate: {hours:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
+    for refusal in placement.refusals:
+        say(f"cannot run: {refusal.model}: {refusal.reason}")
+
+
+def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of each row in the order of COLUMNS; models in the order in which they begin."""
+    begins = schedule(placement).begins
+    for deployment in sorted(placement.deployments, key=lambda deployment: begins[deployment.model]):
+        yield (
+            f"{begins[deployment.model] / 3600:.2g}",
+            deployment.model,
+            _split(deployment),
+            str(deployment.replicas),
+            f"{deployment.gpus:g}",
+            *_cost(deployment),
+        )
+
+
+def cluster_of(placement: Placement) -> str:
+    """The title of the table: the GPUs of each node."""
+    gpus = [f"{node.gpus} x {node.gpu_memory_gib:g} GiB" for node in placement.nodes]
+    return f"Placement on {' + '.join(gpus) or 'no GPU'}"
+
+
+def _split(deployment: Deployment) -> str:
+    """Tensor parallel size, and the number of pipeline stages if there are several."""
+    return (
+        f"{deployment.tensor_parallel} x {deployment.pipeline_parallel}"
+        if deployment.spans_nodes
+        else str(deployment.tensor_parallel)
+    )
+
+
+def _cost(deployment: Deployment) -> tuple[str, str, str, str]:
+    if not deployment.gpus:
+        return "-", "-", "-", deployment.reason
+    most = deployment.gpus * deployment.most_seconds / 3600
+    hours = deployment.seconds / 3600
+    return f"{hours:.2g}", f"{deployment.gpu_hours:.2g}", f"{most:.2g}", deployment.reason
+
+
+def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:
+    """Print the counts by arm, and the agreement of the two orders, with entities and with people."""
+    every: list[Mapping[str, Any]] = list(document["arms"].values())
+    columns = [name for counts in every[:1] for name in (*counts["by_type"], *counts["by_weight"])]
+    table = Table(
+        title=f"errors of reports that {document['model']} names in both orders",
+        title_justify="left",
+        caption=f"! {document['model']} judges what it wrote itself; no score of the run",
+        caption_justify="left",
+    )
+    for name in ("model", "selector", "budget", "prompt"):
+        table.add_column(name)
+    for name in ("reports", "per report", *(name.replace("_", " ") for name in columns)):
+        table.add_column(name, justify="right")
+    for arm in arms:
+        if (counts := document["arms"].get(arm.arm_id)) is not None:
+            numbers = {**counts["by_type"], **counts["by_weight"]}
+            cells = [str(counts["reports"]), f"{counts['errors_per_report']:.2f}"]
+            labels = _labels(arm, document["judges_itself"])
+            table.add_row(*labels, *cells, *(str(numbers[name]) for name in columns))
+    console.print(table)
+    for line in agreement_lines(document):
+        say(line)
+
+
+def agreement_lines(document: Mapping[str, Any]) -> list[str]:
+    """How far the judge agrees with itself, with the rules' entities, and with people."""
+    orders, entities, people = (document[name] for name in ("between_orders", "with_entities", "with_people"))
+    lines = [
+        f"{document['reports']} reports, {document['unusable']} without two usable replies",
+        f"between the two orders: F1 of errors {_number(orders['f1'])}, same weight "
+        f"{_number(orders['same_weight'])}, equal reports {_number(orders['equal'])}",
+        f"with entity F1 of the rules: Kendall's tau-b {_number(entities['tau_b'])} over "
+        f"{entities['reports']} reports (-1 agrees best)",
+    ]
+    if people is not None:
+        lines.append(
+            f"with people, {people['reports']} reports: precision {_number(people['precision'])}, recall "
+            f"{_number(people['recall'])}, equal reports {_number(people['equal'])}"
+        )
+    return lines
+
+
+def _labels(arm: Arm, itself: Sequence[str]) -> tuple[str, ...]:
+    own = "!" if arm.arm_id in itself else ""
+    return f"{arm.model.name}{own}", arm.selector_name, str(arm.budget), arm.prompt.name
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"

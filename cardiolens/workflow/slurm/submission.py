@@ -17,7 +17,7 @@ from cardiolens.inference.placement.placement import Placement, Wave, place
 from cardiolens.inference.plan.candidates import at_hand, candidate, needs, totals_of
 from cardiolens.inference.plan.missing import WORK, Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.show.terminal.placement_table import show_placement
+from cardiolens.show.terminal.show import show_placement
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.study.cohort import read_cohort

@@ -18,8 +18,6 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PICTURES
 from cardiolens.inference.plan.plan import plan
 from cardiolens.score.run_results.scoring import judge_and_write
-from cardiolens.show.leaderboard.contrast import contrast
-from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from tests.support.cases.example_sets import OPEN_PART, WHOLE, make_benchmark
@@ -106,23 +104,8 @@ def test_a_prompt_shows_picture_question_and_options_alone(folders: dict[str, Pa
         assert before in ({f"Image 1:\n{schemas.FRAME}\n"} if not blind else {"", "Image 1:\n"})
 
 
-def test_benchmarks_stand_beside_hearts_and_are_set_apart(runs: dict[str, Run]) -> None:
-    first, *others = [read_facts(run, [run]) for run in runs.values()]
-    (table,) = contrast(first, others)
-    rows = [dict(zip([column.name for column in table.columns], row, strict=True)) for row in table.rows]
-    assert {row["benchmark"] for row in rows} == set(NAMES)
-    assert {row["value"] for row in rows if row["model"] == "oracle*"} == {100.0}
-    assert [row["benchmark"] for row in rows if row["model"] == "oracle*"] == [
-        "slake",
-        "omnimedvqa",
-        "vqa_rad",
-    ]
-    with pytest.raises(InputError, match="slake is there twice"):
-        contrast(first, [others[0], others[0]])
-
-
 def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
-    folders: dict[str, Path], runs: dict[str, Run], tmp_path: Path
+    folders: dict[str, Path], tmp_path: Path
 ) -> None:
     planned, _ = swept(set_spec(folders["slake"], "slake", PICTURES, reader("noisy", "cut", error=0.4)))
     folder = planned.store.completions(planned.identities["cut"].model_key)
@@ -133,8 +116,7 @@ def test_a_benchmark_that_is_not_answered_to_its_end_says_so(
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
     write_record(planned, judge_and_write(planned.run, planned.store, keys, planned.spec))
     out = tmp_path / "board.html"
-    words = [f"runs=[{runs['vqa_rad'].root}]", f"public=[{planned.run.root}]", f"out={out}"]
-    assert leaderboard(read_words(Board, words)) == 1
+    assert leaderboard(read_words(Board, [f"runs=[{planned.run.root}]", f"out={out}"])) == 1
     page = out.read_text()
     assert "Some requests have no answer yet: the scores are not final." in page
     assert re.search(r"incomplete, \d+\.\d % of items judged", page)

@@ -27,9 +27,7 @@ class Command:
 SWEEP = {"hydra": True, "sweep": ("name=a",), "wrong": "limit=two", "listed": ("dataset", "model", "budget")}
 COMMANDS: Mapping[str, Command] = {
     "compare": Command("cardiolens.commands.compare", ("a=x", "b=y"), wrong="margin=much"),
-    "compare runs": Command(
-        "cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("public", "store")
-    ),
+    "compare runs": Command("cardiolens.commands.compare", ("runs=[x]", "out=y.html"), listed=("store",)),
     "confirm": Command("cardiolens.commands.confirm", ("out=x",), listed=("decisions",)),
     "export": Command(
         "cardiolens.commands.export", ("run=x",), wrong="patient_ids=maybe", listed=("format", "patient_ids")
@@ -103,9 +101,6 @@ COMMANDS: Mapping[str, Command] = {
 
 def name_of(word: str) -> str:
     return word.partition("=")[0]
-
-
-WITHOUT_WORDS = ("jobs.make_schemas", "jobs.show_catalogue")
 
 
 def each(wanted: Callable[[Command], object]) -> pytest.MarkDecorator:
@@ -199,11 +194,6 @@ def test_a_value_of_another_type_is_named(command, monkeypatch, capsys):
     message = refused(command.module, words, monkeypatch, capsys)
     assert message.startswith(f"error: {name}: Input should be ")
     assert message.endswith(f", got {value!r}\n")
-
-
-@pytest.mark.parametrize("script", WITHOUT_WORDS)
-def test_a_script_without_words_takes_none(script, monkeypatch, capsys):
-    assert "this command takes no words" in refused(script, ["out=x"], monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("verb", ["judge", "report", "view"])

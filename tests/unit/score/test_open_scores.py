@@ -14,8 +14,7 @@ from cardiolens.phantom.roster import study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
-from cardiolens.score.statistics.item_scores import ItemScores
-from cardiolens.score.statistics.open_scores import open_scores
+from cardiolens.score.statistics.item_scores import ItemScores, open_scores
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import read_facts

@@ -1,7 +1,7 @@
 // The table of models: filters and order stand in the address, so that a link shows the same rows.
 
 const FORM = JSON.parse(document.getElementById("form").textContent);
-const OTHERS = ["runs", "fixed", "contrast"];
+const OTHERS = ["runs", "fixed"];
 const CHOICES = ["kind", "setting"]; // columns of which one value may be chosen
 const ALL = ""; // a choice that leaves every row
 

@@ -1,14 +1,14 @@
 """Data of the case viewer: questions and answers."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Rows, Sources
-from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, evidence_index, sent_of
+from cardiolens.show.page.case_viewer.study_layout import EvidenceIndex, sent_of
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.storage.schemas import ASKED_BACK
@@ -28,20 +28,14 @@ class Texts:
         return None if text is None else self.places.setdefault(text, len(self.places))
 
 
-def case_reader(sources: Sources, *, private: bool) -> Callable[[Collection[CaseKey]], dict[str, Any]]:
-    """Return a function that reads cases: questions, and requests and verdicts by arm.
+def question_cases(
+    sources: Sources, keys: Collection[CaseKey], evidence: EvidenceIndex, *, private: bool
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each question with its cases: requests and verdicts by arm; the tables are read once.
 
     Only `private` ones hold the text of reports.
     """
-    evidence = evidence_index(sources)
-    return lambda keys: _cases(sources, evidence, keys, sources.rows(keys), private=private)
-
-
-def question_cases(
-    sources: Sources, keys: Collection[CaseKey], *, private: bool
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each question with its cases; the tables are read once."""
-    rows, evidence = sources.rows(keys), evidence_index(sources)
+    rows = sources.rows(keys)
     requests, verdicts = _by_question(rows.requests), _by_question(rows.verdicts)
     by_question: dict[int, list[CaseKey]] = {}
     for question, arm in keys:

@@ -22,7 +22,7 @@ _REQUEST = (
     "request_key",
 )
 _VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
-_ENDING = ("qa_id", "arm_id", "channel", "status", "parse_status", "parsed", "correct")
+_ENDING = ("qa_id", "channel", "status", "parse_status", "parsed", "correct")
 _COMPLETION = ("request_key", "text", "reasoning", "status", "written_at")
 _STAGE = ("request_key", "stage", "frames", "prompt", "reply", "status")
 _SEPARATOR = "\x1f"
@@ -101,18 +101,12 @@ class Sources:
 
     def endings(self, arm: int) -> str:
         """One ending letter per question under an arm; `NOT_ASKED` for questions that it was not asked."""
-        condition = pc.field("arm_id") == self.arms[arm]
+        own = pc.field("arm_id") == self.arms[arm]
         letters = np.full(self.questions.num_rows, ord(NOT_ASKED), np.uint8)
-        for question, _, letter in self._letters_by_place(condition):
-            letters[question] = letter
+        for batch in tables.scan(self.run.verdicts, schemas.VERDICTS, _ENDING, own, encoded=["qa_id"]):
+            answers = batch.filter(pc.not_equal(batch["channel"], "text"))
+            letters[self._places(answers["qa_id"])] = _letters(answers)
         return letters.tobytes().decode()
-
-    def every_ending(self) -> np.ndarray:
-        """Ending letters as bytes, a row per question and a column per arm."""
-        letters = np.full((self.questions.num_rows, len(self.arms)), ord(NOT_ASKED), np.uint8)
-        for question, arm, letter in self._letters_by_place(None):
-            letters[question, arm] = letter
-        return letters
 
     def saying(self, arm: int, words: str) -> list[int]:
         """Indices of the questions with a reply under an arm that contains `words`, ignoring case."""
@@ -128,24 +122,6 @@ class Sources:
         condition = (pc.field("arm_id") == self.arms[arm]) & pc.field("request_key").isin(matches)
         rows = tables.query(self.run.verdicts, schemas.VERDICTS, ("qa_id",), condition)
         return sorted(set(self._places(pc.unique(rows["qa_id"])).tolist()))
-
-    def _letters_by_place(
-        self, condition: pa.compute.Expression | None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield indices of questions and arms with their ending letters, batch by batch."""
-        arms = pa.array(self.arms, pa.string())
-        dictionary_columns = ("qa_id",) if condition is not None else ("qa_id", "arm_id")
-        for batch in tables.scan(
-            self.run.verdicts, schemas.VERDICTS, _ENDING, condition, encoded=dictionary_columns
-        ):
-            answers = batch.filter(pc.not_equal(batch["channel"], "text"))
-            arm = _index(answers["arm_id"], arms)
-            if arm.min(initial=0) < 0:
-                raise InputError(
-                    f"{self.run.verdicts}: verdicts of an arm that the manifest of the run does not have; "
-                    "judge the run again"
-                )
-            yield self._places(answers["qa_id"]), arm, _letters(answers)
 
     def _places(self, qa_ids: pa.Array) -> np.ndarray:
         places = _index(qa_ids, self._qa_ids)

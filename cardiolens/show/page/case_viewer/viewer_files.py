@@ -10,7 +10,7 @@ from cardiolens.base import disk
 from cardiolens.show.page.case_viewer.cases import index_of, question_cases
 from cardiolens.show.page.case_viewer.item_sources import NOT_ASKED, Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import FramesByStudy, collect_frames, write_pictures
-from cardiolens.show.page.case_viewer.sent_frames import NOT_KNOWN, evidence_index, shown_letters
+from cardiolens.show.page.case_viewer.study_layout import NOT_KNOWN, evidence_index, shown_letters
 from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.page_rendering import asset, templates
@@ -30,14 +30,15 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
     sources, letters, words = sampled(open_sources(run, parts, header))
     keys = [(int(question), int(arm)) for question, arm in np.argwhere(letters != ord(NOT_ASKED))]
     shown = np.full(letters.shape, ord(NOT_KNOWN), np.uint8)
-    for (question, arm), letter in shown_letters(sources, keys, evidence_index(sources)).items():
+    evidence = evidence_index(sources)
+    for (question, arm), letter in shown_letters(sources, keys, evidence).items():
         shown[question, arm] = ord(letter)
     disk.remove_tree(folder)
     for name, columns in (("endings", letters), ("shown", shown)):
         for arm in range(columns.shape[1]):
             _write(folder, f"{name}/{arm}.js", columns[:, arm].tobytes().decode())
     frames = FramesByStudy()
-    for question, cases in question_cases(sources, keys, private=include_images):
+    for question, cases in question_cases(sources, keys, evidence, private=include_images):
         collect_frames(cases, frames)
         _write(folder, f"cases/{question}.js", cases)
     if include_images:
@@ -56,7 +57,8 @@ def sampled(sources: Sources) -> tuple[Sources, np.ndarray, str]:
 
     With more than `MOST_ANSWERS` answers it holds as many questions of each subtask, drawn at random.
     """
-    letters = sources.every_ending()
+    of_arms = (sources.endings(arm) for arm in range(len(sources.arms)))
+    letters = np.stack([np.frombuffer(endings.encode(), np.uint8) for endings in of_arms], axis=1)
     n_answers = (letters != ord(NOT_ASKED)).sum(axis=1)
     total = int(n_answers.sum())
     if total <= MOST_ANSWERS:

@@ -3,63 +3,32 @@
 from typing import Any
 
 from cardiolens.show.page.columns import (
-    ARM,
-    COUNTS,
-    HIGH,
-    LOW,
-    METHOD,
-    VALUE,
     answer_words,
     cells,
     of_analysis,
     of_arms,
     subtask_words,
 )
-from cardiolens.show.page.elements import Chart, Column, Grid, Section, Table, columns
+from cardiolens.show.page.elements import Chart, Grid, Section, Table
 from cardiolens.show.page.page_data import Facts
 
 _DIAGNOSES = ("D01", "D02", "D01+D02")
-_INDICES = (
-    *(*columns("arm"), *ARM, *columns("subtask")),
-    *columns(kind="score", collapse_index="collapse index", modal_share="modal share"),
-    *columns(kind="score", modal_excess="modal excess", excess_low="95 % CI from", excess_high="to"),
-    *columns("absorption", "entropy", kind="score", entropy_deficit="entropy deficit", shift="shift"),
-    *(
-        Column("unparsed", "not readable", "score"),
-        Column("flag", "flag"),
-        Column("n_items", "items", "count"),
-    ),
-)
-_MATRIX = (*columns("arm", "subtask", gold="true", predicted="called"), Column("n", "items", "count"))
 _MEASURES = {
     "auroc": "AUROC",
     "average_precision": "average precision",
     "calibration_error": "calibration error",
     "risk_area": "risk-coverage area",
 }
-_CONFIDENCE = (
-    *(*columns("arm"), *ARM[:1], *columns("subtask", "option", line="item", metric="measure")),
-    *(VALUE, LOW, HIGH, *COUNTS, Column("n_positive", "positive items", "count")),
-    *(Column("n_rarer_class", "patients of the rarer class", "count"), METHOD),
-)
-_CALIBRATION = (
-    Column("from", "confidence from", "count"),
-    Column("to", "confidence to", "count"),
-    *columns(kind="score", confidence="mean confidence", accuracy="accuracy"),
-)
-_RISK = (Column("coverage", "kept", "count"), Column("risk", "wrong among them", "score"))
 
 
 def collapse(facts: Facts) -> Section:
     """Confusion matrices, diagnoses first, then indices of every subtask with one right option."""
     rows = [row | {"flag": "collapsed" if row["collapsed"] else ""} for row in of_analysis(facts, "collapse")]
     rows.sort(key=lambda row: row["subtask"].partition(" ")[0] not in _DIAGNOSES)
-    indices = Table.of(
-        "collapse_indices", "Collapse indices", _INDICES, [row for row in rows if "arm" in row]
-    )
+    indices = Table.of("collapse_indices", [row for row in rows if "arm" in row])
     matrices = [row for row in of_analysis(facts, "confusion") if "arm" in row]
     matrices.sort(key=lambda row: row["subtask"] not in _DIAGNOSES)
-    table = Table.of("confusion", "True against called", _MATRIX, [_matrix(facts, row) for row in matrices])
+    table = Table.of("confusion", [_matrix(facts, row) for row in matrices])
     note = "Shares of a row: what was called where the row is true. Numbers are items."
     cells_of = ("gold", "predicted", "n", ("subtask", "arm"), True, note)
     grid = Grid(table.name, table.title, table, *cells_of)
@@ -87,11 +56,8 @@ def confidence(facts: Facts) -> Section:
         if metric in _MEASURES:
             line = f"{row['subtask']} {option}".strip()
             records.append(row | {"metric": _MEASURES[metric], "option": option, "line": line})
-    table = Table.of("confidence", "Separation and calibration", _CONFIDENCE, records)
-    calibration, risk = (
-        _curve(facts, "calibration", _CALIBRATION),
-        _curve(facts, "risk and coverage", _RISK),
-    )
+    table = Table.of("confidence", records)
+    calibration, risk = _curve(facts, "calibration"), _curve(facts, "risk and coverage")
     note = "50 %: no better than chance. Rows with an interval, by subtask or option."
     auroc = Chart("auroc-chart", "AUROC", "auroc", table, {"metric": "AUROC"}, ("arm",), note)
     note = "On the dashed line, confidence equals accuracy. Each point is one of ten confidence bins."
@@ -103,11 +69,10 @@ def confidence(facts: Facts) -> Section:
     return Section("confidence", "Confidence", question, (auroc, curve, chart))
 
 
-def _curve(facts: Facts, analysis: str, measures: tuple[Column, ...]) -> Table:
+def _curve(facts: Facts, analysis: str) -> Table:
     """Points of an analysis in the order of the arms; a tier's points stand before those of its subtasks."""
     rows = [row for row in facts.analysis(analysis) if facts.arm(row["arm_id"])]
     rows.sort(key=lambda row: (facts.place(row["arm_id"]), not row["scope"].startswith("tier:")))
     table_rows = [cells(facts, row) for row in rows]
     records = [row | {"on": row.get("subtask", row["scope"])} for row in table_rows]
-    all_columns = (*columns("arm", "on"), *measures, LOW, HIGH, *COUNTS)
-    return Table.of(analysis.replace(" ", "_"), analysis.capitalize(), all_columns, records)
+    return Table.of(analysis.replace(" ", "_"), records)

@@ -5,31 +5,23 @@ from dataclasses import asdict
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.claims import declared
-from cardiolens.score.statistics.control_scores import (
+from cardiolens.score.statistics.factors import FACTORS
+from cardiolens.score.statistics.item_scores import (
     FOLLOWED,
     MOVED,
     ORDER_BIAS,
     POSITION_BIAS,
     STRAYED,
 )
-from cardiolens.score.statistics.factors import FACTORS
 from cardiolens.score.statistics.scores import ANSWERS_CHANGED
 from cardiolens.show.page.columns import (
-    ARM,
-    COUNTS,
-    ESTIMATE,
-    HIGH,
-    LOW,
-    METHOD,
-    SCOPE,
-    VALUE,
     arm_cells,
     cells,
     of_analysis,
     of_arms,
     setting,
 )
-from cardiolens.show.page.elements import Chart, Column, Section, Table, columns
+from cardiolens.show.page.elements import Chart, Section, Table
 from cardiolens.show.page.page_data import Facts
 
 _MEASURES = {
@@ -46,39 +38,6 @@ _VARIED = {
     "prompt": "prompt",
     "wording": "wording of the questions",
 }
-_QUESTIONS = (
-    *(*columns("comparison"), SCOPE, *columns(metric="measure", line="models"), *ESTIMATE),
-    *(Column("spread", "SD between models", "score"), Column("n_models_above", "above 0", "count")),
-    *(*COUNTS, METHOD),
-)
-_LINES = (*ARM[:1], ARM[3], *ARM[1:3], SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD)
-_PAIRS = (
-    *(*columns("model", factor="varied"), SCOPE, *columns("comparison", metric="measure", line="setting")),
-    *(*ESTIMATE, *COUNTS, Column("n_same_request", "same request", "count")),
-    Column("read_difference", "on items read at once", "points"),
-    *(Column("n_read", "these items", "count"), METHOD),
-)
-_CONTROLS = (*ARM, *columns(metric="measure"), SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD)
-_CHOICES = (
-    *(*ARM, Column("asked", "questions", "count")),
-    *columns(kind="number", requests="requests for frames, mean", frames="frames shown, mean"),
-    Column("refused", "names refused, mean", "number"),
-    Column("unanswered", "without a legal request or not yet answered", "count"),
-)
-_PARTS = (*columns(part="cohort part", line="model"), SCOPE, *ESTIMATE, *COUNTS, METHOD)
-_SUBGROUPS = (*columns("attribute", "subgroup", "model"), SCOPE, VALUE, LOW, HIGH, *COUNTS, METHOD)
-_SHIFTS = (*columns("part", "subtask"), Column("value", "shift of true answers", "score"))
-_SPREAD = (
-    *(*columns("model"), SCOPE, *columns(factor="varied"), *columns("levels", "settings", kind="count")),
-    *columns(kind="score", mean_range="mean range", max_range="largest range"),
-)
-_DIFFICULTY = (
-    *(*columns("subtask"), *columns(kind="count", n_items="items", readers="readers")),
-    Column("difficulty", "right, mean over readers", "score"),
-    *columns(kind="score", hardest="hardest item", easiest="easiest item"),
-    *(Column("never_right", "never right", "count"), Column("discrimination", "discrimination", "number")),
-    Column("n_discrimination", "items that discriminate", "count"),
-)
 
 
 def questions(facts: Facts) -> Section:
@@ -93,7 +52,7 @@ def questions(facts: Facts) -> Section:
         rows = [row for row in rows if not row["model"]]
     pooled = "all models" if len(models) > 1 else "".join(models)
     records = [cells(facts, row) | {"line": row["model"] or pooled} for row in rows]
-    table = Table.of("questions", "Questions over all models", _QUESTIONS, records)
+    table = Table.of("questions", records)
     note = "Grey band: ±2 points."
     if len(models) > 1:
         note += " First line: the mean over all models, of equal weight; below it each model."
@@ -105,14 +64,13 @@ def questions(facts: Facts) -> Section:
 
 def explored(facts: Facts) -> Section:
     """One line per selection over slice budgets, and one table of all pairs that differ in one factor."""
-    title = "Score by slice budget and selection"
     scores = [row for row in of_arms(facts, ["primary"], "tier:") if row["control"] == "none"]
     if len({row["budget"] for row in scores}) < 2:
         scores = []
-    lines = Table.of("slice_scores", title, _LINES, scores)
+    lines = Table.of("slice_scores", scores)
     note = "Bars are 95 % intervals over patients; arms share patients, so read differences below."
-    by_budget = Chart("slice-lines", title, "lines", lines, None, ("model", "prompt"), note)
-    pairs = Table.of("pairs", "Pairs of arms", _PAIRS, list(_pairs(facts)))
+    by_budget = Chart("slice-lines", lines.title, "lines", lines, None, ("model", "prompt"), note)
+    pairs = Table.of("pairs", list(_pairs(facts)))
     note = "Grey band: ±2 points. The thick line is the 90 % interval. Single settings are explored."
     choices, title = ("factor", "model", "scope", "metric"), "Every pair of arms that differ in one factor"
     forest = Chart("pairs-chart", title, "forest", pairs, None, choices, note)
@@ -137,8 +95,7 @@ def _measures(facts: Facts) -> Table:
         metric, _, place = row["metric"].partition(".")
         if metric in {*_MEASURES, POSITION_BIAS}:
             records.append(row | {"metric": _MEASURES.get(metric, f"position bias, place {place}")})
-    title = "Repetition, order of options, lesions"
-    return Table.of("control_measures", title, _CONTROLS, records)
+    return Table.of("control_measures", records)
 
 
 def _choices(facts: Facts) -> Table:
@@ -148,7 +105,7 @@ def _choices(facts: Facts) -> Table:
         for counts in facts.choices
         if (arm := facts.arm(counts.arm_id))
     ]
-    return Table.of("choices", "Readers that chose their frames", _CHOICES, records)
+    return Table.of("choices", records)
 
 
 def dependence(facts: Facts) -> Section:
@@ -156,30 +113,19 @@ def dependence(facts: Facts) -> Section:
     rows = [row for row in facts.findings if row["factor"] == "cohort" and row["metric"] == "primary"]
     table_rows = [cells(facts, row) for row in rows]
     records = [row | {"part": row["versus"], "line": row["model"]} for row in table_rows]
-    title = "Full cohort minus part"
-    parts = Table.of("cohort_differences", title, _PARTS, records)
+    parts = Table.of("cohort_differences", records)
     spread = [row | {"factor": _VARIED[row["factor"]]} for row in of_analysis(facts, "spread")]
     tables = (
-        Table.of("gold_shifts", "How far true answers shift", _SHIFTS, of_analysis(facts, "gold shifts")),
-        Table.of(
-            "subgroups",
-            "Headline scores by subgroup of patients",
-            _SUBGROUPS,
-            of_analysis(facts, "subgroups"),
-        ),
-        Table.of("spread", "Range of scores over what was varied, all else held", _SPREAD, spread),
-        Table.of(  # which ones nobody got right stands in analyses.json, since their ids name studies
-            "item_difficulty",
-            "Difficulty of items over readers",
-            _DIFFICULTY,
-            of_analysis(facts, "item difficulty"),
-        ),
+        Table.of("gold_shifts", of_analysis(facts, "gold shifts")),
+        Table.of("subgroups", of_analysis(facts, "subgroups")),
+        Table.of("spread", spread),
+        Table.of("item_difficulty", of_analysis(facts, "item difficulty")),
     )
     return Section(
         "dependence",
         "What scores depend on",
         "Do the results depend on a part of the cohort, a seed, a wording or an item?",
-        figures=(Chart("cohort-differences-chart", title, "forest", parts, choices=("part", "scope")),),
+        figures=(Chart("cohort-differences-chart", parts.title, "forest", parts, choices=("part", "scope")),),
         tables=tables,
         notes=(*_preparation(facts), *_one_seed(facts)),
     )

@@ -10,8 +10,8 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.protocol.replies import peer_readings
 from cardiolens.score.run_results import reply_readings
 from cardiolens.score.run_results.stored_replies import phrase
-from cardiolens.show.page.columns import ARM, ENDING_WORDS, arm_cells, cells, setting, shots_words
-from cardiolens.show.page.elements import Chart, Column, Section, Table, columns
+from cardiolens.show.page.columns import ENDING_WORDS, arm_cells, cells, setting, shots_words
+from cardiolens.show.page.elements import Chart, Column, Section, Table
 from cardiolens.show.page.page_data import Facts
 from cardiolens.storage.documents import release_of
 
@@ -20,52 +20,10 @@ _NO_AUDIT = (
     "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
     "run=<folder> shows a person a sample of the replies and reports the errors by model."
 )
-_MODELS = (
-    *columns("model", "kind", "engine", "device", model_key="key", dtype="number type"),
-    *columns("asked", "answered", kind="count", unique="distinct", prompt_tokens="prompt tokens"),
-    *columns(kind="count", cached_tokens="from cache", output_tokens="output tokens"),
-    *columns(kind="score", per_request="prompt tokens per request", seconds="seconds, summed over requests"),
-    *(Column("gpus", "GPUs", "count"), Column("gpu_hours", "GPU hours held", "number")),
-)
-_CEILING = (
-    *columns("subtask", readers="people"),
-    *columns(kind="count", n_pairs="pairs of answers", n_patients="patients"),
-    *columns(kind="score", same="same answer, percent", same_low="95 % from", same_high="to"),
-    *columns("kappa", kind="number", kappa_low="95 % from", kappa_high="to"),
-    *columns(kind="number", ac1="AC1", ac1_low="95 % from", ac1_high="to"),
-)
-_SHARES = (
-    Column("n", "replies", "count"),
-    *columns(kind="score", at_once="read at once, %", asked_back="asked back, %"),
-    *columns(kind="score", no_answer="no answer (N), %", unread="unread, %", refused="refused, %"),
-    *columns(kind="score", cut="cut off, %", illegal_selection="illegal selection, %"),
-)
-_BOUNDS = tuple(
-    Column(f"{name}_{tier.replace(':', '_')}", f"{tier.replace(':', ' ')}, {words}", "score")
-    for tier in reply_readings.TIERS
-    for name, words in (
-        ("once", "asked back = wrong"),
-        ("low", "as scored, unread = wrong"),
-        ("high", "unread = right"),
-    )
-)
-_PEERS = (
-    *columns("model", scope="on"),
-    *(
-        column
-        for name, words in {reply_readings.STRICT: "strict, with second turns", **peer_readings.WORDS}.items()
-        for column in (Column(name, words, "score"), Column(f"{name}_rank", "rank", "count"))
-    ),
-)
-_AUDITS = (
-    *(Column("model", "model"), *columns("replies", kind="count", audited="read by a person")),
-    *columns(kind="score", misread="misread, %", misread_low="95 % from", misread_high="to"),
-    *columns(kind="score", missed="missed, %", missed_low="95 % from", missed_high="to"),
-    *columns(kind="points", shift="share right would move by", shift_low="95 % from", shift_high="to"),
-)
-_ENDINGS = (
-    *(*ARM, Column("arm", "arm"), Column("order", "order", "count"), Column("ending", "ending")),
-    *(Column("n", "questions", "count"), Column("share", "share, %", "score")),
+_PEERS = tuple(
+    column
+    for name, words in {reply_readings.STRICT: "strict, with second turns", **peer_readings.WORDS}.items()
+    for column in (Column(name, words, "score"), Column(f"{name}_rank", "rank", "count"))
 )
 _FRAMES = {  # counters of the manifest; readers and served models report no encoder runs
     "referenced": "frames shown, over all requests",
@@ -89,7 +47,7 @@ def run_setup(facts: Facts) -> Section:
         tables=(
             *(_models(facts), _ceiling(facts), *_readings(facts)),
             *(_audits(facts), _arms(facts), shared_settings(facts)),
-            _named("work", "Work, and work saved", _work(facts)),
+            _named("work", _work(facts)),
         ),
         notes=tuple(_notes(facts)),
         is_folded=True,
@@ -182,7 +140,7 @@ def _models(facts: Facts) -> Table:
         }
         for usage in facts.usage
     ]
-    return Table.of("models", "Models, and their tokens and GPUs in the last invocation", _MODELS, records)
+    return Table.of("models", records)
 
 
 def _groups(facts: Facts) -> list[Mapping[str, Any]]:
@@ -206,7 +164,7 @@ def _ceiling(facts: Facts) -> Table:
     models = (model for spec in facts.specs for model in spec.model if model.answers_from == "readings")
     files = sorted({Path(model.source).parent.parent / CEILING for model in models})
     records = [_agreement(line) for file in files for line in _lines(file)]
-    return Table.of("ceiling", "Agreement between people who read (ceiling)", _CEILING, records)
+    return Table.of("ceiling", records)
 
 
 def _lines(file: Path) -> list[Mapping[str, Any]]:
@@ -232,10 +190,7 @@ def _readings(facts: Facts) -> tuple[Table, Table]:
     """How replies were read by model, and scores by the rules of others (reading=all)."""
     shares = [cells(facts, row) for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id") is None]
     peers = [cells(facts, row) for row in facts.analysis(reply_readings.PEERS)]
-    title = "How replies to choice questions were read, by model"
-    by_model = Table.of("readings_by_model", title, (Column("model", "model"), *_SHARES), shares)
-    title = "Scores and ranks of models by the strict reading and by three rules of others"
-    return by_model, Table.of("readings_of_peers", title, _PEERS, peers)
+    return Table.of("readings_by_model", shares), Table.of("readings_of_peers", peers, _PEERS)
 
 
 def _audits(facts: Facts) -> Table:
@@ -249,7 +204,7 @@ def _audits(facts: Facts) -> Table:
         }
         for entry in facts.audits
     ]
-    return Table.of("audits", "Replies that a person read", _AUDITS, records)
+    return Table.of("audits", records)
 
 
 def _endings(facts: Facts) -> Table:
@@ -269,19 +224,17 @@ def _endings(facts: Facts) -> Table:
         for at, (ending, words) in enumerate(ENDING_WORDS.items())
         if (number := counts[arm.arm_id, ending])
     ]
-    return Table.of("endings_by_arm", "How questions ended, by arm", _ENDINGS, records)
+    return Table.of("endings_by_arm", records)
 
 
 def _arms(facts: Facts) -> Table:
-    """Every arm, how its replies were read, and its scores between bounds."""
+    """Every arm, and how its replies were read."""
     read = {row["arm_id"]: row for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id")}
     records = [
         {**read.get(arm.arm_id, {}), **arm_cells(arm, facts.simulated), "arm_id": arm.arm_id}
         for arm in facts.arms
     ]
-    found = [column for column in (*_SHARES, *_BOUNDS) if any(column.name in record for record in records)]
-    title = f"Arms ({len(facts.arms)}), how their replies to choice questions were read, and bounds"
-    return Table.of("arms", title, (*ARM, *found, Column("arm_id", "arm")), records)
+    return Table.of("arms", records).without(() if read else ("n", *reply_readings.READINGS))
 
 
 def shared_settings(facts: Facts) -> Table:
@@ -304,7 +257,7 @@ def shared_settings(facts: Facts) -> Table:
         ("CardioLens", "; ".join(dict.fromkeys(map(_version, facts.manifests)))),
         ("packages", "; ".join(dict.fromkeys(map(_packages, facts.manifests)))),
     ]
-    return _named("fixed", "What is the same for all arms", rows)
+    return _named("fixed", rows)
 
 
 def _version(manifest: Mapping[str, Any]) -> str:
@@ -315,10 +268,10 @@ def _packages(manifest: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in manifest["packages"].items())
 
 
-def _named(name: str, title: str, rows: Iterable[tuple[str, object]]) -> Table:
+def _named(name: str, rows: Iterable[tuple[str, object]]) -> Table:
     """Values by name; what is not there has no row."""
     records = [{"what": what, "value": value} for what, value in rows if value not in (None, False, 0)]
-    return Table.of(name, title, columns(what="", value=""), records)
+    return Table.of(name, records)
 
 
 def _work(facts: Facts) -> Iterator[tuple[str, object]]:

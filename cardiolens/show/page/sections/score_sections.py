@@ -5,54 +5,23 @@ import numpy as np
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.score.claims.sentences import chance, signed
-from cardiolens.score.statistics import open_scores as scores
+from cardiolens.score.statistics import item_scores as scores
 from cardiolens.score.statistics.arm_statistics import FIELD_METRICS, SET_ACCURACY
 from cardiolens.score.statistics.factors import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import kendall
 from cardiolens.show.page.columns import (
-    ARM,
-    COUNTS,
-    ENDINGS,
-    HIGH,
-    LOW,
-    METHOD,
-    SCOPE,
-    VALUE,
     cells,
     model_of,
     of_arms,
 )
-from cardiolens.show.page.elements import Chart, Column, Grid, Section, Table, columns
+from cardiolens.show.page.elements import Chart, Grid, Section, Table
 from cardiolens.show.page.page_data import Facts
 
 _MEASURES = {"primary": "score", "primary.skill": "skill", "primary.constant": "best constant answer"}
-_TIER_SCORES = (SCOPE, *columns("measure"), VALUE, LOW, HIGH, *COUNTS, *ENDINGS, METHOD)
-_SUBTASKS = (*columns("setting", "model", "subtask"), VALUE, LOW, HIGH, *COUNTS, METHOD)
-_FIELDS = (
-    *(*columns("setting", "model"), SCOPE, Column(SET_ACCURACY, "exact set", "score"), LOW, HIGH),
-    *columns(kind="score", hit="hit", set_precision="precision", set_recall="recall", set_f1="F1"),
-    *(*COUNTS, METHOD),
-)
-_NUMBERS = (
-    *columns(line="model and setting", subtask="question", unit="unit"),
-    *(Column(scores.ERROR, "mean absolute error", "score"), LOW, HIGH),
-    Column(scores.CONSTANT, "of the constant reader", "score"),
-    *columns(kind="points", **{scores.GAIN: "below it by", f"{scores.GAIN}_low": LOW.title}),
-    *(Column(f"{scores.GAIN}_high", "to", "points"), Column(scores.WITHIN, "within tolerance, %", "score")),
-    *columns(kind="score", **{f"{scores.WITHIN}_low": LOW.title, f"{scores.WITHIN}_high": "to"}),
-    *(Column("tolerance", "tolerance"), Column(scores.CONSTANT_WITHIN, "of the best constant, %", "score")),
-    *columns(kind="points", bias="bias", bias_low=LOW.title, bias_high="to"),
-    *columns(kind="points", limit_low="limits of agreement from", limit_high="to"),
-    *(*COUNTS, *ENDINGS, METHOD, *columns("model", "setting")),
-)
 _RECALLS = {
     **{f"recall_at_{place}": f"true name among the first {place}" for place in scores.PLACES},
     scores.RECIPROCAL: "mean reciprocal rank, times 100",
 }
-_RANKINGS = (
-    *columns("measure", line="model and setting", subtask="question"),
-    *(VALUE, LOW, HIGH, *COUNTS, *ENDINGS, METHOD, *columns("model")),
-)
 _OF_NUMBERS = (
     *(scores.ERROR, scores.WITHIN, scores.BIAS, *scores.LIMITS),
     *(scores.CONSTANT, scores.CONSTANT_WITHIN, scores.GAIN),
@@ -66,7 +35,7 @@ def landscape(facts: Facts) -> Section:
         for row in facts.scores_of(tuple(_MEASURES), "tier:")
         if model_of(row)
     ]
-    table = Table.of("headlines", "Headline of each model", (*columns("model"), *_TIER_SCORES), records)
+    table = Table.of("headlines", records)
     note = "Headline: slice budget 16, standard prompt; mean over seeds, then over selections."
     score = Chart("landscape-score", "Score", "by_model", table, {"measure": "score"}, note=note)
     note = "Zero: no better than always giving the best constant answer."
@@ -102,14 +71,12 @@ def arm_scores(facts: Facts) -> Table:
     """Scores and skill of every arm at tiers and sequences."""
     rows = of_arms(facts, tuple(_MEASURES), "tier:", "sequence:")
     records = [row | {"measure": _MEASURES[row["metric"]]} for row in rows]
-    return Table.of("arm_scores", "Scores of every arm", (*ARM, *_TIER_SCORES), records)
+    return Table.of("arm_scores", records)
 
 
 def subtasks(facts: Facts) -> Section:
     """Primary metric of every subtask, one grid per setting; numbers and rankings."""
-    table = Table.of(
-        "subtask_scores", "Score of every subtask", _SUBTASKS, of_arms(facts, ["primary"], "subtask:")
-    )
+    table = Table.of("subtask_scores", of_arms(facts, ["primary"], "subtask:"))
     note = "Accuracy, micro-F1 or entity-F1 in percent. Press a model to sort by it."
     choices = ("setting",)
     grid = Grid("subtask-grid", "Subtask by model", table, "subtask", "model", "value", choices, note=note)
@@ -147,8 +114,7 @@ def _fields(facts: Facts) -> Table:
         record[row["metric"]] = row["value"]
         if row["metric"] == SET_ACCURACY:
             record |= row
-    title = "Field scores: the exact set, and means over items of fields that take several options"
-    return Table.of("field_scores", title, _FIELDS, list(records.values()))
+    return Table.of("field_scores", list(records.values()))
 
 
 def _numbers(facts: Facts) -> Table:
@@ -168,7 +134,7 @@ def _numbers(facts: Facts) -> Table:
                 "unit": unit,
                 "tolerance": f"{subtask.quantity.tolerance:g} {unit}",
             }
-    return Table.of("numbers", "Numbers", _NUMBERS, [row for row in records.values() if "line" in row])
+    return Table.of("numbers", [row for row in records.values() if "line" in row])
 
 
 def _rankings(facts: Facts) -> Table:
@@ -176,4 +142,4 @@ def _rankings(facts: Facts) -> Table:
         row | {"line": row["arm"], "measure": _RECALLS[row["metric"]]}
         for row in of_arms(facts, list(_RECALLS), "subtask:")
     ]
-    return Table.of("rankings", "Rankings", _RANKINGS, records)
+    return Table.of("rankings", records)

@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cardiolens.score.claims.descriptions import range_rows
-from cardiolens.score.claims.difficulty import item_difficulty
+from cardiolens.score.claims.descriptions import item_difficulty, range_rows
 from cardiolens.score.claims.parts_of_cohort import FEWEST, subgroup_rows
 from cardiolens.score.claims.planned_power import number_of_questions, power_lines
 from cardiolens.score.statistics.answers import ArmAnswers

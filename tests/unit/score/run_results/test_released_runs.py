@@ -66,9 +66,7 @@ def test_manifest_page_and_exports_name_the_release(runs: dict[str, Run]) -> Non
     assert told in (write_dataset(run, patient_ids=False) / "README.md").read_text()
     for log in write_inspect_logs(run, patient_ids=False).iterdir():
         assert json.loads(log.read_text())["eval"]["metadata"]["release"] == told
-    folder = export(run, patient_ids=False)
-    assert (folder / "tables.md").read_text().startswith(f"Of {told}.")
-    assert (folder / "tables.tex").read_text().startswith(f"% Of {told}.")
+    assert (export(run, patient_ids=False) / "tables.tex").read_text().startswith(f"% Of {told}.")
 
 
 def test_a_run_of_no_release_is_as_it_was(runs: dict[str, Run], root: Path) -> None:
@@ -77,7 +75,7 @@ def test_a_run_of_no_release_is_as_it_was(runs: dict[str, Run], root: Path) -> N
     assert deciding(documents.read_configuration(run))["dataset"]["release"] is None
     write_page(run, [run])
     assert "release.json" not in run.page.read_text()
-    assert (export(run, patient_ids=False) / "tables.md").read_text().startswith("## ")
+    assert (export(run, patient_ids=False) / "tables.tex").read_text().startswith(r"\begin{table}")
     tree = json.loads(run.configuration.read_text())
     del tree["dataset"]["release"]  # as an earlier version wrote it
     run.configuration.write_text(json.dumps(tree))

@@ -17,8 +17,7 @@ from cardiolens.score.statistics.confidence import (
     confidence_scores,
     of_options,
 )
-from cardiolens.score.statistics.control_scores import position_scores
-from cardiolens.score.statistics.item_scores import ItemScores
+from cardiolens.score.statistics.item_scores import ItemScores, position_scores
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.tables import from_rows
 

@@ -1,8 +1,7 @@
 """A paper's figures: numbers of the page's tables, the same bytes each time, legible in grey."""
 
-import csv
-import io
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.export import main
 from cardiolens.show.export.figures import (
     COLOURS,
-    draw_figures,
+    Record,
     figures_of,
     pictures_of,
     specification,
@@ -63,14 +62,12 @@ def difference(model: str, tier: int) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def folder(facts: Facts, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("drawn") / "figures"
-    draw_figures(facts, folder)
-    return folder
+    return write_figures(Run(tmp_path_factory.mktemp("drawn")), facts)
 
 
 @pytest.mark.full
-def test_every_figure_is_there_in_three_forms(folder: Path) -> None:
-    wanted = {f"{name}.{suffix}" for name in NAMES for suffix in ("svg", "pdf", "csv")}
+def test_every_figure_is_there_in_both_forms(folder: Path) -> None:
+    wanted = {f"{name}.{suffix}" for name in NAMES for suffix in ("svg", "pdf")}
     assert {path.name for path in folder.iterdir()} == wanted
     for name in NAMES:
         assert (folder / f"{name}.svg").read_text().startswith("<svg ")
@@ -78,22 +75,22 @@ def test_every_figure_is_there_in_three_forms(folder: Path) -> None:
         assert b"FontFile" in (folder / f"{name}.pdf").read_bytes(), "letters are in the file"
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(path.read_text())))
+def records(facts: Facts, name: str) -> Sequence[Record]:
+    (figure,) = [figure for figure in figures_of(facts) if figure.name == name]
+    return figure.records
 
 
-def test_tables_have_the_numbers_of_the_scores(facts: Facts, folder: Path) -> None:
+def test_a_landscape_has_the_numbers_of_the_scores(facts: Facts) -> None:
     scores = {
         (row["arm_id"].removeprefix("headline:"), row["value"])
         for row in facts.scores.to_pylist()
         if row["arm_id"].startswith("headline:") and row["metric"] == "primary"
     }
-    rows = rows_of(folder / "landscape.csv")
-    assert {(row["model"], float(row["value"])) for row in rows if row["measure"] == "score"} == scores
+    assert {(row["model"], row["value"]) for row in records(facts, "landscape")} == scores
 
 
-def test_a_forest_has_every_model_and_their_mean(folder: Path) -> None:
-    rows = rows_of(folder / "forest.csv")
+def test_a_forest_has_every_model_and_their_mean(facts: Facts) -> None:
+    rows = records(facts, "forest")
     assert {row["line"] for row in rows} == {"all models", "a", "b", "c"}
     assert {row["comparison"] for row in rows} == {
         *("reasoning prompt − standard", "random selection − clinical", "spread of the truth − of answers"),
@@ -101,14 +98,13 @@ def test_a_forest_has_every_model_and_their_mean(folder: Path) -> None:
 
 
 def test_a_row_of_the_confusion_is_a_whole(facts: Facts) -> None:
-    (confusion,) = [figure for figure in figures_of(facts) if figure.name == "confusion"]
     totals: dict[object, float] = {}
-    for record in confusion.records:
+    for record in records(facts, "confusion"):
         key = record["arm"], record["gold"]
         totals[key] = totals.get(key, 0) + float(record["share"] or 0)
     assert totals
     assert all(total == pytest.approx(100) for total in totals.values())
-    assert {str(record["subtask"]).split()[0] for record in confusion.records} == {"D01+D02"}
+    assert {str(record["subtask"]).split()[0] for record in records(facts, "confusion")} == {"D01+D02"}
 
 
 def lightness(colour: str) -> float:
@@ -140,7 +136,7 @@ def test_no_figure_holds_an_id(folder: Path, run: Run) -> None:
 
 
 def test_what_a_run_does_not_allow_is_said(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    drawn = {path.stem for path in write_figures(run, [run]).iterdir()}
+    drawn = {path.stem for path in write_figures(run, read_facts(run, [run])).iterdir()}
     assert drawn == {"landscape", "confusion", "cohorts"}
     assert "forest: not drawn: the run has nothing to compare there" in capsys.readouterr().out
 
@@ -156,7 +152,8 @@ def test_several_runs_are_drawn_as_one_and_other_forms_take_one_run(
     monkeypatch.setattr(sys, "argv", ["export", *words])
     assert main() == 0
     folder = Path(capsys.readouterr().out.splitlines()[-1].removeprefix("export: "))
-    assert {row["model"] for row in rows_of(folder / "landscape.csv")} == {"noisy*", "collapse*", "oracle*"}
+    drawn = (folder / "landscape.svg").read_text()
+    assert all(f"{model}*" in drawn for model in ("noisy", "collapse", "oracle"))
     monkeypatch.setattr(sys, "argv", ["export", words[0]])
     assert main() == 2
     assert "format=files is of one run" in capsys.readouterr().err

@@ -213,7 +213,9 @@ def test_models_of_the_same_score_are_both_the_highest(small: list[Path], tmp_pa
     _, page = written(tmp_path / "board.html", same)
     notes = {row["tier3_note"] for row in rows_of(page) if row["setting"] == "headline"}
     assert notes == {"highest; n too small for an interval: 4"}
-    assert any(words.startswith("4 patients: with fewer than 20 this page claims nothing") for words in told(page))
+    assert any(
+        words.startswith("4 patients: with fewer than 20 this page claims nothing") for words in told(page)
+    )
 
 
 def test_what_lacks_replies_is_said_of_arms_too_and_no_model_is_lost(

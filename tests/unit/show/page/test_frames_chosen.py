@@ -16,9 +16,8 @@ from cardiolens.inference.engine.readers import Reader
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import ENDING_WORDS
-from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.page_data import ChoiceCounts, choices_of, read_facts
 from cardiolens.show.page.page_rendering import render
-from cardiolens.show.page.usage import ChoiceCounts, choices_of
 
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}

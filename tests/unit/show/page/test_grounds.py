@@ -16,6 +16,7 @@ from cardiolens.curation.review.review_commands import keep_quotes
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import overlay_of
+from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.study.group import displayed_volumes
@@ -61,7 +62,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def shown(sources: Sources, *, private: bool) -> dict[str, Any]:
     every = [(question, 0) for question in range(len(sources.study))]
-    cases = [case for _, case in question_cases(sources, every, private=private)]
+    cases = [case for _, case in question_cases(sources, every, evidence_index(sources), private=private)]
     return {qa_id: question for case in cases for qa_id, question in case["questions"].items()}
 
 

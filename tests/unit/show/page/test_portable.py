@@ -8,6 +8,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
+from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.show.page.case_viewer.withheld import WITHHELD
 from cardiolens.show.page.embed import to_json
 from cardiolens.storage import schemas, tables
@@ -28,7 +29,9 @@ def words(root: Path) -> list[str]:
 
 def shown(sources: Sources, *, private: bool) -> str:
     asked = [(question, 0) for question in range(sources.questions.num_rows)]
-    return to_json([cases for _, cases in question_cases(sources, asked, private=private)])
+    return to_json(
+        [cases for _, cases in question_cases(sources, asked, evidence_index(sources), private=private)]
+    )
 
 
 def test_words_of_reports_stand_only_where_they_were_asked_for(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from small_cohort import VIEWS, make_cohort, reader
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.on_demand import Scripts
-from cardiolens.show.page.case_viewer.sent_frames import EvidenceIndex, Sent, evidence_index, shown_under
+from cardiolens.show.page.case_viewer.study_layout import EvidenceIndex, Sent, evidence_index, shown_under
+from cardiolens.show.page.case_viewer.viewer_server import Scripts
 from cardiolens.storage import schemas, tables
 
 SLICES = {

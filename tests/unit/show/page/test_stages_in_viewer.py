@@ -6,8 +6,9 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader
 
-from cardiolens.show.page.case_viewer.cases import case_reader
+from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
+from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.storage import schemas
 
 
@@ -25,8 +26,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 @pytest.mark.parametrize("private", [True, False])
 def test_frames_prompts_and_replies_stand_in_order(sources: Sources, private: bool) -> None:
     everything = [(at, arm) for at in range(sources.questions.num_rows) for arm in range(len(sources.arms))]
-    shown = case_reader(sources, private=private)(everything)
-    for arms in shown["cases"].values():
+    by_question = question_cases(sources, everything, evidence_index(sources), private=private)
+    for shown in dict(by_question).values():
+        (arms,) = shown["cases"].values()
         for at, case in arms.items():
             prompt, frames = shown["texts"][case["prompt"]], shown["frames"][case["frames"]]
             assert prompt.count(schemas.FRAME) == len(frames)
