@@ -142,23 +142,16 @@ def errors_of(reply: str | None, pair: ReportPair) -> Errors | None:
     entries = tree.get("errors") if isinstance(tree, dict) and tree.keys() == {"errors"} else None
     if not isinstance(entries, list) or len(entries) > MOST:
         return None
-    if any(fault_of(entry, (*pair.findings, OTHER_FINDING)) for entry in entries):
-        return None
+    legal = {"finding": (*pair.findings, OTHER_FINDING), "type": (*TYPES,), "weight": (*WEIGHTS,)}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.keys() != legal.keys():
+            return None
+        if any(entry[name] not in values for name, values in legal.items()):
+            return None
     heaviest: dict[tuple[str, str], ReportError] = {}
     for error in sorted((ReportError(**entry) for entry in entries), key=_heaviness):
         heaviest[error[:2]] = error
     return tuple(heaviest.values())
-
-
-def fault_of(entry: object, findings: Sequence[str]) -> str:
-    """Return what is wrong with an error as JSON has it; an empty string if nothing is."""
-    legal = {"finding": findings, "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
-    if not isinstance(entry, dict) or entry.keys() != legal.keys():
-        return f"an error is {entry!r}; expected finding, type and weight"
-    for name, values in legal.items():
-        if entry[name] not in values:
-            return f"{name} is {entry[name]!r}; choose of {', '.join(values)}"
-    return ""
 
 
 def _heaviness(error: ReportError) -> int:
