@@ -5,7 +5,7 @@ runs as one. `reading=all` also scores the stored replies by three rules of othe
 scores and ranks on the page and in the export.
 
 With `of=errors` and `model=` a language model compares each report with its reference, for errors by type and
-weight, into `report_errors-<model>.json`; verdicts do not change. `people=` names errors that people found.
+weight, into `report_errors-<model>.json`; verdicts do not change.
 """
 
 import sys
@@ -20,7 +20,6 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
-from cardiolens.config.base import GivenPath
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
 from cardiolens.storage.places import Run
 from cardiolens.storage.run_place import RunWord, RunWords
@@ -45,7 +44,6 @@ class ReadingWords(RunWord):
     """Options of a model as judge of reports; those of `model` are a sweep's."""
 
     of: Literal["errors"]  # what the model looks for
-    people: GivenPath | None = None  # the errors that people found, to compare with
 
 
 def main() -> int:
@@ -64,14 +62,14 @@ def _judge(given: list[str]) -> int:
         raise InputError(
             "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
-    return judge_errors(reading.open(), about_model, reading.people)
+    return judge_errors(reading.open(), about_model)
 
 
-def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> int:
+def judge_errors(run: Run, about_model: Sequence[str]) -> int:
     """Judge the reports, write and print their errors; return 0 if at least one was judged, else 1."""
     from cardiolens.config.sweep_factors import arms
     from cardiolens.curation.asking.ask_texts import asking_spec
-    from cardiolens.curation.report_judge.report_error_counts import document, read_people, run_reports
+    from cardiolens.curation.report_judge.report_error_counts import document, run_reports
     from cardiolens.curation.report_judge.report_errors import judge_reports
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
@@ -83,11 +81,10 @@ def judge_errors(run: Run, about_model: Sequence[str], people: Path | None) -> i
     reports = run_reports(run, load_catalogue(spec.dataset.protocol))
     if not reports:
         raise InputError(f"{run.root}: {_NO_REPORT}")
-    by_people = None if people is None else read_people(people, reports)
     sweep = asking_spec(spec.store, run.root / "judge", spec.dataset.protocol, about_model)
     (model,) = sweep.model
     judgements = judge_reports(sweep, [report.pair for report in reports])
-    errors = document(model.name, reports, judgements, by_people)
+    errors = document(model.name, reports, judgements)
     errors["judges_itself"] = sorted(_own_arms(model, arms(spec)) & errors["arms"].keys())
     path = run.root / f"report_errors-{model.name}.json"
     disk.write_text(path, to_json(errors, indent=1, inf_nan_mode="null").decode() + "\n")

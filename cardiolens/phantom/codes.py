@@ -1,8 +1,8 @@
 """Tissue codes: the value of each tissue in rendered planes and in the mask files."""
 
-from collections.abc import Mapping
-
 import numpy as np
+
+from cardiolens.phantom.parameters import data_file
 
 BACKGROUND = 0
 # 1 .. 17: left ventricular myocardium by AHA segment
@@ -32,41 +32,17 @@ LESION = 100  # added to the code of the tissue with the lesion: 101 .. 117, 121
 OBSTRUCTION = 150  # low signal; added to the code of the tissue: 151 .. 167, 171
 DARK_RIM = 200  # added to the code of the segment
 
-TISSUES: Mapping[int, str] = {
-    BACKGROUND: "background",
-    LV_BLOOD: "left ventricular blood",
-    PAPILLARY: "papillary muscle",
-    RV_BLOOD: "right ventricular blood",
-    RV_WALL: "right ventricular free wall",
-    LA_BLOOD: "left atrial blood",
-    RA_BLOOD: "right atrial blood",
-    AORTA: "aortic blood",
-    FLUID: "pericardial fluid",
-    BASE_WALL: "atrial or aortic wall, annulus",
-    LEAFLET: "valve leaflet",
-    JET: "jet",
-    FAT: "epicardial fat",
-    SLOW_FLOW: "slow flow",
-    LUNG: "lung",
-    LIVER: "liver",
-    CHEST_MUSCLE: "chest wall muscle",
-    CHEST_FAT: "chest wall fat",
-    AIR: "air",
-    DESCENDING_AORTA: "descending aorta",
-    PLEURAL_FLUID: "pleural fluid",
-    PULMONARY_ARTERY: "pulmonary artery",
-}
-
 
 def labels() -> dict[int, str]:
     """Return the name of every code."""
-    names = dict(TISSUES)
+    tissues: dict[int, str] = data_file("tissues")
+    names = dict(tissues)
     for segment in range(1, 18):
         names[segment] = f"myocardium, segment {segment}"
         names[LESION + segment] = f"lesion, segment {segment}"
         names[OBSTRUCTION + segment] = f"microvascular obstruction, segment {segment}"
         names[DARK_RIM + segment] = f"dark rim artefact, segment {segment}"
     for code in (PAPILLARY, RV_WALL, FLUID):
-        names[LESION + code] = f"lesion, {TISSUES[code]}"
-    names[OBSTRUCTION + PAPILLARY] = f"microvascular obstruction, {TISSUES[PAPILLARY]}"
+        names[LESION + code] = f"lesion, {tissues[code]}"
+    names[OBSTRUCTION + PAPILLARY] = f"microvascular obstruction, {tissues[PAPILLARY]}"
     return dict(sorted(names.items()))

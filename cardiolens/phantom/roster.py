@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
@@ -99,9 +99,6 @@ def _scaled(value: Any, factor: float) -> float | dict[int, float]:
     if isinstance(value, Mapping):
         return {segment: round(part * factor, 6) for segment, part in value.items()}
     return round(float(value) * factor, 6)
-
-
-assert set(_SCALED) <= {parameter.name for parameter in fields(Parameters)}
 
 
 PROTOCOL = "openprotocol-1"

@@ -191,7 +191,6 @@ def _roles(convention: Convention, paths: Iterable[str]) -> dict[str, FileRole]:
             moment=parts.get("moment", "").upper() or rule.moment or "",
             volume=rule.image or "",
             mask_of=rule.mask_of,
-            begins_at_ed=rule.first_phase == "ED",
             declared=Declared(sequence, view, convention.display) if rule.image else None,
         )
     return roles

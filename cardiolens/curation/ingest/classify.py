@@ -120,7 +120,7 @@ def _by_witnesses(stack: Stack, frame: HeartFrame) -> Proposal:
     if scout := kinds & {"localizer", "scout"}:
         return proposal.left_out(Reason.OTHER_IMAGE, min(scout))
     if proposal.sequence == "other" and "other_part" not in kinds:
-        return proposal.left_out(Reason.OTHER_SEQUENCE, _weighting(stack))
+        return proposal.left_out(Reason.OTHER_SEQUENCE)
     return proposal.left_out(Reason.OTHER_VIEW, "its name says another part" if "other_part" in kinds else "")
 
 
@@ -162,14 +162,6 @@ def _proposal(
         flags=tuple(dict.fromkeys(stack.flags)),
         component=component_of(stack.first, stack.words[0]) if sequence == "lge" else "",
     )
-
-
-def _weighting(stack: Stack) -> str:
-    """Return that a sequence has another weighting, if names or tags say so."""
-    by_words = any(words.sequence == "other" or words.technique for words in stack.words)
-    by_tags = any((each.source, each.says) == ("tags", "other") for each in stack.witnesses)
-    other = "T1- or proton-weighted, or a spin echo that nothing calls T2-weighted"
-    return other if by_words or by_tags else ""
 
 
 def _view_words(stack: Stack, kinds: Iterable[str]) -> list[Witness]:

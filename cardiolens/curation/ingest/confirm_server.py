@@ -18,7 +18,7 @@ from pydantic import Field
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import Spec
-from cardiolens.curation.ingest.decisions import Choice, Ledger, contradicted
+from cardiolens.curation.ingest.decisions import REFUSED, Choice, Ledger, contradicted
 from cardiolens.curation.ingest.reasons import Flag
 from cardiolens.curation.ingest.write import PROPOSALS_NAME
 from cardiolens.show.local_server import (
@@ -229,7 +229,7 @@ class Desk:
             return "no such stack; load the page again"
         for stack, choice in change.stacks.items():
             if choice is not None and (why := _why_refused(choice, stacks[stack])):
-                return _WORDS[why]
+                return REFUSED[why]
         merged = self.ledger.decisions.of(study.study_id) | change.stacks
         twice = contradicted([choice for choice in merged.values() if choice is not None])
         if twice:
@@ -263,13 +263,6 @@ def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:
     is_size_open = Flag.SPACING in proposal["flags"]
     declared, phases = str(proposal.get("declared") or ""), int(proposal["phases"])
     return choice.refused(phases, declared, proposal["places_mm"], is_size_open=is_size_open)
-
-
-_WORDS = {
-    "spacing": "its header does not settle the size of voxels; P steps through what it says, or state it",
-    "sequence": "a cine or a first pass has several phases, other sequences one; choose another sequence",
-    "phase": "ED and ES are phases of a cine, onset and peak those of a first pass, counted from 0",
-}
 
 
 def _legal() -> dict[str, dict[str, Any]]:

@@ -45,7 +45,6 @@ class FileRule(Spec):
     image: str | None = None  # the volume that the file is, such as cine_sax
     mask_of: tuple[str, ...] = ()  # the volumes that the file is a mask of
     moment: Literal["ED", "ES"] | None = None  # the moment of a file of one phase
-    first_phase: Literal["ED"] | None = None  # what the first of several phases is
     needed: bool = False  # without such a file the layout is not proposed: others share its other names
 
     @model_validator(mode="after")

@@ -22,6 +22,12 @@ from cardiolens.study.anatomy import sequences
 from cardiolens.study.volume_manifest import DisplayTransform
 
 SCHEMA = "decision-1"
+REFUSED = {  # why a decision does not fit its stack
+    "two_stacks": "another stack is confirmed as the same volume; confirm one of them",
+    "sequence": "a cine or a first pass has several phases, other sequences one; choose another sequence",
+    "spacing": "the size of its voxels is not settled by it; state spacing (P on the page of confirm)",
+    "phase": "ED and ES are phases of a cine, onset and peak those of a first pass, counted from 0",
+}
 
 Phase = Annotated[int, Field(ge=0)]
 Length = Annotated[float, Field(gt=0.05, lt=100)]  # mm

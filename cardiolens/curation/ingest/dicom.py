@@ -6,9 +6,6 @@ PerFrameFunctionalGroupsSequence (PS3.3 C.7.6.16); here every frame record holds
 
 import math
 import re
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +22,7 @@ from cardiolens.curation.ingest.frame_records import (
     Pulse,
     RejectedError,
     Vector,
+    broken,
     vector,
 )
 from cardiolens.curation.ingest.reasons import Reason
@@ -52,7 +50,7 @@ _CLOCKS = ("FrameAcquisitionDateTime", "AcquisitionDateTime", "AcquisitionTime",
 def read_images(place: Path) -> list[Image]:
     """Read the frame records of a file; RejectedError if the file has no usable frame."""
     dataset = read_dataset(place, pixels=False)
-    with _broken():
+    with broken():
         _check_kind(dataset)
         _check_pixels(dataset)
         count = Header((dataset,)).whole_number("NumberOfFrames") or 0
@@ -69,28 +67,13 @@ def read_images(place: Path) -> list[Image]:
 
 def read_dataset(place: Path, *, pixels: bool) -> Dataset:
     """Parse the DICOM file at a place; RejectedError if it is damaged or not DICOM."""
-    with _broken():
+    with broken():
         try:
             return dicom_file.read(place, pixels=pixels)
         except dicom_file.NotDicomError:
             raise RejectedError(Reason.NO_IMAGE, "not DICOM") from None
         except dicom_file.DeflatedError as error:
             raise RejectedError(Reason.PACKED, f"{error}; export it in another transfer syntax") from None
-
-
-@contextmanager
-def _broken() -> Iterator[None]:
-    """Turn pydicom's errors on a damaged file into one reason; drop messages, which quote the header."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    except (RejectedError, MemoryError):
-        raise
-    except OSError as error:
-        raise RejectedError(Reason.BROKEN_FILE if error.errno is None else Reason.UNREADABLE) from None
-    except Exception as error:  # noqa: BLE001 - pydicom raises a dozen kinds for damaged files
-        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
 
 
 def _check_kind(dataset: Dataset) -> None:
@@ -109,26 +92,21 @@ def _check_kind(dataset: Dataset) -> None:
 
 
 def _check_pixels(dataset: Dataset) -> None:
-    colours = str(dataset.get("PhotometricInterpretation", "MONOCHROME2"))
+    header, colours = Header((dataset,)), str(dataset.get("PhotometricInterpretation", "MONOCHROME2"))
     if colours == "MONOCHROME1":
         raise RejectedError(Reason.NO_IMAGE, "high values are dark; export it as MONOCHROME2")
-    if _integer(dataset, "SamplesPerPixel", 1) != 1 or colours != "MONOCHROME2":
+    if header.whole_number("SamplesPerPixel") not in (None, 1) or colours != "MONOCHROME2":
         raise RejectedError(Reason.NO_IMAGE, "in colour")
-    sides = _integer(dataset, "Rows", 0), _integer(dataset, "Columns", 0)
+    sides = header.whole_number("Rows") or 0, header.whole_number("Columns") or 0
     if sides == (0, 0):
         raise RejectedError(Reason.NO_IMAGE, "no pixels")
     if not all(SMALLEST <= side <= LARGEST for side in sides):
         raise RejectedError(Reason.BAD_SHAPE, f"{sides[0]} x {sides[1]}")
-    allocated, stored = _integer(dataset, "BitsAllocated", 0), _integer(dataset, "BitsStored", 0)
+    allocated, stored = header.whole_number("BitsAllocated") or 0, header.whole_number("BitsStored") or 0
     is_legal = allocated in (8, 16, 32) and 1 <= stored <= allocated
-    is_legal &= _integer(dataset, "HighBit", stored - 1) == stored - 1
-    if not is_legal or _integer(dataset, "PixelRepresentation", 0) not in (0, 1):
+    is_legal &= header.whole_number("HighBit") in (None, stored - 1)
+    if not is_legal or header.whole_number("PixelRepresentation") not in (None, 0, 1):
         raise RejectedError(Reason.BROKEN_FILE, "its bit depth")
-
-
-def _integer(dataset: Dataset, name: str, default: int) -> int:
-    value = dataset.get(name)
-    return default if value is None or value == "" else int(value)
 
 
 def _items(group: Dataset) -> list[Dataset]:
@@ -218,8 +196,8 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         identity=_identity(header, frame),
         person=person_of(header),
         pulse=pulse_of(header),
-        rows=_integer(header.file, "Rows", 0),
-        columns=_integer(header.file, "Columns", 0),
+        rows=header.whole_number("Rows") or 0,
+        columns=header.whole_number("Columns") or 0,
         spacing=(spacing[0], spacing[1]),
         position=position,
         row_direction=rows,
@@ -242,7 +220,9 @@ def _image(place: Path, frame: int, header: Header) -> Image:
         images_declared=header.whole_number("ImagesInAcquisition"),
         beat=header.number("NominalInterval", "RRIntervalTimeNominal"),
         apart=header.number("SpacingBetweenSlices"),
-        tags=tuple(sorted({_keyword(tag) for tag in tags})),
+        tags=tuple(
+            sorted({"private" if tag.is_private else keyword_for_tag(tag) or "unknown" for tag in tags})
+        ),
     )
 
 
@@ -269,10 +249,6 @@ def pulse_of(header: Header) -> Pulse:
         echo=header.number("EchoTime", "EffectiveEchoTime") or None,
         flip=header.number("FlipAngle"),
     )
-
-
-def _keyword(tag: Any) -> str:
-    return "private" if tag.is_private else keyword_for_tag(tag) or "unknown"
 
 
 def _identity(header: Header, frame: int) -> Identity:

@@ -1,6 +1,8 @@
 """One frame of DICOM or NIfTI, and a stack of frames: parallel slices of phases."""
 
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -39,6 +41,21 @@ def attempted(read: Callable[[_Item], _Result], item: _Item) -> _Result | Reject
         return error.reason, error.detail
     except MemoryError:
         return Reason.BROKEN_FILE, "it unpacks to too much"
+
+
+@contextmanager
+def broken() -> Iterator[None]:
+    """Turn a reader's errors on a damaged file into one reason; drop messages, which quote the header."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (RejectedError, MemoryError):
+        raise
+    except OSError as error:
+        raise RejectedError(Reason.BROKEN_FILE if error.errno is None else Reason.UNREADABLE) from None
+    except Exception as error:  # noqa: BLE001 - pydicom, nibabel and zlib raise a dozen kinds
+        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,23 +21,15 @@ from cardiolens.curation.ingest.frame_records import Identity, Image, Person
 _RENEWAL = "name another file, or remove this one, to get a new key and new ids"
 Sex = Literal["female", "male", "other"]
 
-# Elements that reach the output, and in which form; others are read to decide, and never written.
-PASSES = {
-    "PatientSex": "female, male or other",
-    "PatientAge": "a band of ten years, 90+ above",
-    "Manufacturer": "one of seven names, else nothing",
-    "MagneticFieldStrength": "tesla, rounded to a tenth",
-    "Rows": "shape",
-    "Columns": "shape",
-    "PixelSpacing": "spacing_mm and the affine",
-    "SliceThickness": "spacing_mm of a single slice",
-    "ImagePositionPatient": "the affine",
-    "ImageOrientationPatient": "the affine",
-    "RescaleSlope": "the slope of the NIfTI header",
-    "RescaleIntercept": "the intercept of the NIfTI header",
-    "SeriesNumber": "proposals.json, so that a person finds the series",
-    "PixelData": "voxels: the stored bits alone",
-}
+# Elements that reach the output (docs/guides/import.md: in which form); others are read to decide, and never
+# written.
+PASSES = frozenset(
+    (
+        *("PatientSex", "PatientAge", "Manufacturer", "MagneticFieldStrength", "Rows", "Columns"),
+        *("PixelSpacing", "SliceThickness", "ImagePositionPatient", "ImageOrientationPatient"),
+        *("RescaleSlope", "RescaleIntercept", "SeriesNumber", "PixelData"),
+    )
+)
 _VENDORS = {
     "siemens": "Siemens",
     "ge ": "GE",

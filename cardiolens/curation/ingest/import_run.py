@@ -18,7 +18,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.conventions import Convention
-from cardiolens.curation.ingest.decisions import Choices, Decisions, read_decisions
+from cardiolens.curation.ingest.decisions import REFUSED, Choices, Decisions, read_decisions
 from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.ids import Pseudonyms, read_key
 from cardiolens.curation.ingest.reasons import Reason
@@ -30,12 +30,6 @@ from cardiolens.study.anatomy import heart
 log = logging.getLogger(__name__)
 
 _MOST_REASONS = 8  # that a message names
-_REFUSED = {
-    "two_stacks": "another stack is confirmed as the same volume; confirm one of them",
-    "sequence": "cine and perfusion have several phases, others one; correct the sequence",
-    "spacing": "the size of its voxels is not settled by it; state spacing in the decision",
-    "phase": "the stack has no such phase, or is no cycle or first pass; correct its phases",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +184,7 @@ def _say_decisions(decisions: Decisions, builds: Sequence[dict[str, Any]]) -> No
     fits, applied = (sum(build["decisions"][name] for build in builds) for name in ("fit", "applied"))
     for build in builds:
         for stack, reason in build["decisions"]["refused"].items():
-            say(f"{build['study_id']}: decision on {stack} refused: {_REFUSED[reason]}")
+            say(f"{build['study_id']}: decision on {stack} refused: {REFUSED[reason]}")
     n_others = sum(len(decisions.of(study_id)) for study_id in decisions.states) - fits
     say(f"decisions: {applied} applied, {fits - applied} refused, {n_others} fit nothing in this export")
 

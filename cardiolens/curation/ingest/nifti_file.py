@@ -6,8 +6,6 @@ never leave this module.
 
 import hashlib
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
-from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan, vector
+from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan, broken, vector
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.study import nifti
 from cardiolens.study.nifti import UNITS_MM, Lengths, VoxelLengths
@@ -126,7 +124,7 @@ def _read(place: Path) -> tuple[nifti.Header, Any, Array]:
     """Read header and frames (slice, phase, row, column); check the declared size before reading."""
     if place.name.lower().endswith(_PAIR_SUFFIXES):
         raise RejectedError(Reason.BAD_SHAPE, _PAIR)
-    with _damaged():
+    with broken():
         size, head = place.stat().st_size, read_start(place, nifti.START_BYTES)
         raw = _raw(head)
         shape = _checked_shape(raw)
@@ -159,19 +157,6 @@ def _checked_shape(raw: Any) -> tuple[int, ...]:
     if fault := nifti.settle_rotation(raw.copy()):
         raise RejectedError(Reason.NO_POSITION, fault)
     return shape
-
-
-@contextmanager
-def _damaged() -> Iterator[None]:
-    """Turn the readers' errors on a damaged file into one reason; drop messages, which may quote the file."""
-    try:
-        yield
-    except (RejectedError, MemoryError):
-        raise
-    except OSError as error:
-        raise RejectedError(Reason.UNREADABLE, type(error).__name__) from None
-    except Exception as error:  # noqa: BLE001 - nibabel and zlib raise a dozen kinds
-        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
 
 
 def _raw(head: bytes) -> Any:

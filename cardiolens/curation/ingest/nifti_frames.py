@@ -253,8 +253,6 @@ def _images(file: _File, by_copy: Mapping[int, str], facts: Facts, of_set: str) 
     if n_phases > 1:
         phases: list[int | None] = [*range(1, n_phases + 1)]
         moments = [declared.get(phase, by_copy.get(at, "")) for at, phase in enumerate(phases)]
-        if role.begins_at_ed and "ED" not in moments:
-            moments[0] = "ED"
     else:
         phases = [role.phase or _RANKS.get(role.moment)]
         moments = [role.moment if role.phase is None else declared.get(role.phase, role.moment)]
@@ -395,6 +393,4 @@ def _phase_of(mask: _File, image: _File, frames: Sequence[Image]) -> int | None:
     if mask.role.phase is not None:
         return mask.role.phase - 1 if mask.role.phase <= phases else None
     phase_by_moment = {frame.moment: frame.frame % phases for frame in frames if frame.moment}
-    if mask.role.moment in phase_by_moment:
-        return phase_by_moment[mask.role.moment]
-    return 0 if image.role.begins_at_ed and not mask.role.moment else None
+    return phase_by_moment.get(mask.role.moment)

@@ -54,7 +54,6 @@ class FileRole:
     # by a layout:
     volume: str = ""  # of an image, such as cine_sax
     mask_of: tuple[str, ...] = ()  # volumes
-    begins_at_ed: bool = False
     declared: Declared | None = None  # of an image
 
 

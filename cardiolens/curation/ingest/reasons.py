@@ -3,23 +3,10 @@
 `docs/reference/import.md` is made of these lists.
 """
 
-from enum import StrEnum
-from typing import Self
+from cardiolens.curation.masks.labels import Named
 
 
-class _Named(StrEnum):
-    """A name that files hold, with its meaning."""
-
-    meaning: str
-
-    def __new__(cls, name: str, meaning: str) -> Self:
-        """Make a member; its value is its name."""
-        member = str.__new__(cls, name)
-        member._value_, member.meaning = name, meaning
-        return member
-
-
-class Reason(_Named):
+class Reason(Named):
     """Why a file, a frame or a stack is left out or waits; every unused file has exactly one."""
 
     # files
@@ -67,7 +54,7 @@ class Reason(_Named):
     FAILED = "failed", "belongs to a study that could not be imported; report it with the kind of error"
 
 
-class Flag(_Named):
+class Flag(Named):
     """What a person should look at in a volume; those of `HOLDS` let it wait."""
 
     TEXT = "text_in_picture", "all its frames show a row of text, perhaps a name; it waits: look at it"

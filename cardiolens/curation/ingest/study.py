@@ -165,15 +165,11 @@ def _why_refused(proposal: Proposal, choice: Choice, twice: set[str]) -> str | N
     )
 
 
-def _stated_mm(stack: Stack, choice: Choice) -> Vector | None:
-    """Return the lengths of columns, rows and slices that a person states; None if nothing is stated."""
-    return stack.first.places_mm.get(choice.spacing) if isinstance(choice.spacing, str) else choice.spacing
-
-
 def _confirmed(proposal: Proposal, choice: Choice) -> Proposal:
     """Apply a person's sequence, view, slice order, size of voxels and word on the mask."""
     sequence, view = str(choice.sequence), str(choice.view)
-    stack, lengths = proposal.stack, _stated_mm(proposal.stack, choice)
+    stack, lengths = proposal.stack, choice.spacing
+    lengths = stack.first.places_mm.get(lengths) if isinstance(lengths, str) else lengths
     stack = stack if choice.along_normal == stack.along_normal else stack.reversed()
     for subject, says in (("sequence", sequence), ("view", view)):
         proposal = proposal.witnessed(subject, Witness("person", says, 1.0, "confirmed"))

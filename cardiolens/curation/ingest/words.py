@@ -17,7 +17,6 @@ class Words:
     views: tuple[str, ...] = ()
     component: str | None = None
     state: str | None = None
-    technique: str | None = None
 
     @property
     def sequence(self) -> str | None:
@@ -66,12 +65,12 @@ def _words(text: str) -> Words:
     sequences = _matching("sequences", text)
     if {"lge", "perfusion", "cine"} & set(sequences):  # may be weighted by T1 as well
         sequences = tuple(name for name in sequences if name != "other")
-    kind, component, state, technique = (
-        next(iter(_matching(each, text)), None) for each in ("kinds", "components", "states", "techniques")
+    kind, component, state = (
+        next(iter(_matching(each, text)), None) for each in ("kinds", "components", "states")
     )
     if kind == "other_part" and "lv" in text.split() and not re.search(r"\b(rv|rvot|lvot|lv ot)\b", text):
         kind = None  # "LV 2ch"
-    return Words(kind, sequences, _matching("views", text), component, state, technique)
+    return Words(kind, sequences, _matching("views", text), component, state)
 
 
 def _matching(kind: str, text: str) -> tuple[str, ...]:

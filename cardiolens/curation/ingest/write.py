@@ -89,7 +89,7 @@ def write_study(
         "flags": _open_flags(imported),
         "prepare_refuses": refused or None,
         "left_out": dict(sorted(Counter(str(reason) for _, reason, _ in imported.left_out).items())),
-        "passes": sorted({tag for image in images for tag in image.tags} & PASSES.keys()),
+        "passes": sorted({tag for image in images for tag in image.tags} & PASSES),
         "removed": removed(images),
         "set": _of_set(images[0]),
     }

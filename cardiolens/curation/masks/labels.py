@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import yaml
@@ -136,16 +136,20 @@ def _table(name: str) -> dict[str, Any]:
     return tree
 
 
-class MaskReason(StrEnum):
-    """A reason why a mask gives no certain answer, and its meaning."""
+class Named(StrEnum):
+    """A name that files hold, with its meaning."""
 
     meaning: str
 
-    def __new__(cls, value: str, meaning: str) -> "MaskReason":
-        reason = str.__new__(cls, value)
-        reason._value_ = value
-        reason.meaning = meaning
-        return reason
+    def __new__(cls, name: str, meaning: str) -> Self:
+        """Make a member; its value is its name."""
+        member = str.__new__(cls, name)
+        member._value_, member.meaning = name, meaning
+        return member
+
+
+class MaskReason(Named):
+    """A reason why a mask gives no certain answer, and its meaning."""
 
     NOT_LABELLED = "not_labelled", "the masks do not label the structure"
     ONE_MOMENT = "one_moment", "end-diastole or end-systole is not labelled"

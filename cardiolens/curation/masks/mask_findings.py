@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,50 +31,35 @@ _MOTION = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
-    """A patient's sex and body surface area in m2, if known."""
-
-    sex: Sex | None = None
-    surface: float | None = None
-
-    @staticmethod
-    def of(sex: Sex | None, height_cm: float, weight_kg: float) -> "Body":
-        """Return sex and body surface, by Mosteller: sqrt(height_cm * weight_kg / 3600)."""
-        if not (30 < height_cm < 260 and 1 < weight_kg < 400):
-            raise InputError(
-                f"height {height_cm:g} cm or weight {weight_kg:g} kg is implausible; expected cm and kg"
-            )
-        return Body(sex, math.sqrt(height_cm * weight_kg / 3600))
-
-    @staticmethod
-    def of_manifest(manifest: StudyManifest) -> "Body":
-        """Return sex and body surface from study.json."""
-        sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None
-        if manifest.height_cm is None or manifest.weight_kg is None:
-            return Body(sex)
-        return Body.of(sex, manifest.height_cm, manifest.weight_kg)
+def body_of(manifest: StudyManifest) -> tuple[Sex | None, float | None]:
+    """Return a patient's sex and body surface in m2 (Mosteller: sqrt(cm * kg / 3600)), if known."""
+    sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None
+    height_cm, weight_kg = manifest.height_cm, manifest.weight_kg
+    if height_cm is None or weight_kg is None:
+        return sex, None
+    if not (30 < height_cm < 260 and 1 < weight_kg < 400):
+        raise InputError(
+            f"height {height_cm:g} cm or weight {weight_kg:g} kg is implausible; expected cm and kg"
+        )
+    return sex, math.sqrt(height_cm * weight_kg / 3600)
 
 
-def mask_findings(
-    folder: Path, labels: str, body: Body | None = None, protocol: str = "openprotocol-1"
-) -> list[dict[str, Any]]:
+def mask_findings(folder: Path, labels: str, protocol: str = "openprotocol-1") -> list[dict[str, Any]]:
     """Return a record per option that the masks establish, and one with a reason per other subtask.
 
     InputError if a mask contradicts its label map, or if no short-axis mask has a sequence of the label map.
     """
     catalogue = load_catalogue(protocol)
-    measures = measure_study(folder, labels, body)
+    measures = measure_study(folder, labels)
     subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
     records = [record for subtask in subtasks for record in _records(subtask, catalogue, measures)]
     return [{"id": f"S{number}", **record} for number, record in enumerate(records, start=1)]
 
 
-def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measures:
-    """Measure the short-axis masks of a study; without `body`, sex, height and weight are the manifest's."""
-    chosen, study = label_map(labels), read_study(folder)
-    body = body or Body.of_manifest(study.manifest)
-    measures = Measures()
+def measure_study(folder: Path, labels: str) -> Measures:
+    """Measure the short-axis masks of a study."""
+    chosen, study, measures = label_map(labels), read_study(folder), Measures()
+    sex, body_surface = body_of(study.manifest)
     volumes = [volume for volume in study.manifest.volumes if is_for(volume, chosen)]
     if not volumes:
         raise InputError(
@@ -85,7 +69,7 @@ def measure_study(folder: Path, labels: str, body: Body | None = None) -> Measur
     for manifest in volumes:
         masked = _checked(study, manifest, chosen)
         if manifest.sequence == "cine":
-            cine(masked, body.sex, body.surface, measures)
+            cine(masked, sex, body_surface, measures)
             continue
         for kind in chosen.lesions_on(manifest.sequence):
             lesions(masked, kind, chosen, measures)

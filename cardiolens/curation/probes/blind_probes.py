@@ -6,7 +6,7 @@ Models answer drafts without images; the scores say which subtasks leak, and are
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,6 @@ from cardiolens.protocol.tasks.questions import Question, given_questions
 
 PROBES = "probes.json"
 MOST_EXCESS = 0.05  # of blind accuracy over the best constant answer
-_LEAST_SHARE = 0.8  # of questions in which the length of an option leads to the answer
 QUESTION_ALONE, OPTIONS_ALONE = "question alone", "options alone"
 ORDERS = ("order 1", "order 2", "order 3")
 SETTINGS = (*ORDERS, QUESTION_ALONE, OPTIONS_ALONE)
@@ -134,7 +133,6 @@ class SubtaskProbe:
     constant: float  # accuracy of the best constant answer
     blind: Mapping[str, Mapping[str, float]]  # by model: accuracy over the orders, of question, of options
     excess: float  # of the best of all these over the constant
-    given_away_by: Sequence[str] = ()
 
     @property
     def leaks(self) -> bool:
@@ -188,8 +186,7 @@ def _subtask(questions: Sequence[Question], replies: Replies) -> SubtaskProbe:
         for model, settings in replies.items()
     }
     excess = max(share for shares in blind.values() for share in shares.values()) - constant
-    words = tuple(_give_aways(questions, constant)) if excess > MOST_EXCESS else ()
-    return SubtaskProbe(len(questions), constant, blind, excess, words)
+    return SubtaskProbe(len(questions), constant, blind, excess)
 
 
 def _accuracy(truth: Sequence[Answer], replies: Sequence[Answer | None]) -> float:
@@ -205,21 +202,6 @@ def _of(replies: Replies, places: Sequence[int]) -> Replies:
 
 def _words(question: Question) -> str:
     return "\n".join([question.question, *(f"{option.key}. {option.text}" for option in question.options)])
-
-
-def _give_aways(questions: Sequence[Question], constant: float) -> Iterator[str]:
-    """Yield which lengths of options lead to the answer without an image."""
-    for name, choose in (("longest", max), ("shortest", min)):
-        n_right = sum(_by_length(question, choose) in question.answer for question in questions)
-        share = n_right / len(questions)
-        if share > constant + MOST_EXCESS and share >= _LEAST_SHARE:
-            yield f"the {name} option is the answer in {share:.0%}"
-
-
-def _by_length(question: Question, choose: Any) -> str:
-    lengths = [len(option.text) for option in question.options]
-    chosen = choose(lengths)
-    return question.options[lengths.index(chosen)].key if lengths.count(chosen) == 1 else ""
 
 
 def probe(spec: QuestionsSpec, words: Sequence[str]) -> int:
@@ -343,10 +325,7 @@ def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> 
 def _say(scores: Mapping[str, SubtaskProbe], n_out: int) -> None:
     leaking = {name: score for name, score in scores.items() if score.leaks}
     for name, score in leaking.items():
-        why = "; ".join(score.given_away_by) or "the lengths of the options do not explain it"
-        say(
-            f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}, to review: {why}"
-        )
+        say(f"{name}: blind accuracy exceeds the best constant answer by {score.excess:.0%}; to review")
     say(
         f"probed: {sum(score.questions for score in scores.values())} questions of {len(scores)} subtasks; "
         f"{len(leaking)} subtasks to review, {n_out} questions out"

@@ -27,29 +27,10 @@ from cardiolens.study.manifest import Study
 FEW = 5  # questions of one subtask; the page of a sweep leaves smaller subtasks out of its means
 ATTRIBUTES = ("sex", "age band", "vendor", "field strength", "site")  # of a study's subgroups
 _NOT_STATED = "not stated"
-_ALWAYS = (
-    "It is for research on models that read images, and measures no benefit to patients.",
-    "Cohorts are drawn by patient at random; they are not balanced for answers, scanners or ages.",
-    "How often a question can be answered without its images differs by model; `control=[blind]` of a sweep "
-    "measures it.",
-    "How the holder of the data chose these studies among all patients is not recorded.",
-)
-_HEAD = {
-    "language": ["en"],
-    "task_categories": ["visual-question-answering"],
-    "tags": ["medical", "cardiac-mri", "benchmark", "cardiolens"],
-}
-# Licences that the hub knows under the name that SPDX gives them, in small letters; and three others.
-_SPDX = """
-apache-2.0 cc0-1.0 cc-by-2.0 cc-by-2.5 cc-by-3.0 cc-by-4.0 cc-by-sa-3.0 cc-by-sa-4.0 cc-by-nc-2.0 cc-by-nc-3.0
-cc-by-nc-4.0 cc-by-nd-4.0 cc-by-nc-nd-3.0 cc-by-nc-nd-4.0 cc-by-nc-sa-2.0 cc-by-nc-sa-3.0 cc-by-nc-sa-4.0
-cdla-permissive-1.0 cdla-permissive-2.0 cdla-sharing-1.0 mit
-"""
-_HUB_IDS = {name: name for name in _SPDX.split()}
-_HUB_IDS |= {"odbl-1.0": "odbl", "odc-by-1.0": "odc-by", "pddl-1.0": "pddl"}
 _MOST_BYTES = 1 << 20  # of the template
 Record = dict[str, Any]
 Facts = Mapping[str, Any]
+_WORDS: Record = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
 
 
 def counted(contents: Contents) -> Record:
@@ -174,13 +155,21 @@ def _hub_head(facts: Facts) -> str:
         if sizes["questions"]
     ]
     configs = [{"config_name": "default", "data_files": files}]
-    head = {**licence_tags(str(facts["licence"])), "pretty_name": facts["name"], **_HEAD, "configs": configs}
+    head = {
+        **licence_tags(str(facts["licence"])),
+        "pretty_name": facts["name"],
+        **_WORDS["head"],
+        "configs": configs,
+    }
     return yaml.safe_dump(head, sort_keys=False)
 
 
 def licence_tags(licence: str) -> dict[str, str]:
     """Return the hub's own id of a licence that it knows, else `other` with the words of the holder."""
-    known = _HUB_IDS.get(licence.strip().lower())
+    name = licence.strip().lower()
+    if name in _WORDS["licences"].split():
+        return {"license": name}
+    known = _WORDS["other_licences"].get(name)
     return {"license": known} if known else {"license": "other", "license_name": licence}
 
 
@@ -188,7 +177,7 @@ def known_limits(facts: Facts, catalogue: Catalogue) -> list[str]:
     """Return a sentence for each limit: of answers, subgroups and duplicates; then those of every release."""
     pairs = facts["perceptual"]["pairs"]
     doubles = [f"**{pairs} pairs of patients show the same pictures**, also across cohorts."] if pairs else []
-    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *doubles, *_ALWAYS]
+    return [*_of_answers(facts, catalogue), *_of_subgroups(facts), *doubles, *_WORDS["limits"]]
 
 
 def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:

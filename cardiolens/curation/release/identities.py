@@ -12,7 +12,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
 
 from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.study.anatomy import DATA
@@ -23,40 +26,6 @@ _Holds = Callable[[re.Match[str]], bool]
 _MOST_BYTES = 1 << 20  # of a file of a shipped protocol
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
 _INVISIBLE = ("Cf", "Cc")  # joiners, marks of direction, control characters
-_REPORT_WORDS = """
-prior previous current known query former standard acute chronic technique method comparison compared
-indication background impression conclusion findings appearances clinical information studies study
-examination summary cmr mri mod lvsd rvsd no good mild severe the nl united imaging siemens philips canon
-hitachi fujifilm healthineers heart hospital university centre center
-"""  # no names, beside the words of the shipped protocols
-
-_WORD = r"[^\W\d_][\w'’.-]*"
-_NAME = rf"(?P<name>{_WORD}(?:\s{_WORD}){{0,2}})"
-_LETTERS = r"[^\W\d_](?:['’]?[^\W\d_]){2,}"
-_TITLE = (
-    r"(?P<title>(?i:drs?|doctor|prof|professor|mrs|miss|mister|madam|nurse|sister|sir|lady)"
-    r"|[Mm][rs](?=\.)|M[rs])"
-)
-_DEGREE = r"(?:MD|M\.D\.|PhD|Ph\.D\.|MBBS|MBChB|FRCR|FRCP|FACC|FESC|FSCMR|RN|BSc|MSc)"
-_LABEL = (
-    r"(?i:(?:name|patient|pat|reader|radiologist|physician|cardiologist|technologist|operator|referrer)(?:'s)?"
-    r"(?:\s(?:name|is))*|signed|reported|dictated|verified|read|approved|reviewed|examined|performed)"
-)
-_CLOSING = r"(?i:pt|rep|re|d/w|dw|attn|(?:discussed|reviewed)\swith|(?:kind|best|with)\sregards|sincerely)"
-_INITIALS = r"(?<![\w.])[^\W\d_]\.[ -]?(?:[^\W\d_]\.[ -]?){0,3}"
-
-_DAY = r"(?<!\d)(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|\.)?"
-_YEAR = r"(?:1[2-9]|2[0-6])\d\d(?!\d)"  # of the calendars in use: 1345 in Iran, 2509 in Thailand
-_UNIT = r"(?:mm|cm|m|ml|ms|s|g|kg|bpm|t|years?|months?|weeks?|days?|frames?|slices?)(?![^\W\d_])"
-_MONTH = (
-    r"(?:(?i:jan(?:uary)?|feb(?:ruary)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)|MAR|MAY|Mar(?:ch)?|May)(?![^\W\d_])\.?"
-)
-_OTHER_MONTH = r"(?P<month>(?:[^\d;:!?%()\[\]]){1,28}?)"  # of a language whose months are not listed
-_SEPARATED = r"(?<![\d.])(\d{1,4})(\s?[./·-]\s?|\s)(\d{1,2})(\s?[./·-]\s?|\s)'?(\d{1,4})(?!\d|[.,]\d)"
-_AMOUNT = r"\d{1,3}(?:[.,]\d{1,5})?"
-# What has many digits and is nobody's: a broken number, a range or ratio of two, a range of years.
-_NO_IDENTITY = re.compile(rf"{_AMOUNT}(?:\s?[-/:]\s?{_AMOUNT})?|(?:19|20)\d\d\s?[-/]\s?(?:19|20)?\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,47 +76,34 @@ def _apart(identities: Iterable[Identity]) -> Iterator[Identity]:
 
 
 @cache
+def _tables() -> dict[str, Any]:
+    """Return the patterns of identities.yaml, and the words that are no names."""
+    tables: dict[str, Any] = yaml.safe_load(read_text(Path(__file__).with_suffix(".yaml"), _MOST_BYTES))
+    return tables
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    """Compile a pattern whose `<NAMES>` stand for fragments."""
+    fragments = _tables()["fragments"]
+    while (whole := re.sub(r"<([A-Z_]+)>", lambda name: str(fragments[name[1]]), text)) != text:
+        text = whole
+    return re.compile(text)
+
+
+@cache
 def _rules() -> tuple[tuple[Kind, re.Pattern[str], _Holds | None], ...]:
-    return tuple((kind, re.compile(pattern), holds) for kind, pattern, holds in _patterns())
-
-
-def _patterns() -> Iterator[tuple[Kind, str, _Holds | None]]:
-    yield "name", rf"(?<!\w){_TITLE}(?:\.\s?|\s){_NAME}", _follows_title
-    yield "name", rf"(?<!\w)(?:MR|MS)\.\s?{_NAME}", lambda at: _in_capitals(at) and _is_unknown(at)
-    yield "name", rf"(?<![\w'’.-]){_NAME},?\s{_DEGREE}(?!\w)", _ends_in_capital
-    yield "name", rf"{_INITIALS}(?P<name>[^\W\d_]{{2,}})", _follows_initial
-    yield "name", rf"(?<![\w'’-]){_LETTERS}(?=(?P<name>,? {_LETTERS})(?![\w'’]))", _are_capital
-    yield "name", r"(?<=[\s.])/\s?(?P<name>[^\W\d_]['’]?[^\W\d_]+)", _is_signature  # as dictations are signed
-    yield "name", rf"(?<!\w){_CLOSING}[:,]?\s{_NAME}", _is_signature
-    yield "name", rf"(?<!\w){_LABEL}(?P<by>(?:\sby(?:\s?:)?\s|\s?[:=]\s?)|\s){_NAME}", _follows_label
-    yield "name", r"(?<!\w)[^\W\d_]{2,}\^[^\W\d_]+", None  # as DICOM writes them
-    yield "date", _SEPARATED, _is_date
-    yield "date", rf"{_DAY}\s?[./-]?\s?(?:(?:of|day)\s)*{_MONTH}(?:\s?[./,-]?\s?'?\d{{2,4}}(?!\d))?", None
-    yield (
-        "date",
-        rf"(?<![^\W\d_]){_MONTH}\s?[./,-]?\s?(?:{_DAY}(?!\d)(?:,?\s{_YEAR})?|{_YEAR}|'\d\d(?!\d))",
-        None,
+    rows = _tables()["patterns"]
+    return tuple(
+        (row["kind"], _pattern(row["pattern"]), _HOLDS[row["holds"]] if "holds" in row else None)
+        for row in rows
     )
-    yield "date", rf"{_DAY}(?!\s?{_UNIT}){_OTHER_MONTH}(?<!\d){_YEAR}", _is_month
-    yield "date", rf"(?<!\d){_YEAR}{_OTHER_MONTH}{_DAY}(?!\d|\s?{_UNIT}|\s?%)", _is_month
-    yield "date", r"(?<![\d./])(?:0?[1-9]|1[0-2])\s?[./-]\s?(?:19|20)\d\d(?!\d)", None
-    yield "date", r"(?<!\d)(?:19|20)\d\d[./-](?:0[1-9]|1[0-2])(?!\d)", None
-    yield "date", r"(?<![\d.])(?:0?[1-9]|[12]\d|3[01])\.(?:0[1-9]|1[0-2])\.(?!\d)", None
-    yield "date", r"(?<!\d)(?:19|20)\d\d-?(?:W\d\d(?:-?\d)?|\d{3})(?!\d)", None  # ISO 8601: week, day of year
-    yield "date", r"(?<!\w)(?i:born|birth|dob|yob)(?!\w)\W{0,3}(?:[^\W\d_]+\W{1,3}){0,2}\d{2,4}", None
-    yield "age", r"(?<!\d)(?:9\d|1[01]\d)[\s-]?(?i:y/o|yo|yrs?|years?)(?![^\W\d_])", None
-    yield "age", r"(?<!\w)(?i:aged?)\W{1,3}(?:9\d|1[01]\d)(?!\d|[.,%])", None
-    yield "address", r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+", None
-    yield "address", r"(?i:https?://|ftp://|www\.)[^\s<>\"]+", None
-    yield "address", r"(?<![\w:])(?:[0-9a-fA-F]{1,4}:{1,2}){3,7}[0-9a-fA-F]{1,4}(?![\w:])", None
-    yield "number", r"\w+", _is_code
-    yield "number", r"(?<![\w.])\+?\(?\d+(?:\)?\s?[ ./:()_-]\s?\(?\d+){1,15}", _is_long
 
 
 @cache
 def _vocabulary() -> frozenset[str]:
     """The words of the shipped protocols and of reports, in small letters; none is taken for a name."""
-    texts = [_REPORT_WORDS, *(read_text(path, _MOST_BYTES) for path in sorted(DATA.rglob("*.yaml")))]
+    texts = [_tables()["words"], *(read_text(path, _MOST_BYTES) for path in sorted(DATA.rglob("*.yaml")))]
     return frozenset(word.casefold() for text in texts for word in re.findall(r"[^\W\d_]+", fold(text)))
 
 
@@ -194,10 +150,10 @@ def _ends_in_capital(match: re.Match[str]) -> bool:
     return _capital(match["name"].rsplit(maxsplit=1)[-1])
 
 
-def _in_capitals(match: re.Match[str]) -> bool:
-    """MR stands for magnetic resonance, and for somebody before a word in capitals."""
+def _follows_short_title(match: re.Match[str]) -> bool:
+    """MR stands for magnetic resonance, and for somebody before an unknown word in capitals."""
     first = match["name"].split(maxsplit=1)[0]
-    return len(first) > 2 and first.isupper()
+    return len(first) > 2 and first.isupper() and _is_unknown(match)
 
 
 def _is_date(match: re.Match[str]) -> bool:
@@ -232,4 +188,12 @@ def _is_code(match: re.Match[str]) -> bool:
 
 def _is_long(match: re.Match[str]) -> bool:
     """Whether six and more digits stand together, and are no amount, range, ratio or years."""
-    return sum(map(str.isdigit, match[0])) >= 6 and not _NO_IDENTITY.fullmatch(match[0].strip("(+"))
+    is_nobodys = _pattern(_tables()["nobodys"]).fullmatch(match[0].strip("(+"))
+    return sum(map(str.isdigit, match[0])) >= 6 and not is_nobodys
+
+
+_CONDITIONS = (
+    *(_follows_title, _follows_short_title, _follows_label, _follows_initial, _are_capital, _is_signature),
+    *(_ends_in_capital, _is_date, _is_month, _is_code, _is_long),
+)
+_HOLDS: dict[str, _Holds] = {condition.__name__[1:]: condition for condition in _CONDITIONS}

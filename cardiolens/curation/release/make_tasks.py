@@ -26,13 +26,6 @@ from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
 _MODULE = "cardiolens_task"
 _MOST_BYTES = 1 << 20  # of a file of the package
 _READER = ("reply_words", "marks", "answer_values", "strict_reading")
-_HEAD = '''"""A task of lmms-eval whose replies are read as a sweep of CardioLens reads them.
-
-{about}
-
-This file needs nothing but Python. It is made of several modules of CardioLens.
-"""
-'''
 _TESTED = "0.7.3"  # the version of lmms-eval that the tests run
 _CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
 _FUNCTIONS = {
@@ -87,7 +80,13 @@ def _write_tasks(folder: Path, benchmark: str, splits: Sequence[str], canary: st
         **{f"{name}.yaml": f"# {canary}\n{_task(folder, name, split)}" for split, name in names.items()},
         f"{group['group']}.yaml": f"# {canary}\n{yaml.safe_dump(group, sort_keys=False)}",
         f"{_MODULE}.py": task_module(),
-        "README.md": _readme(benchmark, sorted(names.values()), canary),
+        "README.md": _text("readme").format(
+            benchmark=benchmark,
+            names=",".join(sorted(names.values())),
+            tested=_TESTED,
+            module=_MODULE,
+            canary=canary,
+        ),
     }
     for name, text in files.items():
         disk.write_text(folder / name, text)
@@ -114,7 +113,15 @@ def task_module() -> str:
     folder = Path(next(iter(replies.__path__)))
     paths = [*(folder / f"{name}.py" for name in _READER), Path(__file__).with_name("lmms_task.py")]
     bodies = [_body(read_bytes(path, _MOST_BYTES).decode()) for path in paths]
-    return _HEAD.format(about=(replies.__doc__ or "").strip()) + "\n".join(bodies)
+    return _text("module").format(about=(replies.__doc__ or "").strip()) + "\n".join(bodies)
+
+
+def _text(name: str) -> str:
+    """Return a text of lmms_task.yaml."""
+    texts: dict[str, str] = yaml.safe_load(
+        Path(__file__).with_name("lmms_task.yaml").read_text(encoding="utf-8")
+    )
+    return texts[name]
 
 
 def _body(source: str) -> str:
@@ -126,21 +133,6 @@ def _body(source: str) -> str:
         if is_docstring or is_own:
             del lines[node.lineno - 1 : node.end_lineno]
     return "".join(lines)
-
-
-def _readme(benchmark: str, names: list[str], canary: str) -> str:
-    return f"""# {benchmark} in lmms-eval
-
-```
-python -m lmms_eval --include_path /path/to/this/folder --tasks {",".join(names)} --model ...
-```
-
-Written for lmms-eval {_TESTED}. The folder needs nothing but itself and can be moved. `accuracy` is the share
-of questions with exactly the right options in the reply. Replies are read as in a sweep of CardioLens, but no
-model is asked back; `{_MODULE}.py` says which are read. Images have their native size.
-
-{canary}
-"""
 
 
 def _canary(release: Path) -> str:

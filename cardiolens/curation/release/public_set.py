@@ -3,16 +3,17 @@
 Names of downloaded files and folders do not count: the digest of the files is that of their contents.
 """
 
-import hashlib
 import json
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, StrictUndefined
+
 from cardiolens.base import disk
-from cardiolens.base.digest import digest_of
+from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.ingest.scan import find
@@ -24,13 +25,12 @@ CARD_NAME, INDEX = "CARD.md", "set.json"
 QUESTIONS = "questions/questions.jsonl"
 _FILES = rf"studies/[^/]+/.+|{re.escape(QUESTIONS)}"  # that the index lists
 _PROTOCOL = "openprotocol-1"
-_CHUNK = 1 << 20
 Record = dict[str, Any]
 
 
 def write_set(source: Path, out: Path, convention: Convention) -> Record:
     """Add a set to `out/set.json`, write the card of all sets in it, and return the content of the file."""
-    files = sorted(_source_digests(source))
+    files = sorted(sha256_of(each.place) for each in find(source) if each.reason is None)
     facts = {name: getattr(convention, name) for name in ("title", "place", "licence", "limits")}
     one_set = {
         **facts,
@@ -41,7 +41,7 @@ def write_set(source: Path, out: Path, convention: Convention) -> Record:
     record: Record = {"schema": "set-1", "sets": dict(sorted(sets.items()))}
     record["files"] = index_of(out, _FILES)
     disk.write_text(out / INDEX, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    disk.write_text(out / CARD_NAME, "\n".join(_card(out, record)) + "\n")
+    disk.write_text(out / CARD_NAME, _card(out, record))
     return record
 
 
@@ -54,43 +54,19 @@ def _other_sets(out: Path) -> Record:
     return sets if isinstance(sets, dict) else {}
 
 
-def _source_digests(source: Path) -> Iterator[str]:
-    for candidate in find(source):
-        if candidate.reason is None:
-            total = hashlib.sha256()
-            with candidate.place.open("rb") as stream:
-                while chunk := stream.read(_CHUNK):
-                    total.update(chunk)
-            yield total.hexdigest()
-
-
-def _card(out: Path, record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of the card: what the sets can ask and cannot, their terms, and leakage."""
+def _card(out: Path, record: Mapping[str, Any]) -> str:
+    """Return the card: what the sets can ask and cannot, their terms, and leakage."""
     lines = read_lines(out / QUESTIONS)
-    yield "# Public hearts"
-    yield ""
-    yield (
-        "Pictures and labels are public: any model may have been trained on them, and a high score may be "
-        "memory. Compare with a private cohort before you conclude. Every answer is a label of its set. "
-        "Nobody verified it for these questions. Research use only."
-    )
-    for name, each in record["sets"].items():
-        counts = Counter(line["subtask"] for line in lines if line["verification"]["layout"] == name)
-        silent = [subtask for subtask in load_catalogue(_PROTOCOL).subtasks if subtask not in counts]
-        downloaded = each["downloaded"]
-        yield from (
-            "",
-            f"## {each['title']}",
-            "",
-            f"* Layout `{name}`, {downloaded['count']} files, digest `{downloaded['digest']}`.",
-            f"* From: {each['place']}. Terms: {each['licence']}.",
-            f"* Limits: {each['limits']}.",
-            f"* Asks: {', '.join(f'{key} ({n})' for key, n in sorted(counts.items())) or 'none'}.",
-            f"* Cannot ask: {', '.join(silent)}.",
-            "* Where its traits were read: " + "; ".join(each["sources"]) + ".",
-        )
-    yield from (
-        "",
-        f"Files of studies and of {len(lines)} questions: {len(record['files'])}, digest "
-        f"`{digest_of(record['files'])}`. Two imports are the same if their digests agree.",
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        counts[line["verification"]["layout"]][line["subtask"]] += 1
+    template = Path(__file__).with_name("set_card.md.j2").read_text(encoding="utf-8")
+    jinja = Environment(undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    return jinja.from_string(template).render(
+        sets=record["sets"],
+        counts=counts,
+        subtasks=list(load_catalogue(_PROTOCOL).subtasks),
+        n_questions=len(lines),
+        n_files=len(record["files"]),
+        digest=digest_of(record["files"]),
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -112,34 +113,11 @@ TABLES = "data"  # the folder of the tables in a release
 MOST_PIXELS = 256 << 20  # bytes of distinct pictures in one file; the next study begins another
 
 PICTURE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-_TEXTS, _OPTION = pa.list_(pa.string()), pa.struct([("key", pa.string()), ("text", pa.string())])
-_COLUMNS: tuple[tuple[str, pa.DataType, str], ...] = (
-    ("qa_id", pa.string(), "id of the question"),
-    ("study_id", pa.string(), "id of the study"),
-    ("patient_id", pa.string(), "id of the patient"),
-    ("cohort", pa.string(), "the cohort of the patient"),
-    ("subtask", pa.string(), "kind of question, as the protocol names it"),
-    ("tier", pa.int32(), "1 findings, 2 diagnoses, 3 reports"),
-    ("sequence", pa.string(), "the sequence that the question is about"),
-    ("answer_type", pa.string(), "single, ordinal, multi or report"),
-    ("question", pa.string(), "its words"),
-    ("options", pa.list_(_OPTION), "key and text of each option"),
-    ("exclusive", _TEXTS, "keys of options that stand alone"),
-    ("answer", _TEXTS, "keys of the right options; null of a report"),
-    ("reference", pa.string(), "the report that a report is compared with, as JSON; else null"),
-    ("origin", pa.string(), "where the answer comes from: report, mask, reader or phantom"),
-    ("verified", pa.bool_(), "whether somebody stands for the answer"),
-    ("protocol", pa.string(), "the protocol of words and options"),
-    ("volumes", _TEXTS, "files of the study within the release"),
-    ("canary", pa.string(), "the string by which the test data can be found in training data"),
-)
-_SHOWN: tuple[tuple[str, pa.DataType, str], ...] = (
-    ("frames", pa.list_(PICTURE), "PNG of each frame shown, in order"),
-    ("captions", _TEXTS, "what each frame is"),
-    ("system", pa.string(), "the system message"),
-    ("prompt", pa.string(), "the user message; <image> stands in the place of each frame"),
-    ("skipped", pa.string(), "why no frame can be shown; null of all others"),
-)
+_KINDS = {
+    **{"string": pa.string(), "int32": pa.int32(), "bool": pa.bool_(), "texts": pa.list_(pa.string())},
+    "options": pa.list_(pa.struct([("key", pa.string()), ("text", pa.string())])),
+    "pictures": pa.list_(PICTURE),
+}
 _OF_QUESTION = (  # columns that are as in the file of questions
     *("qa_id", "study_id", "subtask", "tier", "sequence", "answer_type", "question", "origin", "verified"),
     "protocol",
@@ -154,9 +132,13 @@ def split_of(cohort: str) -> str:
 
 def table_schema(*, frames: bool) -> pa.Schema:
     """Columns of a table, each with its description, and the features that `datasets` reads."""
-    columns = [*_COLUMNS, *(_SHOWN if frames else ())]
-    features_json = json.dumps({"info": {"features": {name: _feature(kind) for name, kind, _ in columns}}})
-    fields = [pa.field(name, kind, metadata={"description": meaning}) for name, kind, meaning in columns]
+    tables = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+    columns = tables["columns"] | (tables["frames"] if frames else {})
+    fields = [
+        pa.field(name, _KINDS[kind], metadata={"description": meaning})
+        for name, (kind, meaning) in columns.items()
+    ]
+    features_json = json.dumps({"info": {"features": {each.name: _feature(each.type) for each in fields}}})
     return pa.schema(fields, metadata={"huggingface": features_json})
 
 

@@ -1,26 +1,14 @@
-"""Errors that a judge named in the reports of a run: by arm, and agreement with itself, rules and people."""
+"""Errors that a judge named in the reports of a run: by arm, and agreement with itself and with the rules."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 
-from cardiolens.base.errors import InputError
-from cardiolens.benchmarks.judges import lines_of
-from cardiolens.curation.report_judge.report_errors import (
-    OTHER_FINDING,
-    TYPES,
-    WEIGHTS,
-    Errors,
-    JudgedReport,
-    ReportError,
-    ReportPair,
-    fault_of,
-)
+from cardiolens.curation.report_judge.report_errors import TYPES, WEIGHTS, JudgedReport, ReportPair
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.report_text.entities import ReportForm
 from cardiolens.score.statistics.hypothesis_tests import kendall
@@ -31,7 +19,6 @@ from cardiolens.storage.places import Run
 
 SCHEMA = "report-errors-1"
 Place = tuple[str, str]  # arm_id, qa_id
-ErrorNames = frozenset[tuple[str, str]]  # finding and type of errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +56,7 @@ def run_reports(run: Run, catalogue: Catalogue) -> list[RunReport]:
 
 
 def document(
-    model: str,
-    reports: Sequence[RunReport],
-    judgements: Sequence[JudgedReport | None],
-    by_people: Mapping[Place, Errors] | None = None,
+    model: str, reports: Sequence[RunReport], judgements: Sequence[JudgedReport | None]
 ) -> dict[str, Any]:
     """The errors of all reports, their counts by arm, and how far the judge agrees with others."""
     usable = [
@@ -90,7 +74,6 @@ def document(
         "unusable": len(reports) - len(usable),
         "between_orders": _between_orders([judgement for _, judgement in usable]),
         "with_entities": _with_entities(usable),
-        "with_people": None if by_people is None else _with_people(usable, by_people),
         "arms": {arm: _counts(judgement) for arm, judgement in by_arm.items()},
         "errors": [
             {
@@ -102,36 +85,6 @@ def document(
             for report, judgement in usable
         ],
     }
-
-
-def read_people(path: Path, reports: Sequence[RunReport]) -> dict[Place, Errors]:
-    """Read the errors that people found: a line `{"arm_id", "qa_id", "errors": [...]}` for each report.
-
-    InputError names the line, what is wrong with it, and what is legal.
-    """
-    findings = {report.place: (*report.pair.findings, OTHER_FINDING) for report in reports}
-    by_place: dict[Place, Errors] = {}
-    for where, entry in lines_of(path, "people"):
-        place = str(entry.get("arm_id")), str(entry.get("qa_id"))
-        if place not in findings:
-            raise InputError(
-                f"{where}: arm_id {place[0]!r} with qa_id {place[1]!r} is no report of this run that has a "
-                "text; take both from the run's verdicts, or leave the line out"
-            )
-        if place in by_place:
-            raise InputError(f"{where}: is the second line on this report; join the two")
-        errors = entry.get("errors")
-        if not isinstance(errors, list):
-            raise InputError(f"{where}: errors is {errors!r}; expected a list, empty if there is none")
-        for error in errors:
-            if fault := fault_of(error, findings[place]):
-                raise InputError(f"{where}: {fault}")
-        by_place[place] = tuple(ReportError(**error) for error in errors)
-    return by_place
-
-
-def _names(errors: Iterable[ReportError]) -> ErrorNames:
-    return frozenset(error[:2] for error in errors)
 
 
 def _between_orders(judgements: Sequence[JudgedReport]) -> dict[str, float | int | None]:
@@ -158,24 +111,6 @@ def _with_entities(usable: Sequence[tuple[RunReport, JudgedReport]]) -> dict[str
         errors, f1 = np.asarray(rows, float).T
         tau, _ = kendall(errors, f1)
     return {"reports": len(rows), "tau_b": None if np.isnan(tau) else tau}
-
-
-def _with_people(
-    usable: Sequence[tuple[RunReport, JudgedReport]], by_people: Mapping[Place, Errors]
-) -> dict[str, float | int | None]:
-    """Precision and recall of the judge's errors against those of people, and the share of equal reports."""
-    pairs = [
-        (_names(judgement.errors), _names(by_people[report.place]))
-        for report, judgement in usable
-        if report.place in by_people
-    ]
-    both = sum(len(judge & people) for judge, people in pairs)
-    return {
-        "reports": len(pairs),
-        "precision": _ratio(both, sum(len(judge) for judge, _ in pairs)),
-        "recall": _ratio(both, sum(len(people) for _, people in pairs)),
-        "equal": _ratio(sum(judge == people for judge, people in pairs), len(pairs)),
-    }
 
 
 def _counts(judgements: Sequence[JudgedReport]) -> dict[str, Any]:

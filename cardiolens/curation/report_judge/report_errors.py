@@ -9,7 +9,10 @@ weights here are our design, for the heart.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
+
+import yaml
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.fence import fenced
@@ -18,43 +21,12 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask
 from cardiolens.protocol.prompts.question import TextRequest
 
-TYPES: Mapping[str, str] = {
-    "omission": "the reference states the finding, abnormal or normal, and the report says nothing of it",
-    "hallucination": "the report states an abnormal finding that the reference does not mention",
-    "negation": "the report denies what the reference affirms, or affirms what it denies",
-    "wrong_place": "both state the finding, in another chamber, wall, level, layer or territory",
-    "wrong_degree": "both state the finding at the same place, with another grade, extent or number",
-}
-WEIGHTS: Mapping[str, str] = {
-    "minor": "changes neither treatment nor follow-up, e.g. a normal finding left out, a grade beside normal",
-    "moderate": "changes follow-up or further tests, e.g. a dilated atrium, the wall that a scar lies in",
-    "major": "changes treatment or its urgency, e.g. a scar missed or invented, function severely reduced or "
-    "not, obstruction of the outflow tract, a large effusion, acute oedema",
-}
+_WORDS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))
+TYPES: Mapping[str, str] = _WORDS["types"]
+WEIGHTS: Mapping[str, str] = _WORDS["weights"]
 OTHER_FINDING = "other"  # the finding of an error that is of no field of the report
 MOST = 24  # errors of one report
 ORDERS = ("reference first", "report first")
-
-_SYSTEM = (
-    "You compare a cardiac MRI report with the reference report of the same study, as an experienced cardiac "
-    "imager would. You judge what is stated, not how it is worded. You reply with one JSON object and no "
-    "other text."
-)
-_PROMPT = """{notice}
-
-{first}
-
-{second}
-
-Name every error of the report against the reference. Other words for the same thing are no error, and \
-neither is a normal finding that the report adds. Each error has
-- finding: one of {findings};
-- type:
-{types}
-- weight:
-{weights}
-Name each finding once for each type. Reply as \
-{{"errors": [{{"finding": "...", "type": "...", "weight": "..."}}]}}, or {{"errors": []}} if there is none."""
 
 
 class ReportError(NamedTuple):
@@ -121,7 +93,7 @@ def requests_on(pair: ReportPair) -> list[TextRequest]:
     requests = []
     for order, step in zip(ORDERS, (1, -1), strict=True):  # the second in reverse order throughout
         first, second = ("reference", "report")[::step]
-        prompt = _PROMPT.format(
+        prompt = _WORDS["prompt"].format(
             notice=fence.notice,
             first=fence.blocks[first],
             second=fence.blocks[second],
@@ -129,7 +101,7 @@ def requests_on(pair: ReportPair) -> list[TextRequest]:
             types=_listed(TYPES, step),
             weights=_listed(WEIGHTS, step),
         )
-        requests.append(TextRequest(number, order, _SYSTEM, prompt, schema))
+        requests.append(TextRequest(number, order, _WORDS["system"], prompt, schema))
     return requests
 
 
@@ -142,23 +114,16 @@ def errors_of(reply: str | None, pair: ReportPair) -> Errors | None:
     entries = tree.get("errors") if isinstance(tree, dict) and tree.keys() == {"errors"} else None
     if not isinstance(entries, list) or len(entries) > MOST:
         return None
-    if any(fault_of(entry, (*pair.findings, OTHER_FINDING)) for entry in entries):
-        return None
+    legal = {"finding": (*pair.findings, OTHER_FINDING), "type": (*TYPES,), "weight": (*WEIGHTS,)}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.keys() != legal.keys():
+            return None
+        if any(entry[name] not in values for name, values in legal.items()):
+            return None
     heaviest: dict[tuple[str, str], ReportError] = {}
     for error in sorted((ReportError(**entry) for entry in entries), key=_heaviness):
         heaviest[error[:2]] = error
     return tuple(heaviest.values())
-
-
-def fault_of(entry: object, findings: Sequence[str]) -> str:
-    """Return what is wrong with an error as JSON has it; an empty string if nothing is."""
-    legal = {"finding": findings, "type": tuple(TYPES), "weight": tuple(WEIGHTS)}
-    if not isinstance(entry, dict) or entry.keys() != legal.keys():
-        return f"an error is {entry!r}; expected finding, type and weight"
-    for name, values in legal.items():
-        if entry[name] not in values:
-            return f"{name} is {entry[name]!r}; choose of {', '.join(values)}"
-    return ""
 
 
 def _heaviness(error: ReportError) -> int:

@@ -171,7 +171,7 @@ def _cost(deployment: Deployment) -> tuple[str, str, str, str]:
 
 
 def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:
-    """Print the counts by arm, and the agreement of the two orders, with entities and with people."""
+    """Print the counts by arm, and the agreement of the two orders and with entities."""
     every: list[Mapping[str, Any]] = list(document["arms"].values())
     columns = [name for counts in every[:1] for name in (*counts["by_type"], *counts["by_weight"])]
     table = Table(
@@ -196,21 +196,15 @@ def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm]) -> None
 
 
 def agreement_lines(document: Mapping[str, Any]) -> list[str]:
-    """How far the judge agrees with itself, with the rules' entities, and with people."""
-    orders, entities, people = (document[name] for name in ("between_orders", "with_entities", "with_people"))
-    lines = [
+    """How far the judge agrees with itself and with the rules' entities."""
+    orders, entities = document["between_orders"], document["with_entities"]
+    return [
         f"{document['reports']} reports, {document['unusable']} without two usable replies",
         f"between the two orders: F1 of errors {_number(orders['f1'])}, same weight "
         f"{_number(orders['same_weight'])}, equal reports {_number(orders['equal'])}",
         f"with entity F1 of the rules: Kendall's tau-b {_number(entities['tau_b'])} over "
         f"{entities['reports']} reports (-1 agrees best)",
     ]
-    if people is not None:
-        lines.append(
-            f"with people, {people['reports']} reports: precision {_number(people['precision'])}, recall "
-            f"{_number(people['recall'])}, equal reports {_number(people['equal'])}"
-        )
-    return lines
 
 
 def _labels(arm: Arm, itself: Sequence[str]) -> tuple[str, ...]:

@@ -86,6 +86,7 @@ class Dialect:
     private: tuple[Private, ...]
     signed: bool = False
     multiframe: bool = False
+    constants: Mapping[str, str | float] = field(default_factory=dict, hash=False)  # of multi-frame images
     spacing_between_slices: bool = True
     temporal_position: tuple[str, ...] = ()  # kinds whose images have a TemporalPositionIdentifier
     cumulative_trigger: bool = False  # of a first pass: from its start, not from each R wave

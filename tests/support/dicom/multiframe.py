@@ -24,8 +24,8 @@ def multiframe_image(exam: Exam, series: Series) -> Dataset:
     dataset.SOPInstanceUID = exam.uid("image", series.number)
     dataset.InstanceNumber = dataset.AcquisitionNumber = 1
     dataset.ImageType = list(kind.image_type)
-    dataset.PixelPresentation, dataset.VolumetricProperties = "MONOCHROME", "VOLUME"
-    dataset.VolumeBasedCalculationTechnique = "NONE"
+    for keyword, value in exam.dialect.constants.items():
+        setattr(dataset, keyword, value)
     components = {exam.dialect.acquisitions[image.stack.kind].component for image in images}
     dataset.ComplexImageComponent = components.pop() if len(components) == 1 else "MIXED"
     dataset.AcquisitionContrast = kind.contrast
@@ -51,23 +51,12 @@ def _acquired(exam: Exam, lead: Image, kind: Acquisition, dataset: Dataset) -> N
     dataset.AcquisitionDateTime = moment(exam, lead)
     dataset.ContentDate = exam.identity.study_date
     dataset.ContentTime = clock(exam.identity.study_time, lead.acquired_s + 4.0)
-    dataset.AcquisitionDuration = 12.0
-    dataset.PulseSequenceName, dataset.MRAcquisitionType = kind.sequence_name, "2D"
+    dataset.PulseSequenceName = kind.sequence_name
     dataset.EchoPulseSequence = "SPIN" if "SE" in kind.sequence else "GRADIENT"
-    dataset.MultipleSpinEcho, dataset.MultiPlanarExcitation = "NO", "NO"
     dataset.PhaseContrast = "YES" if kind.component == "PHASE" else "NO"
-    dataset.TimeOfFlightContrast, dataset.ArterialSpinLabelingContrast = "NO", ""
     dataset.SteadyStatePulseSequence = "FREE_PRECESSION" if lead.stack.sequence == "cine" else "NONE"
-    dataset.EchoPlanarPulseSequence, dataset.SaturationRecovery = "NO", "NO"
-    dataset.SpectrallySelectedSuppression = "NONE"
-    dataset.OversamplingPhase, dataset.GeometryOfKSpaceTraversal = "NONE", "RECTILINEAR"
-    dataset.SegmentedKSpaceTraversal, dataset.RectilinearPhaseEncodeReordering = "PARTIAL", "LINEAR"
     dataset.CardiacSynchronizationTechnique = "RETROSPECTIVE" if lead.stack.phases > 1 else "PROSPECTIVE"
-    dataset.CardiacSignalSource, dataset.CardiacRRIntervalSpecified = "ECG", lead.hold.rr_ms
-    dataset.RespiratoryMotionCompensationTechnique = "BREATH_HOLD"
-    dataset.ResonantNucleus, dataset.KSpaceFiltering, dataset.ContentQualification = "1H", "NONE", "PRODUCT"
-    dataset.BurnedInAnnotation, dataset.LossyImageCompression = "NO", "00"
-    dataset.PresentationLUTShape = "IDENTITY"
+    dataset.CardiacRRIntervalSpecified = lead.hold.rr_ms
 
 
 def _dimensions(exam: Exam, series: Series, dataset: Dataset) -> None:

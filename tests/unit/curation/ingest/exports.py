@@ -1,10 +1,9 @@
-"""Small exports for tests: classic DICOM of any grid of frames, and a phantom study as a scanner has it."""
+"""Small exports for tests: classic DICOM of any grid of frames."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-import nibabel as nib
 import numpy as np
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, generate_uid
@@ -37,6 +36,30 @@ PERFUSION = {"ScanningSequence": "GR", "SequenceName": "*tfl2d1"}
 
 
 CURRENT = {"study": "1.2.3.4"}  # UID of the study that headers belong to, unless they say otherwise
+
+
+def proposals(out: Path) -> list[dict[str, Any]]:
+    """Return the proposals of all studies of an import."""
+    paths = sorted(out.glob("proposals/*/proposals.json"))
+    return [each for path in paths for each in json.loads(path.read_text())["proposals"]]
+
+
+def rejects(out: Path) -> list[dict[str, Any]]:
+    """Return the lines of `rejects.jsonl` of an import."""
+    return [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
+
+
+def builds(out: Path) -> list[dict[str, Any]]:
+    """Return the `build.json` of all studies of an import."""
+    return [json.loads(path.read_text()) for path in sorted(out.glob("proposals/*/build.json"))]
+
+
+def contracting() -> np.ndarray:
+    """A short-axis cine (slice, phase, row, column) of 6 slices x 8 phases: a disc that contracts."""
+    rows, columns = np.indices((32, 32)) - 15.5
+    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
+    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
+    return frames.reshape(6, 8, 32, 32)
 
 
 def header(**elements: Any) -> FileDataset:
@@ -123,52 +146,16 @@ def series(folder: Path, frames: np.ndarray, corners: np.ndarray, number: int, *
 
 
 def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
-    """Write a short-axis cine of 6 slices x 8 phases: a disc that contracts."""
-    rows, columns = np.indices((32, 32)) - 15.5
-    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
-    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
+    """Write a short-axis cine: a disc that contracts."""
     corners = np.array([k * 8.0 * -NORMAL for k in range(6)])
     series(
         folder,
-        frames.reshape(6, 8, 32, 32),
+        contracting(),
         corners,
         number,
         ImageOrientationPatient=SHORT_AXIS,
         **CINE | elements,
     )
-
-
-def phantom_export(study: Path, folder: Path, names: dict[str, str] | None = None, **elements: Any) -> None:
-    """Write a phantom study as classic DICOM, one series a volume; `names` replaces descriptions."""
-    manifest = json.loads((study / "study.json").read_text())
-    for number, volume in enumerate(manifest["volumes"], start=1):
-        image = nib.load(study / volume["path"])
-        n_slices, n_phases = volume["layout"]["n_slices"], volume["layout"]["n_phases"]
-        values = np.asarray(image.dataobj).transpose(2, 1, 0)  # frame, row, column
-        values = values.reshape(n_slices, n_phases, *values.shape[1:])
-        affine = np.diag([-1.0, -1.0, 1.0, 1.0]) @ image.affine
-        spacing = np.linalg.norm(affine[:3, :2], axis=0)
-        step = affine[:3, 2] / np.linalg.norm(affine[:3, 2]) * volume["spacing_mm"][2]
-        corners = np.array([affine[:3, 3] + k * step for k in range(n_slices)])
-        directions = np.concatenate([affine[:3, 0] / spacing[0], affine[:3, 1] / spacing[1]])
-        told: dict[str, Any] = {"cine": CINE, "lge": LGE, "t2": T2, "perfusion": PERFUSION}[
-            volume["sequence"]
-        ]
-        if volume["sequence"] == "perfusion":
-            first_pass(
-                folder, values, corners, number, directions=directions, spacing=spacing, told=told | elements
-            )
-            continue
-        series(
-            folder,
-            values,
-            corners,
-            number * 100,
-            SeriesDescription=(names or {}).get(volume["volume_id"], volume["volume_id"]),
-            PixelSpacing=[round(float(spacing[1]), 5), round(float(spacing[0]), 5)],
-            ImageOrientationPatient=[round(float(value), 8) for value in directions],
-            **told | elements,
-        )
 
 
 def first_pass(

@@ -1,4 +1,4 @@
-"""The heart's axis from the stack itself, its siblings and name; else the typical axis."""
+"""The heart's axis from a stack that lies as hearts do; else the typical axis."""
 
 from pathlib import Path
 
@@ -24,23 +24,18 @@ def tilted(degrees: float) -> np.ndarray:
     return np.cos(angle) * BASE + np.sin(angle) * toward
 
 
-def stack(normal, name="", slices=12, phases=20) -> Stack:
+def stack(normal, name="", slices=12) -> Stack:
     """A stack of 64 x 64 pixels of 2 mm around the centre of the heart."""
     normal = np.asarray(normal) / np.linalg.norm(normal)
     across = np.cross(normal, [0.3, 0.9, 0.1])
     across /= np.linalg.norm(across)
     down = np.cross(normal, across)
-    grid = []
-    for k in range(slices):
-        corner = CENTRE - 64 * (across + down) + (k - slices / 2) * 8.0 * normal
-        line = [
-            Image(
-                Path("x"), phase, Identity("p", "s", name, ""), Person(), 64, 64, (2.0, 2.0),
-                tuple(corner), tuple(across), tuple(down), trigger=phase * 40.0,
-            )
-            for phase in range(phases)
-        ]  # fmt: skip
-        grid.append(tuple(line))
+    corners = (CENTRE - 64 * (across + down) + (k - slices / 2) * 8.0 * normal for k in range(slices))
+    identity, plane = Identity("p", "s", name, ""), (tuple(across), tuple(down))
+    grid = [
+        (Image(Path("x"), 0, identity, Person(), 64, 64, (2.0, 2.0), tuple(corner), *plane),)
+        for corner in corners
+    ]
     return Stack(tuple(grid), (words_of(name),), ())
 
 
@@ -50,36 +45,17 @@ def plane(axis, about: float, name="") -> Stack:
     return stack(np.cross(frame.base, frame.toward(about)), name, slices=1)
 
 
-def view(stacks, number=0) -> str:
-    return propose(stacks, heart_frame(stacks))[number].view
+def test_the_largest_stack_within_35_degrees_of_the_typical_axis_defines_it():
+    stacks = [stack(tilted(20), slices=4), stack(tilted(30), slices=9), plane(tilted(30), 8, "4ch")]
+    frame = heart_frame(stacks)
+    assert frame.known
+    assert frame.base @ tilted(30) == pytest.approx(1)
+    assert [each.view for each in propose(stacks[1:], frame)] == ["sax", "4ch"]
 
 
-FAR = tilted(49)
-
-
-def test_a_stack_named_sax_with_a_plane_across_is_the_short_axis_however_it_lies():
-    stacks = [stack(FAR, "sax"), plane(FAR, 8, "4ch")]
-    assert heart_frame(stacks).known
-    assert (view(stacks), view(stacks, 1)) == ("sax", "4ch")
-
-
-def test_a_name_and_a_whole_cycle_of_many_slices_are_enough():
-    assert view([stack(FAR, "cine_sax")]) == "sax"
-
-
-@pytest.mark.parametrize("normal", np.eye(3))
-def test_an_axial_coronal_or_sagittal_stack_is_no_short_axis_by_its_name_alone(normal):
-    assert not heart_frame([stack(normal, "sax", phases=1)]).known
-    assert not heart_frame([stack(normal, "sax")]).known
-
-
-def test_a_name_that_its_siblings_contradict_is_not_enough():
-    stacks = [stack(FAR, "sax", slices=4, phases=1), plane(tilted(5), 8, "4ch"), plane(tilted(5), 67, "2ch")]
-    assert not heart_frame(stacks).known
-
-
-def test_beyond_seventy_degrees_nobody_knows_which_end_is_the_base():
-    stacks = [stack(tilted(80), "sax"), plane(tilted(80), 8, "4ch")]
+@pytest.mark.parametrize("normal", [*np.eye(3), tilted(40)])
+def test_a_stack_beyond_them_is_no_short_axis_whatever_its_name(normal):
+    stacks = [stack(normal, "sax"), plane(normal, 8, "4ch")]
     assert not heart_frame(stacks).known
 
 

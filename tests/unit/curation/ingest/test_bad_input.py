@@ -16,7 +16,18 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import import_run, write
 from cardiolens.curation.ingest.import_run import ingest
-from tests.unit.curation.ingest.exports import CINE, CURRENT, LGE, NORMAL, SHORT_AXIS, header, healthy, save
+from tests.unit.curation.ingest.exports import (
+    CINE,
+    CURRENT,
+    LGE,
+    NORMAL,
+    SHORT_AXIS,
+    builds,
+    header,
+    healthy,
+    rejects,
+    save,
+)
 
 
 def one(**elements) -> Callable[[Path], None]:
@@ -155,7 +166,7 @@ def imported(tmp_path_factory) -> tuple[Path, dict[str, list[str]]]:
     links = [json.loads(line) for line in (root / "links.jsonl").read_text().splitlines()]
     names = {line["file"]: line["name"] for line in links if "file" in line}
     reasons: dict[str, list[str]] = {}
-    for line in rejects_of(root / "out"):
+    for line in rejects(root / "out"):
         reasons.setdefault(names[line["file"]][:3], []).append(line["reason"])
     return root, {case: reasons.get(number, []) for case, number in numbered.items()}
 
@@ -239,10 +250,6 @@ CASES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-def rejects_of(out: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (out / "rejects.jsonl").read_text().splitlines()]
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_a_bad_file_is_left_out_with_its_reason(imported, case):
     assert CASES[case][1] in imported[1][case]
@@ -256,13 +263,13 @@ def test_nothing_of_a_healthy_study_is_lost_beside_bad_files(imported):
 
 def test_every_file_is_in_a_volume_or_has_one_reason(imported):
     root, _ = imported
-    rejects = rejects_of(root / "out")
-    assert len(rejects) == len({(line["file"], line["frame"]) for line in rejects}), "one reason a frame"
+    lines = rejects(root / "out")
+    assert len(lines) == len({(line["file"], line["frame"]) for line in lines}), "one reason a frame"
     manifests = [json.loads(path.read_text()) for path in (root / "out").glob("studies/*/study.json")]
     frames = sum(int(np.prod(v["shape"][2:])) for manifest in manifests for v in manifest["volumes"])
     folders = {path for path in (root / "export").rglob("*") if path.is_dir() and not path.is_symlink()}
     files = sum(1 for path in (root / "export").rglob("*") if path not in folders)
-    assert frames + len(rejects) == files
+    assert frames + len(lines) == files
 
 
 @pytest.mark.parametrize(
@@ -295,8 +302,7 @@ def test_a_study_that_cannot_be_written_costs_the_others_nothing(
     monkeypatch.setattr(write, "_write_volume", fail_once)
     monkeypatch.setattr(import_run, "spread", lambda function, items, **_: map(function, items))
     assert ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out")) == 1
-    builds = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("proposals/*/build.json")]
-    assert sorted(len(build["volumes"]) for build in builds) == [0, 1]
-    (failed,) = [build for build in builds if not build["volumes"]]
+    assert sorted(len(build["volumes"]) for build in builds(tmp_path / "out")) == [0, 1]
+    (failed,) = [build for build in builds(tmp_path / "out") if not build["volumes"]]
     assert failed["left_out"] == {"failed": 48}
     assert len(list((tmp_path / "out" / "studies").iterdir())) == 1

@@ -13,7 +13,7 @@ import pytest
 
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS
+from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS, contracting, proposals
 from tests.unit.curation.ingest.nifti_exports import save
 
 AFFINE = np.eye(4)
@@ -21,15 +21,7 @@ AFFINE[:3, :3] = np.diag([-1.0, -1.0, 1.0]) @ np.array([SHORT_AXIS[:3], SHORT_AX
 AFFINE[:3, :3] *= [2.0, 2.0, 8.0]
 
 
-def disc() -> np.ndarray:
-    """A short-axis cine of 6 slices x 8 phases: a disc that contracts."""
-    rows, columns = np.indices((32, 32)) - 15.5
-    radii = [(9 - k) * (1 - 0.4 * np.sin(np.pi * phase / 8)) for k in range(6) for phase in range(8)]
-    frames = np.array([np.where(np.hypot(rows, columns) < radius, 900, 100) + rows for radius in radii])
-    return frames.reshape(6, 8, 32, 32).transpose(3, 2, 0, 1).astype(np.int16)
-
-
-VOXELS = disc()
+VOXELS = contracting().transpose(3, 2, 0, 1).astype(np.int16)
 OTHER = VOXELS[::-1] + np.arange(32, dtype=np.int16)[:, None, None, None]
 Case = Callable[[Path], None]
 
@@ -158,7 +150,6 @@ def test_a_still_stack_that_ends_as_it_began_or_reaches_too_far_is_not_taken(tmp
     far = np.random.default_rng(1).integers(0, 900, (48, 48, 40)).astype(np.int16)
     save(tmp_path / "in" / "p1" / "t2_sax.nii.gz", far, AFFINE)
     ingest(IngestSpec(source=tmp_path / "in", out=tmp_path / "out"))
-    [path] = (tmp_path / "out").glob("proposals/*/proposals.json")
-    [proposal] = json.loads(path.read_text())["proposals"]
+    [proposal] = proposals(tmp_path / "out")
     assert (proposal["status"], proposal["reason"]) == ("waits", "contradicted")
     assert '"bad_shape"' in (tmp_path / "out" / "rejects.jsonl").read_text()

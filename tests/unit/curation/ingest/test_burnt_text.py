@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.import_run import ingest
-from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, series
+from tests.unit.curation.ingest.exports import CINE, NORMAL, SHORT_AXIS, proposals, series
 
 SIDE = 96
 
@@ -124,8 +124,7 @@ def test_a_volume_with_text_waits(tmp_path: Path):
     told = {"ImageOrientationPatient": SHORT_AXIS, "PixelSpacing": [1.5, 1.5]}
     series(tmp_path / "export", heart() * (1 - shown) + 1000 * shown, corners, 5, **told, **CINE)
     assert ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out", key=tmp_path / "key")) == 1
-    (path,) = (tmp_path / "out" / "proposals").glob("*/proposals.json")
-    (proposal,) = json.loads(path.read_text())["proposals"]
+    (proposal,) = proposals(tmp_path / "out")
     assert (proposal["status"], proposal["reason"]) == ("waits", "burned_in_text")
     assert "text_in_picture" in proposal["flags"]
     assert not list((tmp_path / "out").glob("studies/*/*"))

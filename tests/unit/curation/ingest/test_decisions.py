@@ -15,7 +15,16 @@ from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, read
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 from cardiolens.study.volume_manifest import DisplayTransform
-from tests.unit.curation.ingest.exports import CURRENT, LGE, NORMAL, SHORT_AXIS, healthy, series
+from tests.unit.curation.ingest.exports import (
+    CURRENT,
+    LGE,
+    NORMAL,
+    SHORT_AXIS,
+    builds,
+    healthy,
+    proposals,
+    series,
+)
 
 EXCLUDED = Choice(status="excluded")
 
@@ -145,9 +154,8 @@ def twice(tmp_path_factory) -> Path:
     return root
 
 
-def proposals(out: Path) -> dict[int, dict]:
-    (path,) = out.glob("proposals/*/proposals.json")
-    return {each["series"][0]: each for each in json.loads(path.read_text())["proposals"]}
+def by_series(out: Path) -> dict[int, dict]:
+    return {each["series"][0]: each for each in proposals(out)}
 
 
 def accepted(proposal: dict, **changes: object) -> Choice:
@@ -161,7 +169,7 @@ def accepted(proposal: dict, **changes: object) -> Choice:
 
 def decide(root: Path, path: Path, choices: dict[int, Choice], study: str | None = None) -> Path:
     ledger = Ledger(path)
-    listed = proposals(root / "out")
+    listed = by_series(root / "out")
     (folder,) = (root / "out" / "proposals").iterdir()
     ledger.decide(study or folder.name, {listed[number]["stack"]: each for number, each in choices.items()})
     ledger.close()
@@ -174,7 +182,7 @@ def again(root: Path, out: Path, decisions: Path | None, **options: object) -> N
 
 
 def test_a_second_export_needs_no_second_look(twice: Path, tmp_path: Path, capsys):
-    listed = proposals(twice / "out")
+    listed = by_series(twice / "out")
     turned = {"transpose": True, "flip_rows": True, "flip_cols": True}
     choices = {
         10: accepted(listed[10], ed_phase=2, es_phase=6, display=turned),
@@ -197,7 +205,7 @@ def test_a_second_export_needs_no_second_look(twice: Path, tmp_path: Path, capsy
     assert volumes.keys() == {"cine_sax", "lge_sax"}
     cine = volumes["cine_sax"]
     assert (cine.ed_phase, cine.es_phase, cine.display_transform.model_dump()) == (2, 6, turned)
-    after = proposals(tmp_path / "out")
+    after = by_series(tmp_path / "out")
     assert [after[number]["status"] for number in (10, 11, 20, 21)] == [
         "taken",
         "left_out",
@@ -228,17 +236,17 @@ def test_what_fits_nothing_is_counted_and_said(twice: Path, tmp_path: Path, caps
 def test_an_excluded_stack_is_in_no_study_and_its_repeat_may_be_confirmed(
     twice: Path, tmp_path: Path, capsys
 ):
-    first = next(n for n in (10, 11) if proposals(twice / "out")[n]["status"] == "taken")
+    first = next(n for n in (10, 11) if by_series(twice / "out")[n]["status"] == "taken")
     again(
         twice,
         tmp_path / "out",
         decide(
             twice,
             tmp_path / "d",
-            {first: EXCLUDED, 21 - first: accepted(proposals(twice / "out")[21 - first])},
+            {first: EXCLUDED, 21 - first: accepted(by_series(twice / "out")[21 - first])},
         ),
     )
-    after = proposals(tmp_path / "out")
+    after = by_series(tmp_path / "out")
     assert (after[first]["status"], after[first]["reason"]) == ("left_out", "excluded")
     assert after[21 - first]["status"] == "taken"
     assert "excluded by a person" in capsys.readouterr().out
@@ -257,11 +265,11 @@ def test_an_excluded_stack_is_in_no_study_and_its_repeat_may_be_confirmed(
 def test_what_cannot_stand_is_refused_by_name_and_waits(
     *, twice: Path, tmp_path: Path, capsys, wrong: dict, reason: str, refused: int
 ):
-    listed = proposals(twice / "out")
+    listed = by_series(twice / "out")
     choices = {number: accepted(listed[number], **changes) for number, changes in wrong.items()}
     again(twice, tmp_path / "out", decide(twice, tmp_path / "d", choices))
     told = capsys.readouterr().out
     assert f"0 applied, {refused} refused, 0 fit nothing" in told
     assert told.count("refused: ") == refused
-    [build] = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("proposals/*/build.json")]
+    [build] = builds(tmp_path / "out")
     assert build["decisions"]["refused"] == {listed[number]["stack"]: reason for number in choices}

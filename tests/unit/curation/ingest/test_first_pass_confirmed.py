@@ -1,6 +1,5 @@
 """A first pass that was not found stays so until a person marks it; accepting its series does not find it."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 from cardiolens.study.volume_manifest import DisplayTransform
-from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, first_pass
+from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, builds, first_pass, proposals
 
 BEATS = 24
 PERFUSED = {"sequence": "perfusion", "view": "sax", "display": DisplayTransform(), "along_normal": True}
@@ -42,8 +41,7 @@ def imported(tmp_path):
 
     def again(**more):
         ingest(IngestSpec(**words, **more))
-        (path,) = (tmp_path / "out" / "proposals").glob("*/build.json")
-        return json.loads(path.read_text())
+        return builds(tmp_path / "out")[0]
 
     return tmp_path, again
 
@@ -51,8 +49,7 @@ def imported(tmp_path):
 def test_confirming_keeps_the_flag_until_onset_and_peak_are_marked(imported):
     folder, again = imported
     before = again()
-    (path,) = (folder / "out" / "proposals").glob("*/proposals.json")
-    (proposal,) = json.loads(path.read_text())["proposals"]
+    (proposal,) = proposals(folder / "out")
     (flag,) = {"times_by_default"} & set(proposal["flags"])
     ledger = Ledger(folder / "decisions.jsonl")
     ledger.decide(before["study_id"], {proposal["stack"]: choice()})

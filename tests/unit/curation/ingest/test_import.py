@@ -1,7 +1,6 @@
 """The import as a whole: round trips of the phantom, identities, resuming, real exports."""
 
 import gzip
-import json
 import shutil
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from tests.unit.curation.ingest.exports import (
     SHORT_AXIS,
     header,
     healthy,
+    proposals,
     save,
     series,
 )
@@ -54,11 +54,6 @@ def shown(folder: Path) -> dict[str, tuple[list[str], int, int, str]]:
         )
         for volume in displayed_volumes(read_study(folder), WINDOWS)
     }
-
-
-def proposals(out: Path) -> list[dict]:
-    (path,) = out.glob("proposals/*/proposals.json")
-    return json.loads(path.read_text())["proposals"]
 
 
 def test_no_identity_is_in_any_byte_that_leaves(capfd, tmp_path):

@@ -16,7 +16,7 @@ from cardiolens.curation.masks.labels import Tissue, label_map
 from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
 from cardiolens.curation.release import public_set
 from tests.support.sets.set_writers import SETS
-from tests.unit.curation.ingest.exports import CURRENT, healthy
+from tests.unit.curation.ingest.exports import CURRENT, healthy, proposals
 from tests.unit.curation.ingest.nifti_exports import grids, save, whole
 from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
@@ -330,8 +330,7 @@ def test_a_sidecar_that_contradicts_the_spacing_waits(prepared_phantom, tmp_path
     whole(tmp_path / "in" / "Doe", every["cine_sax"], "cine_sax")
     (tmp_path / "in" / "Doe" / "cine_sax.json").write_text(json.dumps(told))
     out = imported_set(tmp_path / "in", tmp_path / "out")
-    [path] = out.glob("proposals/*/proposals.json")
-    [proposal] = json.loads(path.read_text())["proposals"]
+    [proposal] = proposals(out)
     assert (proposal["status"], proposal["reason"]) == ("waits", "no_spacing")
 
 
@@ -340,8 +339,7 @@ def test_a_cine_of_a_minute_by_its_header_waits_as_a_cine(prepared_phantom, tmp_
     cine = every["cine_sax"]
     save(tmp_path / "in" / "Doe" / "cine_sax.nii.gz", cine.voxels, cine.affine, step_s=5.0)
     out = imported_set(tmp_path / "in", tmp_path / "out")
-    [path] = out.glob("proposals/*/proposals.json")
-    [proposal] = json.loads(path.read_text())["proposals"]
+    [proposal] = proposals(out)
     assert (proposal["status"], proposal["volume_id"]) == ("waits", "cine_sax")
     assert "phases_contradicted" in proposal["flags"]
 

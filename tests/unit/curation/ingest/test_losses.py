@@ -4,15 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import nibabel as nib
-import numpy as np
 import pytest
 
 from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.series_stacks import stacks_of
 from tests.unit.curation.ingest.exports import CINE, NORMAL, PERFUSION, SHORT_AXIS
-from tests.unit.curation.ingest.set_phantoms import hearts, imported_set, proposals_of, write_set
 from tests.unit.curation.ingest.test_other_makers import image
 
 SLICES, PHASES, BEATS = 4, 12, 20
@@ -206,17 +203,3 @@ def test_a_frame_that_is_there_twice_is_taken_once(tmp_path, kind):
     assert (stack.n_slices, stack.n_phases) == (SLICES, len(made) // SLICES)
     assert [reason for _, reason, _ in left_out] == [Reason.REPEAT]
     assert "repeats_left_out" in stack.flags
-
-
-def test_a_cine_of_a_set_that_lacks_a_phase_waits_for_a_person(tmp_path):
-    write_set(hearts(("PH-NORMAL",)), "acdc", tmp_path / "export")
-    [path] = (tmp_path / "export").rglob("*_4d.nii.gz")
-    whole = nib.load(path)
-    nib.save(
-        nib.Nifti1Image(np.delete(np.asarray(whole.dataobj), 3, axis=3), whole.affine, whole.header), path
-    )
-    out = imported_set(tmp_path / "export", tmp_path / "out")
-    [study] = (out / "proposals").iterdir()
-    [proposal] = [each for each in proposals_of(out, study) if each["volume_id"] == "cine_sax"]
-    assert (proposal["status"], proposal["reason"]) == ("waits", "contradicted")
-    assert "phases_contradicted" in proposal["flags"]

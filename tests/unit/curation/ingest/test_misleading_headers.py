@@ -1,6 +1,5 @@
 """Headers that lie on weighting, units, UIDs, positions or polarity: what is taken is right, or it waits."""
 
-import json
 import struct
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,19 @@ from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 from tests.unit.curation.ingest import nifti_exports
-from tests.unit.curation.ingest.exports import CINE, LGE, NORMAL, SHORT_AXIS, header, healthy, save, series
+from tests.unit.curation.ingest.exports import (
+    CINE,
+    LGE,
+    NORMAL,
+    SHORT_AXIS,
+    builds,
+    header,
+    healthy,
+    proposals,
+    rejects,
+    save,
+    series,
+)
 from tests.unit.curation.ingest.test_bad_nifti import AFFINE, VOXELS
 
 CORNERS = np.array([k * 8.0 * -NORMAL for k in range(10)])
@@ -52,15 +63,8 @@ class Import:
     def __init__(self, folder: Path, **options: object) -> None:
         self.out = folder / "out"
         self.rc = ingest(IngestSpec(source=folder / "in", out=self.out, key=folder / "key", **options))
-        lines = (self.out / "rejects.jsonl").read_text().splitlines()
-        self.rejects = [json.loads(line) for line in lines]
+        self.rejects, self.builds, self.proposals = rejects(self.out), builds(self.out), proposals(self.out)
         self.reasons = {line["reason"] for line in self.rejects}
-        self.builds = [json.loads(path.read_text()) for path in self.out.glob("proposals/*/build.json")]
-        self.proposals = [
-            proposal
-            for path in self.out.glob("proposals/*/proposals.json")
-            for proposal in json.loads(path.read_text())["proposals"]
-        ]
 
     @property
     def taken(self) -> dict[str, dict[str, Any]]:

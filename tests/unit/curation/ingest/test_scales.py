@@ -1,6 +1,5 @@
 """Slices whose files scale their stored values each for itself: on one scale where headers tell it."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ from pydicom.uid import generate_uid
 
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest
-from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, save
+from tests.unit.curation.ingest.exports import LGE, NORMAL, SHORT_AXIS, header, proposals, save
 
 MAKER = "Philips MR Imaging DD 001"
 SIGNAL = np.random.default_rng(3).integers(1, 500, (5, 32, 32))
@@ -44,9 +43,8 @@ def imported(folder: Path, scales: Sequence[float | None]) -> tuple[np.ndarray, 
     export(folder, scales)
     ingest(IngestSpec(source=folder / "export", out=folder / "out", key=folder / "key", threshold=0.3))
     (path,) = (folder / "out").glob("studies/*/lge_sax.nii")
-    (told,) = (folder / "out").glob("proposals/*/proposals.json")
     image = nib.load(path)
-    (proposal,) = json.loads(told.read_text())["proposals"]
+    (proposal,) = proposals(folder / "out")
     return image.get_fdata().transpose(2, 1, 0), image, proposal["flags"]
 
 

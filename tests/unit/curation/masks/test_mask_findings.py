@@ -1,6 +1,7 @@
 """Numbers of masks against shapes of known size, and label maps that do not fit."""
 
 import itertools
+import json
 import math
 import shutil
 import tempfile
@@ -16,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.masks.labels import MaskReason, Tissue, label_maps, quantities
-from cardiolens.curation.masks.mask_findings import Body, mask_findings, measure_study
+from cardiolens.curation.masks.mask_findings import mask_findings, measure_study
 from cardiolens.phantom import phantom_cohort as cohort
 from cardiolens.phantom import roster
 from cardiolens.phantom.geometry import Heart
@@ -225,19 +226,22 @@ def test_without_a_known_order_or_display_volumes_are_told_but_no_segments(chang
 
 def test_a_volume_is_graded_by_body_surface_and_sex(place):
     folder_of(folder := place(), heart(radius=ellipsoid(1.1)), heart(radius=ellipsoid(0.6)))
+    manifest = json.loads((folder / "study.json").read_text())
 
-    def size(body):
-        return next(one for one in mask_findings(folder, "acdc", body) if one["subtask"] == "C01")
+    def size(index, **facts):
+        """C01 of a heart with this end-diastolic volume by body surface."""
+        body = {"height_cm": 180.0, "weight_kg": (edv / index) ** 2 * 20} if index else {}
+        (folder / "study.json").write_text(json.dumps(manifest | body | facts))
+        return next(one for one in mask_findings(folder, "acdc") if one["subtask"] == "C01")
 
     edv = measure_study(folder, "acdc").numbers["lv_edv_ml"]
     assert size(None)["doubt"] == MaskReason.NO_BODY_SIZE
-    assert size(Body("male", edv / 90))["value"] == "Normal size"
-    assert size(Body("female", edv / 90))["doubt"] == MaskReason.BETWEEN_GRADES
-    assert size(Body(None, edv / 90))["doubt"] == MaskReason.BETWEEN_GRADES
-    assert size(Body(None, edv / 150))["value"] == "Markedly dilated"
-    assert Body.of("male", 180, 80).surface == pytest.approx(2.0)
+    assert size(90, sex="male")["value"] == "Normal size"
+    assert size(90, sex="female")["doubt"] == MaskReason.BETWEEN_GRADES
+    assert size(90)["doubt"] == MaskReason.BETWEEN_GRADES
+    assert size(150)["value"] == "Markedly dilated"
     with pytest.raises(InputError, match="is implausible; expected cm and kg"):
-        Body.of("male", 1.8, 80)
+        size(90, height_cm=1.8)
 
 
 def test_a_systole_that_is_larger_than_diastole_tells_nothing(place):
@@ -249,7 +253,7 @@ def test_a_systole_that_is_larger_than_diastole_tells_nothing(place):
 def test_every_subtask_has_a_legal_answer_or_a_reason(place):
     folder_of(folder := place(), heart(), heart(radius=lambda z: 17.0))
     catalogue = load_catalogue("openprotocol-1")
-    records = mask_findings(folder, "acdc", Body("male", 1.9))
+    records = mask_findings(folder, "acdc")
     assert len({one["id"] for one in records}) == len(records)
     for one in records:
         texts = {option.text for option in catalogue[one["subtask"]].options}
@@ -283,8 +287,10 @@ def test_what_masks_of_the_phantom_tell_for_certain_is_its_truth(name, tmp_path,
     spec = PhantomSpec(canonical=(name,), size="default", also=("masks",))
     cohort.make_cohort(spec, tmp_path / "made")
     made = roster.study(2026, name)
-    body = Body(None, made.parameters.bsa)
-    measures = measure_study(tmp_path / "made" / "studies" / name, "phantom", body)
+    path = tmp_path / "made" / "studies" / name / "study.json"
+    body = {"height_cm": 180.0, "weight_kg": made.parameters.bsa**2 * 20}
+    path.write_text(json.dumps(json.loads(path.read_text()) | body))
+    measures = measure_study(path.parent, "phantom")
     known = findings(made.truth)
     told = {one: answer for one, answer in measures.answers.items() if answer.reason is None}
     assert {one: set(answer.values) for one, answer in told.items()} == {one: set(known[one]) for one in told}

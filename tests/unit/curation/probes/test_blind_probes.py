@@ -79,7 +79,6 @@ def test_a_planted_give_away_is_found_and_its_questions_are_out(tmp_path: Path) 
     probes = json.loads((folder / "probes.json").read_text())
     assert probes["subtasks"]["L01"]["leaks"]
     assert probes["subtasks"]["L01"]["excess"] == pytest.approx(0.5)
-    assert "the longest option is the answer in 100%" in probes["subtasks"]["L01"]["given_away_by"]
     assert not probes["subtasks"]["C10"]["leaks"]
     assert {line["subtask"] for line in lines(folder / "questions.jsonl")} == {"C10"}
     assert {(line["reason"], line["subtask"]) for line in lines(folder / "rejects.jsonl")} == {

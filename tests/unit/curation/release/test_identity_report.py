@@ -132,33 +132,10 @@ IN_QUESTION = {
     "parent": "Herr Fischer",
     "evidence": ["Frau Gruber, 700002"],
 }
-PLANTED = (
-    *(
-        "Aalto",
-        "700001",
-        "Bauer",
-        "Carlsson",
-        "1966-05-23",
-        "Dubois",
-        "Eriksen",
-        "Fischer",
-        "Gruber",
-        "700002",
-    ),
-    *(
-        "Hansen",
-        "Ivanov",
-        "Jansen",
-        "700003",
-        "Kaya",
-        "700004",
-        "Lopez",
-        "Moreau",
-        "700005",
-        "Novak",
-        "700006",
-    ),
-)
+PLANTED = """
+Aalto 700001 Bauer Carlsson 1966-05-23 Dubois Eriksen Fischer Gruber 700002 Hansen Ivanov Jansen 700003 Kaya
+700004 Lopez Moreau 700005 Novak 700006
+"""
 HEADER = {4: "Olsen", 14: "Petrov", 148: "Quandt 700007", 188: "Schmidt.dcm", 228: "Rossi", 328: "Tanaka"}
 NUMBERS = {56: 700008.0, 60: 700009.0, 124: 700010.0, 136: 700011.0, 140: 700012, 32: 700013}
 
@@ -191,7 +168,7 @@ def test_of_forty_identities_in_every_channel_none_is_in_any_byte(words: list[st
     write_lines(tmp_path, [clean, line(2)])
     assert release(words) == 0
     found = every_byte(tmp_path / "out")
-    names = [*PLANTED, *HEADER.values(), "Ulrich", "700014", SECRET]
+    names = [*PLANTED.split(), *HEADER.values(), "Ulrich", "700014", SECRET]
     numbers = [
         struct.pack("<f" if isinstance(number, float) else "<i", number) for number in NUMBERS.values()
     ]

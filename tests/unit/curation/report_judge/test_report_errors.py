@@ -11,11 +11,10 @@ from page_run import finished, small_spec
 from scripted_engine import answering
 from small_cohort import make_cohort
 
-from cardiolens.base.errors import InputError
 from cardiolens.commands.judge import judge_errors
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.asking import ask_texts
-from cardiolens.curation.report_judge.report_error_counts import RunReport, document, read_people, run_reports
+from cardiolens.curation.report_judge.report_error_counts import RunReport, document, run_reports
 from cardiolens.curation.report_judge.report_errors import (
     MOST,
     JudgedReport,
@@ -126,11 +125,9 @@ def test_counts_and_agreement_are_those_of_the_errors(run: Run) -> None:
     both = JudgedReport((ReportError(*scar, "major"),), (), 1)
     one = JudgedReport((), (ReportError(*place, "minor"),), 0)
     judged = [both, one, *[None] * (len(reports) - 2)]
-    people = {reports[0].place: (ReportError(*scar, "minor"), ReportError(*place, "minor"))}
-    told = document("judge", reports, judged, people)
+    told = document("judge", reports, judged)
     assert told["unusable"] == len(reports) - 2
     assert told["between_orders"] == {"reports": 2, "f1": 2 / 3, "same_weight": 1.0, "equal": 0.5}
-    assert told["with_people"] == {"reports": 1, "precision": 1.0, "recall": 0.5, "equal": 0.0}
     arm = told["arms"][reports[0].place[0]]
     assert arm["by_weight"] == {"minor": 0, "moderate": 0, "major": 1}
     assert document("judge", reports, [None] * len(reports))["between_orders"]["f1"] is None
@@ -156,7 +153,7 @@ def test_the_command_writes_apart_and_touches_no_verdict(
     before = read(run.verdicts, VERDICTS)
     with answering(lambda prompt: saying(("other", "omission", "minor"))) as (answer, prompts):
         monkeypatch.setattr(ask_texts, "execute_plan", answer)
-        assert judge_errors(run, ["model=uniform"], None) == 0
+        assert judge_errors(run, ["model=uniform"]) == 0
     written = json.loads((run.root / "report_errors-uniform.json").read_text())
     assert (written["unusable"], written["judges_itself"]) == (0, [])
     assert {counts["errors_per_report"] for counts in written["arms"].values()} == {1.0}
@@ -172,32 +169,5 @@ def run_reports_of(run: Run) -> list[RunReport]:
 
 def test_a_judge_without_a_usable_reply_is_no_success(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask_texts, "execute_plan", lambda planned: None)
-    assert judge_errors(run, ["model=constant", "model.constant.options.answer=B"], None) == 1
+    assert judge_errors(run, ["model=constant", "model.constant.options.answer=B"]) == 1
     assert json.loads((run.root / "report_errors-constant.json").read_text())["arms"] == {}
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"arm_id": "none"}, "is no report of this run that has a text"),
-        ({"errors": [{"finding": "other"}]}, "expected finding, type and weight"),
-        (
-            {"errors": [ReportError("liver", "omission", "minor")._asdict()]},
-            "finding is 'liver'; choose of lv_size",
-        ),
-    ],
-)
-def test_a_line_of_people_that_cannot_be_used_is_refused_in_words(
-    run: Run, tmp_path: Path, change: dict[str, Any], why: str
-) -> None:
-    reports = run_reports_of(run)
-    (cine, *_) = [report for report in reports if "lv_size" in report.pair.findings]
-    line = {"arm_id": cine.place[0], "qa_id": cine.place[1], "errors": []} | change
-    (tmp_path / "people.jsonl").write_text(json.dumps(line) + "\n")
-    with pytest.raises(InputError, match=why):
-        read_people(tmp_path / "people.jsonl", reports)
-
-
-def test_people_are_refused_before_a_model_is_asked(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"people=.*cannot be read"):
-        judge_errors(run, ["model=uniform"], tmp_path / "none.jsonl")
