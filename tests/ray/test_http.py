@@ -25,7 +25,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
 from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
-from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
+from tests.unit.http_server import MODEL, Fault, Server, answers, replies, says, serving
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
@@ -36,7 +36,7 @@ STORM: list[Fault] = [
     http_server.cuts,
     http_server.cuts_in_the_middle,
     http_server.hangs,
-    writes("<html>"),
+    replies(200, b"<html>"),
     answers(choices=[]),
     http_server.answers_twice,
 ]

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import command_line, descendants
 
@@ -23,31 +22,22 @@ def slow(place: Place) -> Place:
     return place
 
 
-def asked(place: Place) -> list[str]:
-    folders = (place.root / "store").glob("completions/slow-*")
-    return [
-        key
-        for folder in folders
-        for key in tables.read(folder, schemas.COMPLETIONS, ("request_key",))["request_key"].to_pylist()
-    ]
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_one_signal_ends_a_sweep_in_good_order(place: Place, number: signal.Signals) -> None:
     running = slow(place).start(*WORDS)
-    while not asked(place):
+    while not place.keys("slow"):
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)
     running.send_signal(number)
     printed, _ = running.communicate(timeout=600)
     assert running.returncode == 75, printed
     assert "requests in flight may end" in printed
-    before = asked(place)
+    before = place.keys("slow")
     quick = place.root / "conf" / "model" / "slow.yaml"
     assert len(before) < 100
     quick.write_text(quick.read_text().replace("max_num_seqs: 2", "max_num_seqs: 256"))
     place.sweep(*WORDS)
-    keys = asked(place)
+    keys = place.keys("slow")
     assert len(keys) == len(set(keys)) > len(before)
 
 
