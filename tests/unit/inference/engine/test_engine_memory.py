@@ -1,15 +1,14 @@
 """Memory of GPUs: what the driver says, what is waited for, and the cache of encoder outputs."""
 
-import os
 import time
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cardiolens.inference.engine.engine_memory import encoder_room, gpu_gib, tune, wait_for_memory
-from cardiolens.runtime import nvidia_smi
+from cardiolens.runtime import nvidia_smi as module
 from cardiolens.runtime.nvidia_smi import gib, gpu_rows
 
 
@@ -59,41 +58,37 @@ def test_prefixes_of_a_hybrid_model_end_between_blocks() -> None:
 
 
 @pytest.mark.parametrize(("free", "waits"), [(20_000, True), (72_000, False)])
-def test_memory_is_waited_for_as_long_as_patience_lasts(driver: Path, free: int, waits: bool):
-    driver.write_text(f"#!/bin/sh\necho '80000, 80000'\necho '{free}, 80000'\n")
+def test_memory_is_waited_for_as_long_as_patience_lasts(
+    nvidia_smi: Callable[[str], None], free: int, waits: bool
+):
+    nvidia_smi(f"echo '80000, 80000'\necho '{free}, 80000'")
     began = time.monotonic()
     wait_for_memory(0.9, patience=0.5)
     assert (time.monotonic() - began >= 0.5) == waits
 
 
-@pytest.fixture
-def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program in the place of nvidia-smi, first on the path."""
-    program = tmp_path / "nvidia-smi"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    return program
-
-
-def test_only_the_gpus_of_this_process_are_asked_for(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    driver.write_text('#!/bin/sh\necho "${3:-of all}"\n')
+def test_only_the_gpus_of_this_process_are_asked_for(
+    nvidia_smi: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvidia_smi('echo "${3:-of all}"')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
     assert gpu_rows(("memory.total",)) == [["--id=5"]]
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert gpu_rows(("memory.total",)) == [["of all"]]
 
 
-@pytest.mark.parametrize("script", ["exit 9", "echo No devices were found", "sleep 60", ""])
-def test_a_driver_in_trouble_has_no_gpus(driver: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    monkeypatch.setattr(nvidia_smi, "_SECONDS", 0.3)
-    driver.write_text(f"#!/bin/sh\nexec {script}\n" if script == "sleep 60" else f"#!/bin/sh\n{script}\n")
+@pytest.mark.parametrize("script", ["exit 9", "echo No devices were found", "exec sleep 60", ""])
+def test_a_driver_in_trouble_has_no_gpus(
+    nvidia_smi: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    monkeypatch.setattr(module, "_SECONDS", 0.3)
+    nvidia_smi(script)
     assert gpu_rows(("memory.free", "memory.total")) == []
 
 
-def test_a_gpu_without_a_memory_of_its_own_is_not_waited_for(driver: Path) -> None:
+def test_a_gpu_without_a_memory_of_its_own_is_not_waited_for(nvidia_smi: Callable[[str], None]) -> None:
     """As drivers say of GPUs that share the machine's memory."""
-    driver.write_text("#!/bin/sh\necho '[N/A], [N/A]'\n")
+    nvidia_smi("echo '[N/A], [N/A]'")
     assert gib("[N/A]") is None
     assert gpu_gib() == 0.0
     began = time.monotonic()

@@ -4,11 +4,11 @@ import shutil
 from collections import Counter
 
 import pytest
-from chain_cohort import Scribe, check_lost_rows, make_cohort, requests_of, spec_of, stored
+from chain_cohort import Scribe, check_lost_rows, make_cohort, spec_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from killed_sweeps import kill, said
-from small_cohort import swept
+from small_cohort import requests_of, stored, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.dialogue.chain import Stage, key_of, mark, prompt_of

@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from chain_cohort import check_lost_rows, requests_of, stored
+from chain_cohort import check_lost_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cohort import VIEWS, frame_rows, make_cohort, reader, sweep_spec, swept
+from small_cohort import VIEWS, frame_rows, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError

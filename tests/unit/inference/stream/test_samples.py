@@ -5,10 +5,10 @@ import shutil
 from collections import Counter, defaultdict
 
 import pytest
-from chain_cohort import check_lost_rows, requests_of, stored
+from chain_cohort import check_lost_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cohort import answer, make_cohort, reader, sweep_spec, swept
+from small_cohort import answer, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import ErrorKind, Reply, RequestError
