@@ -73,8 +73,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="package")
 def scores(run: Run) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = tables.read(run.scores, schemas.SCORES).to_pylist()
-    return rows
+    return tables.read(run.scores, schemas.SCORES).to_pylist()
 
 
 @pytest.fixture(scope="package")

@@ -33,8 +33,7 @@ def cells(block: Any, column: str) -> list[str]:
     """The text of one column of an open table."""
     heads = block.locator("thead th").all_inner_texts()
     place = heads.index(column) + 1
-    texts: list[str] = block.locator(f"tbody td:nth-child({place})").all_inner_texts()
-    return texts
+    return block.locator(f"tbody td:nth-child({place})").all_inner_texts()
 
 
 def printed(value: float, sign: bool = False) -> str:

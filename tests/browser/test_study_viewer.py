@@ -328,7 +328,6 @@ def test_misses_are_those_of_the_tables(study: Page, rendered: Run) -> None:
 
 def test_axe_finds_nothing_serious_in_a_whole_study(context: BrowserContext, rendered: Run) -> None:
     loose = context.browser
-    assert loose is not None
     bypassing = loose.new_context(bypass_csp=True)
     with opened(bypassing, rendered) as page:
         page.keyboard.press("v")

@@ -55,8 +55,7 @@ def choose(page: Page, **filters: str) -> None:
 
 def pixels(page: Page) -> str:
     """What the first stage shows, as drawn."""
-    source: str = page.locator(".frame").first.evaluate("image => image.src")
-    return source
+    return page.locator(".frame").first.evaluate("image => image.src")
 
 
 def test_frames_of_an_arm_stand_in_order_with_their_captions(viewer: Page) -> None:
@@ -197,8 +196,7 @@ def served(context: BrowserContext, address: str) -> Iterator[Page]:
 
 
 def labels(page: Page) -> list[str]:
-    found: list[str] = page.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
-    return found
+    return page.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
 
 
 def are_flips(shown: list[str]) -> bool:

@@ -26,6 +26,7 @@ class Family:
     adds_bos: bool = False  # the tokenizer does, with no template
     cut: bool = False  # white space at the ends of a text
     options: Mapping[str, bool] = field(default_factory=dict)  # of the template, as in conf/model
+    made: Mapping[str, Any] = field(default_factory=dict)  # of what a tiny model is made; see build.py
 
 
 def _read() -> Mapping[str, Family]:
@@ -34,6 +35,7 @@ def _read() -> Mapping[str, Family]:
     return {
         name: Family(**entry | {"template": texts[entry["template"]]})
         for name, entry in yaml.safe_load(text).items()
+        if name != "_sizes"
     }
 
 

@@ -69,8 +69,7 @@ class Place:
         return found
 
     def manifest(self) -> dict[str, Any]:
-        read: dict[str, Any] = json.loads((self.run / "manifest.json").read_text())
-        return read
+        return json.loads((self.run / "manifest.json").read_text())
 
     def completions(self, model: str = "tiny") -> pa.Table:
         folders = sorted((self.root / "store" / "completions").glob(f"{model}-*"))
@@ -80,8 +79,14 @@ class Place:
 
     def keys(self, model: str = "tiny") -> list[str]:
         """Keys of what is in the store, as often as they are there."""
-        found: list[str] = self.completions(model)["request_key"].to_pylist()
-        return found
+        return self.completions(model)["request_key"].to_pylist()
+
+    def write_model(self, name: str, entry: str) -> Path:
+        """A model's file in the working directory."""
+        file = self.root / "conf" / "model" / f"{name}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(entry)
+        return file
 
     def wait_for_parts(self, running: "subprocess.Popen[str]", model: str = "tiny", parts: int = 2) -> None:
         """Until so many parts of completions are on disk."""

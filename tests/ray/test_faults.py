@@ -125,3 +125,12 @@ def test_a_model_that_finds_no_memory_is_one_clear_error(
     printed = place.sweep(*ONE, expect=1, **fault_environment(oom=""))
     assert "out of memory" in printed
     assert "Traceback" not in printed
+
+
+@pytest.mark.long
+def test_a_cache_without_room_for_one_request_is_named_with_its_remedy(place: Place) -> None:
+    room = "model.tiny.engine_options.kv_cache_memory_bytes=1048576"
+    printed = place.sweep(*ASKED, "limit=1", room, expect=1)
+    assert "KV cache" in printed
+    assert "lower max_model_len, raise gpu_memory_utilization" in printed
+    assert "Traceback" not in printed

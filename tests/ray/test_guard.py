@@ -129,7 +129,6 @@ def head(short: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 def _until_started(head: subprocess.Popen[str]) -> tuple[subprocess.Popen[str] | None, str]:
     """Wait until a head runs; None with what it printed if it ended instead."""
     printed = ""
-    assert head.stdout is not None
     while line := head.stdout.readline():
         printed += line
         if "Ray runtime started" in line:
@@ -153,8 +152,7 @@ def of_several(short: Path) -> Iterator[Attacked]:
 
 @pytest.fixture(params=["of_a_sweep", "of_several"])
 def attacked(request: pytest.FixtureRequest) -> Attacked:
-    found: Attacked = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
 
 
 def client(program: str, attacked: Attacked, **environment: str) -> str:

@@ -83,8 +83,7 @@ class Asked:
         return ""
 
     def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = tables.read(self.folder, schemas.COMPLETIONS).to_pylist()
-        return found
+        return tables.read(self.folder, schemas.COMPLETIONS).to_pylist()
 
     def answered(self) -> dict[str, str]:
         rows = [row for row in self.rows() if row["status"] == "ok"]

@@ -96,8 +96,7 @@ def options(verb: str) -> Mapping[str, type[BaseModel]]:
 
     with patch("cardiolens.commands.command.end_if_asked", asked), pytest.raises(AskedError) as caught:
         import_module(f"cardiolens.commands.{verb}").main()
-    found: Mapping[str, type[BaseModel]] = caught.value.args[0]
-    return found
+    return caught.value.args[0]
 
 
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:

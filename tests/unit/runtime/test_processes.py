@@ -121,7 +121,6 @@ def test_a_killed_client_leaves_no_engine_that_loads(tmp_path: Path):
     script = tmp_path / "client.py"
     script.write_text(CLIENT)
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as client:
-        assert client.stdout is not None
         engine = int(client.stdout.readline())
         assert client.poll() is None
         client.send_signal(signal.SIGKILL)

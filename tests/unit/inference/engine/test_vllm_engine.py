@@ -53,8 +53,7 @@ def wrapped(cause: Exception | None) -> Callable[[], Exception]:
 
 
 def dead() -> Exception:
-    error: Exception = import_module("vllm.v1.engine.exceptions").EngineDeadError()
-    return error
+    return import_module("vllm.v1.engine.exceptions").EngineDeadError()
 
 
 class Generating:

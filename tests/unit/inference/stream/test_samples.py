@@ -18,6 +18,7 @@ from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
 from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
+from tests.unit.asked import served
 
 PATIENTS = 2
 
@@ -141,15 +142,10 @@ def test_fewer_samples_are_the_first_of_more(fresh):
     planned, judged = swept(spec_of(fresh, several(3), several(5)), drawing)
     questions = len(requests_of(planned)) // 2
     assert len(drawing.asked) == 5 * questions  # not 8
-    assert {
-        len(samples_of(row["text"]))
-        for row in completions_of(planned).values()
-        if row["finish_reason"] == SAMPLED
-    } == {3, 5}
-    stages = judged.replies.stages["uniform"]
-    assert [(one.asked, one.unique) for one in stages] == [(2 * questions, questions)] * 3 + [
-        (questions,) * 2
-    ] * 2
+    texts = [row["text"] for row in completions_of(planned).values() if row["finish_reason"] == SAMPLED]
+    assert {len(samples_of(text)) for text in texts} == {3, 5}
+    counts = [(one.asked, one.unique) for one in judged.replies.stages["uniform"]]
+    assert counts == [(2 * questions, questions)] * 3 + [(questions, questions)] * 2
     later = Drawing()
     swept(spec_of(fresh, several(7)), later)
     assert {ask.seed for ask in later.asked} == {5, 6}
@@ -164,10 +160,7 @@ def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_n
     assert Counter(ask.seed for ask in drawing.asked) == {seed: questions for seed in (None, 0, 1, 2, 3, 4)}
 
 
-FAR = {
-    **{"name": "far", "engine": "http", "revision": "1"},
-    "http": {"base_url": "http://127.0.0.1:1/v1", "api_model": "m", "dialect": "reasoning"},
-}
+FAR = served(dialect="reasoning").model_dump() | {"name": "far"}
 
 
 @pytest.mark.parametrize(

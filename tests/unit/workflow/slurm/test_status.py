@@ -105,7 +105,6 @@ def test_a_failure_that_would_come_again_is_kept_and_said(
     with pytest.raises(InputError) as caught:
         read_study(studies / "EMPTY")
     cohort = read_cohort(spec.store)
-    assert cohort is not None
     write_cohort(spec.store, cohort.model_copy(update={"failed": {"EMPTY": str(caught.value)}}))
     assert submit(spec) == 0
     said = capsys.readouterr().out

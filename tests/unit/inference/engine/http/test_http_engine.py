@@ -153,7 +153,6 @@ def test_decoding_is_sent_as_the_server_understands_it() -> None:
 def test_a_second_turn_is_constrained_where_the_server_can_and_free_elsewhere() -> None:
     choice = DisplayedChoice.of("single", ("A", "B"), (), {"A": "yes", "B": "no"})
     turn = choice.second_turn("key", "Hard to say either way.", "stop")
-    assert turn is not None
     second = replace(ask("q"), text=f"q{turn.ending}", constraint=turn.constraint)
     assert sent(model(dialect="vllm"), second)["structured_outputs"] == {"choice": ["A", "B", "N"]}
     assert "structured_outputs" not in sent(model(), second)

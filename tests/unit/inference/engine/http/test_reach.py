@@ -75,8 +75,7 @@ def test_a_server_that_cannot_be_reached_is_named_at_once(url: str) -> None:
 
 def requests(root: Path, budget: int | str = 8, **told: Any) -> list[dict[str, Any]]:
     planned = plan(sweep_spec(root, served().model_dump() | told, subtask=["C10"], budget=[budget]))
-    rows: list[dict[str, Any]] = tables.read(planned.run.requests("m"), schemas.REQUESTS).to_pylist()
-    return rows
+    return tables.read(planned.run.requests("m"), schemas.REQUESTS).to_pylist()
 
 
 def test_an_estimate_is_of_declared_image_tokens_and_a_third_of_the_characters() -> None:
