@@ -34,15 +34,6 @@ def command_line(pid: int) -> str:
         return ""
 
 
-def environments(pids: list[int]) -> dict[str, bytes]:
-    """Environments of the processes that have not ended, by command line."""
-    found = {}
-    for pid in pids:
-        with suppress(OSError):
-            found[command_line(pid).strip()] = Path(f"/proc/{pid}/environ").read_bytes()
-    return found
-
-
 def wait_for_end(pids: list[int]) -> None:
     """No process of a cluster outlives its killed driver for long: 4 s on a quiet machine."""
     deadline = time.monotonic() + 300

@@ -15,14 +15,7 @@ from pandas.testing import assert_frame_equal
 
 from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
-from tests.ray.processes import (
-    WORKING,
-    command_line,
-    descendants,
-    environments,
-    process,
-    wait_for_end,
-)
+from tests.ray.processes import WORKING, command_line, descendants, process, wait_for_end
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
@@ -202,10 +195,8 @@ def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, read: Place
     running = place.start(*READ, **SLOWLY)
     place.wait_for_parts(running, "noisy")
     working = descendants(running.pid)
-    of_ray = {name: text for name, text in environments(working).items() if name.startswith("ray::")}
     running.kill()
     running.communicate()
-    assert [name for name in of_ray if "Agent" in name]
     wait_for_end(working)  # until then they still write
     kept = set(place.keys("noisy"))
     place.sweep(*READ)

@@ -133,8 +133,13 @@ def swept(spec: SweepSpec, engine: Engine | None = None, width: int = 4096) -> t
     """Plan, answer and judge; `engine` answers in the place of the readers, `width` requests at once."""
     planned = plan(spec)
     answer(planned, engine, width)
+    return planned, judge(planned)
+
+
+def judge(planned: Plan) -> RunResults:
+    """Judge what there is."""
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    return planned, judge_and_write(planned.run, planned.store, keys, spec)
+    return judge_and_write(planned.run, planned.store, keys, planned.spec)
 
 
 def answer(planned: Plan, engine: Engine | None = None, width: int = 4096) -> dict[str, Counter[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from page_run import write_record
-from small_cohort import answer, make_cohort, reader, requests_of, sweep_spec
+from small_cohort import answer, judge, make_cohort, reader, requests_of, sweep_spec
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
@@ -22,7 +22,6 @@ from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.phantom.phantom_cohort import make_cohort as make_phantoms
-from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import anatomy_of
@@ -62,8 +61,7 @@ def spec_of(root: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec:
 
 
 def judged(planned: Plan) -> list[dict[str, Any]]:
-    keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    write_record(planned, judge_and_write(planned.run, planned.store, keys, planned.spec))
+    write_record(planned, judge(planned))
     rows = tables.read(planned.run.verdicts, schemas.VERDICTS).to_pylist()
     model_of = {arm.arm_id: arm.model.name for arm in planned.arms}
     return [row | {"model": model_of[row["arm_id"]]} for row in rows]

@@ -8,7 +8,7 @@ import pytest
 from chain_cohort import check_lost_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_cohort import answer, make_cohort, reader, requests_of, stored, sweep_spec, swept
+from small_cohort import answer, judge, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import ErrorKind, Reply, RequestError
@@ -16,7 +16,6 @@ from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
-from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.storage import schemas, tables
 from tests.unit.asked import served
 
@@ -200,8 +199,7 @@ def test_the_majority_is_right_as_often_as_the_binomial_says_and_costs_n_times_a
     spec = sweep_spec(many, reader("noisy", error=ERROR), prompt=[ONE if n == 1 else several(n)], **changes)
     planned = plan(spec)
     counted = answer(planned)["noisy"]
-    keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    rows = judge_and_write(planned.run, planned.store, keys, spec).replies.verdicts.to_pylist()
+    rows = judge(planned).replies.verdicts.to_pylist()
     questions = len(rows)
     assert questions == MANY * 4 * 3 * 2
     wanted = sum(math.comb(n, k) * (1 - ERROR) ** k * ERROR ** (n - k) for k in range(n // 2 + 1, n + 1))
