@@ -1,7 +1,5 @@
 """Contradictions planted in some reports: a sentence that the rest of the report denies."""
 
-from dataclasses import dataclass
-
 from cardiolens.phantom.draws import Draws
 from tests.support.free_text.sentence_builder import Sentence, Writer
 from tests.support.free_text.templates import Style
@@ -32,16 +30,11 @@ _POSITIVE: dict[str, dict[Style, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """A planted sentence, and the field of which it claims another value."""
+def contradiction(writer: Writer, measured: bool, draw: Draws) -> tuple[str, Sentence]:
+    """Draw a contradiction that fits a report: its field and sentence.
 
-    field: str
-    sentence: Sentence
-
-
-def contradiction(writer: Writer, measured: bool, draw: Draws) -> Contradiction:
-    """Draw a contradiction that fits a report; `measured`: the report gives the ejection fraction."""
+    `measured`: the report gives the ejection fraction.
+    """
     choices = ["polarity"]
     if measured:
         choices.append("number_adjective")
@@ -50,15 +43,11 @@ def contradiction(writer: Writer, measured: bool, draw: Draws) -> Contradiction:
     kind = draw.one_of(choices)
     if kind == "number_adjective":
         (grade,) = writer.found["cine.lv_systolic"]
-        return _of("cine.lv_systolic", writer.stating("lv_systolic", _OPPOSITE[grade]))
+        return "cine.lv_systolic", Sentence(writer.stating("lv_systolic", _OPPOSITE[grade]))
     if kind == "wall":
         wall = _ELSEWHERE[writer.found["lge.regions"][0]]
-        return _of("lge.regions", _WALL[writer.style].format(wall))
+        return "lge.regions", Sentence(_WALL[writer.style].format(wall))
     name, field, absent = draw.one_of([("lge", "lge.enhancement", "absent"), ("t2", "t2.signal", "normal")])
     if not writer.is_normal(name):
-        return _of(field, writer.stating(name, absent))
-    return _of(field, _POSITIVE[name][writer.style])
-
-
-def _of(field: str, text: str) -> Contradiction:
-    return Contradiction(field, Sentence(text))
+        return field, Sentence(writer.stating(name, absent))
+    return field, Sentence(_POSITIVE[name][writer.style])

@@ -7,7 +7,7 @@ from typing import Any
 from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.roster import Study
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from tests.support.free_text.contradictions import Contradiction, contradiction
+from tests.support.free_text.contradictions import contradiction
 from tests.support.free_text.people import People
 from tests.support.free_text.sentence_builder import Fact, Sentence, Writer
 from tests.support.free_text.templates import STYLES, Style, frames, groups, words
@@ -97,13 +97,15 @@ def _content(writer: Writer, draw: Draws) -> _Content:
             left_out.append(name)
         else:
             parts.setdefault(group.part, []).extend(writer.group(name, measured=name in measured))
-    contrary = contradiction(writer, "lv_systolic" in measured, draw) if draw.chance(CONTRADICTORY) else None
-    if contrary is not None and doubted in ("lge", "t2") and contrary.field.startswith(f"{doubted}."):
-        contrary = None  # a certain statement does not contradict a doubt
-    if contrary is not None and contrary.field == "t2.signal" and "t2" in left_out:
-        contrary = None
-    impression = _impression(writer, doubted, contrary, draw)
-    return _Content(parts, impression, contrary and contrary.field)
+    field, sentence = (
+        contradiction(writer, "lv_systolic" in measured, draw) if draw.chance(CONTRADICTORY) else (None, None)
+    )
+    if field and field.partition(".")[0] == doubted:
+        field = None  # a certain statement does not contradict a doubt
+    if field == "t2.signal" and "t2" in left_out:
+        field = None
+    impression = _impression(writer, doubted, field, sentence, draw)
+    return _Content(parts, impression, field)
 
 
 def _doubted(writer: Writer, draw: Draws) -> str | None:
@@ -114,19 +116,18 @@ def _doubted(writer: Writer, draw: Draws) -> str | None:
 
 
 def _impression(
-    writer: Writer, doubted: str | None, contrary: Contradiction | None, draw: Draws
+    writer: Writer, doubted: str | None, denied: str | None, contrary: Sentence | None, draw: Draws
 ) -> list[Sentence]:
+    """Write the impression; a sentence of it denies a field."""
     statements: list[Sentence] = []
-    denied = contrary.field.partition(".")[0] if contrary else None
-    if (contrary is None or contrary.field != "cine.lv_systolic") and draw.chance(0.6):
+    if denied != "cine.lv_systolic" and draw.chance(0.6):
         statements += writer.group("lv_systolic")
-    if denied != "lge" and doubted != "lge" and draw.chance(0.5):
+    if "lge" not in (doubted, (denied or "").partition(".")[0]) and draw.chance(0.5):
         first = writer.group("lge")[0]  # of several lesions, repeat the first
         statements.append(replace(first, facts=first.facts[:1]))
-    if contrary is not None:
-        statements.append(contrary.sentence)
-    statements += [writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis")
-    return statements
+    if denied and contrary:
+        statements.append(contrary)
+    return statements + ([writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis"))
 
 
 def _headed(document: Document, content: _Content, people: People, draw: Draws) -> None:
