@@ -7,7 +7,6 @@ import pytest
 from page_run import write_record
 from small_cohort import reader, requests_of, sweep_spec, swept, values
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.arms import arms
 from cardiolens.inference.plan.missing import beginnings, shared_frames
 from cardiolens.inference.plan.plan import Plan, plan
@@ -18,7 +17,6 @@ from cardiolens.show.page.columns import prompt_words
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.schemas import FRAME
-from tests.unit.asked import served
 
 SUBTASKS = ["C02", "C10", "L01", "P01", "R-T2"]
 STANDARD = {"name": "standard", "style": "standard", "max_tokens": 64}
@@ -89,31 +87,6 @@ def test_forms_share_no_beginning_and_a_video_is_shared_as_a_whole(root: Path) -
                 assert shared == len(one[1])
             elif one[0] or other[0]:
                 assert shared == 0
-
-
-NESTED = {"name": "n", "kind": "clinical", "order": "nested"}
-VLLM = {"name": "m", "engine": "vllm", "source": "hub/m"}
-LLAVA = {
-    **{"architecture": "LlavaForConditionalGeneration", "field": "general", "licence": "x", "context": 1},
-    **{"thinking": "never", "image_rule": "x", "verified": "none", "note": "x"},
-}
-SERVED = served().model_dump()
-
-
-@pytest.mark.parametrize(
-    ("model", "changes", "why"),
-    [
-        (VLLM | {"card": LLAVA}, {}, "model m is of LlavaForConditionalGeneration, and videos are sent to"),
-        (SERVED, {}, "is asked over HTTP, where a video is coded with loss .*engine: vllm"),
-        (VLLM, {"prompt": [STANDARD | {"cine": "video"}]}, "headlines are asked with standard"),
-        (VLLM, {"selector": [NESTED]}, "selector n parts the phases of a slice .*leave one"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_anything_is_loaded(
-    tmp_path: Path, model: dict[str, Any], changes: dict[str, Any], why: str
-) -> None:
-    with pytest.raises(InputError, match=why):
-        sweep_spec(tmp_path, model, **({"prompt": [STANDARD, VIDEO]} | changes))
 
 
 def test_the_arm_is_judged_and_named_on_the_page_and_in_comparisons(root: Path) -> None:

@@ -163,18 +163,6 @@ def test_too_few_examples_are_refused_or_skipped_with_the_reason(tmp_path: Path,
     assert {row["status"] for row in requests_of(planned, prompt="two")} == {"planned"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "why"),
-    [
-        ({"prompt": [STANDARD | {"shots": 2}]}, "shows .*headlines are asked with standard alone"),
-        ({"prompt": [TWO], "selector": [{"name": "self", "kind": "self"}]}, "the reader chooses its frames"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_words(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
-    with pytest.raises(InputError, match=why):
-        sweep_spec(tmp_path, reader("uniform"), **changes)
-
-
 def test_examples_take_the_templates_of_their_own_protocol(root: Path, tmp_path: Path) -> None:
     protocol, questions = tmp_path / "mine-1", tmp_path / "questions.jsonl"
     shutil.copytree(DATA / HEART, protocol)

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import VIEWS, frame_rows, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
-from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
-from cardiolens.inference.engine.readers import Reader, check_readers
+from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import Rendering
@@ -241,18 +240,6 @@ def test_a_stage_that_fails_ends_its_chain(fresh, fails, status):
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):
     check_lost_rows(spec_of(root), Chooser, lost)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"control": ["none", "blind"]}, "control blind does not show the chosen frames"),
-        ({"selector": [SELF | {"order": "nested"}]}, "leave out order"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(root, changes, said):
-    with pytest.raises(InputError, match=said):
-        check_readers(spec_of(root, **changes))
 
 
 @pytest.fixture(scope="module")

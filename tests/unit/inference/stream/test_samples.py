@@ -10,14 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import answer, judge, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
-from cardiolens.base.errors import InputError
 from cardiolens.inference.engine.ask import ErrorKind, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
 from cardiolens.storage import schemas, tables
-from tests.unit.asked import served
 
 PATIENTS = 2
 
@@ -157,23 +155,6 @@ def test_samples_without_a_seed_of_the_model_are_shared_and_single_replies_are_n
     planned, _ = swept(spec_of(fresh, ONE, several(3), several(5), model=[model]), drawing)
     questions = len(requests_of(planned)) // 3
     assert Counter(ask.seed for ask in drawing.asked) == {seed: questions for seed in (None, 0, 1, 2, 3, 4)}
-
-
-FAR = served(dialect="reasoning").model_dump() | {"name": "far"}
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"prompt": [several(3, steps="self")]}, "samples 3 go with a single request"),
-        ({"selector": [{"name": "self", "kind": "self"}]}, "each would choose other frames"),
-        ({"model": [{"name": "one", "engine": "person", "source": "x"}]}, "one is a person"),
-        ({"model": [FAR]}, "far has http.dialect: reasoning"),
-    ],
-)
-def test_what_cannot_be_sampled_is_refused(root, changed, said):
-    with pytest.raises(InputError, match=said):
-        spec_of(root, **changed)
 
 
 @given(st.lists(st.builds(Sample, st.text(), st.text(), st.sampled_from(["ok", "refused"])), min_size=1))

@@ -38,7 +38,9 @@ PASSING: dict[str, Fault] = {
     "no choices": answers(choices=[]),
     "no text": answers(choices=[{"message": {"content": None}, "finish_reason": "stop"}]),
     "text in parts": answers(choices=[{"message": {"content": ["A"]}, "finish_reason": "stop"}]),
-    "negative tokens": answers(usage={"prompt_tokens": -1, "completion_tokens": 1}),
+    "negative tokens": answers(
+        usage={"prompt_tokens": -1, "completion_tokens": 1}, choices=[{"message": {"content": "C"}}]
+    ),
     "two answers": http_server.answers_twice,
 }
 
