@@ -31,14 +31,9 @@ def content(path: Path) -> dict[str, Any]:
         for record in records(path)
         if record.HasField("history")
     ]
-    tables = {
-        str(file.relative_to(path.parent)): json.loads(file.read_text())
-        for file in path.parent.glob("files/media/table/*.json")
-    }
-    pages = {
-        str(file.relative_to(path.parent)): sha256(file.read_bytes()).hexdigest()
-        for file in path.parent.glob("files/media/html/*.html")
-    }
+    media = {str(file.relative_to(path.parent)): file for file in path.parent.glob("files/media/*/*")}
+    tables = {name: json.loads(media[name].read_text()) for name in media if name.endswith(".json")}
+    pages = {name: sha256(media[name].read_bytes()).hexdigest() for name in media if name.endswith(".html")}
     return {
         **{name: getattr(run, name) for name in names},
         "pages": pages,

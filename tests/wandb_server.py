@@ -17,6 +17,13 @@ from tests.wandb_files import lasting
 Mood = Literal["well", "slow", "refuses", "fails", "forgets", "babbles"]
 ENTITY = "a-team"
 _SLOW_S = 0.4
+_VIEWER = {"id": "u", "entity": ENTITY, "username": "someone", "email": None, "flags": "{}"}
+_ALWAYS: dict[str, dict[str, Any]] = {  # by the name of an operation
+    "Viewer": {"viewer": _VIEWER | {"teams": {"edges": []}}},
+    "ArtifactType": {"project": {"artifact": None}},
+    "GetProjects": {"models": {"pageInfo": {"endCursor": None, "hasNextPage": False}, "edges": []}},
+    "ProjectInternalId": {"project": {"id": "p", "internalId": "UHJvamVjdEludGVybmFsSWQ6MQ=="}},
+}
 
 
 @dataclass
@@ -34,16 +41,9 @@ class Bucket:
     def content(self) -> dict[str, Any]:
         """The same that `wandb_files.content` finds in the files of an offline run."""
         steps = [json.loads(self.history[at]) for at in sorted(self.history)]
-        tables = {
-            f"files/{name}": json.loads(held)
-            for name, held in self.files.items()
-            if name.startswith("media/table/")
-        }
-        pages = {
-            f"files/{name}": sha256(held).hexdigest()
-            for name, held in self.files.items()
-            if name.startswith("media/html/")
-        }
+        files = {f"files/{name}": held for name, held in self.files.items()}
+        tables = {name: json.loads(files[name]) for name in files if "/media/table/" in name}
+        pages = {name: sha256(files[name]).hexdigest() for name in files if "/media/html/" in name}
         return {
             "run_id": self.told["name"],
             "pages": pages,
@@ -51,9 +51,7 @@ class Bucket:
             "run_group": self.told["groupName"],
             "job_type": self.told["jobType"],
             "display_name": self.told["displayName"],
-            "host": self.told.get(
-                "host", "unnamed"
-            ),  # an offline file says unnamed, a server is told nothing
+            "host": self.told.get("host", "unnamed"),  # as an offline file says; a server is told nothing
             "tags": self.told.get("tags", []),
             "logged": lasting(self.config | self.summary),
             "steps": [lasting(step) for step in steps],
@@ -83,7 +81,7 @@ class Server:
         if self.mood == "forgets":
             return {}
         operation = getattr(self, f"_{name}", None)
-        return operation(given) if operation else {}
+        return operation(given) if operation else _ALWAYS.get(name, {})
 
     def _RunResumeStatus(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802 - W&B's own names
         bucket = self.buckets.get(given["name"])
@@ -125,13 +123,6 @@ class Server:
         ]
         return {"createRunFiles": {"runID": given["run"], "uploadHeaders": [], "files": files}}
 
-    def _Viewer(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        viewer = {"id": "u", "entity": ENTITY, "username": "someone", "email": None, "flags": "{}"}
-        return {"viewer": viewer | {"teams": {"edges": []}}}
-
-    def _ArtifactType(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        return {"project": {"artifact": None}}
-
     def _CreateArtifact(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
         artifact = {"id": given["input"]["clientID"], "state": "PENDING"}
         return {"createArtifact": {"artifact": artifact | {"artifactSequence": {"latestArtifact": None}}}}
@@ -145,18 +136,13 @@ class Server:
         return {"updateArtifactManifest": {"artifactManifest": {"id": "m", "file": place}}}
 
     def _CreateArtifactFiles(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        edges = [
-            {
-                "node": {
-                    "storagePath": f"table/{one['name']}",
-                    "uploadUrl": f"{self.url}/table/{one['artifactID']}/{one['name']}",
-                    "uploadHeaders": [],
-                    "uploadMultipartUrls": None,
-                    "artifact": {"id": one["artifactID"]},
-                }
-            }
-            for one in given["input"]["artifactFiles"]
-        ]
+        edges = []
+        for one in given["input"]["artifactFiles"]:
+            url = f"{self.url}/table/{one['artifactID']}/{one['name']}"
+            node = {"storagePath": f"table/{one['name']}", "artifact": {"id": one["artifactID"]}}
+            edges.append(
+                {"node": node | {"uploadUrl": url, "uploadHeaders": [], "uploadMultipartUrls": None}}
+            )
         return {"createArtifactFiles": {"files": {"edges": edges}}}
 
     def _CommitArtifact(self, given: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
@@ -171,12 +157,6 @@ class Server:
         view = {name: given[name] for name in ("type", "name", "displayName", "description", "spec")}
         project = {"id": "p", "name": given["projectName"], "entityName": given["entityName"]}
         return {"upsertView": {"view": {"id": "dmlldzoy", **view, "project": project}, "inserted": True}}
-
-    def _GetProjects(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        return {"models": {"pageInfo": {"endCursor": None, "hasNextPage": False}, "edges": []}}
-
-    def _ProjectInternalId(self, _: dict[str, Any]) -> dict[str, Any]:  # noqa: N802
-        return {"project": {"id": "p", "internalId": "UHJvamVjdEludGVybmFsSWQ6MQ=="}}
 
     def stream(self, run_id: str, said: dict[str, Any]) -> None:
         """Take in lines of a run's files, at their places."""

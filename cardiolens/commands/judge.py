@@ -10,7 +10,6 @@ weight, into `report_errors-<model>.json`; verdicts do not change.
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import model_validator

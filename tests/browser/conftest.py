@@ -73,8 +73,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="package")
 def scores(run: Run) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = tables.read(run.scores, schemas.SCORES).to_pylist()
-    return rows
+    return tables.read(run.scores, schemas.SCORES).to_pylist()
 
 
 @pytest.fixture(scope="package")
@@ -100,16 +99,23 @@ def seen() -> Seen:
     return Seen()
 
 
-@pytest.fixture
-def page(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
-    """The page, opened from the file system and drawn; nothing may have gone wrong by the end."""
-    opened = context.new_page()
-    watch(opened, seen)
-    opened.goto(run.page.as_uri())
-    opened.wait_for_selector("html[data-drawn]")
-    yield opened
-    opened.close()
+@contextmanager
+def opened_at(context: BrowserContext, address: str, ready: str) -> Iterator[Page]:
+    """A page, once it has an element; nothing may have gone wrong by the end."""
+    page, seen = context.new_page(), Seen()
+    watch(page, seen)
+    page.goto(address)
+    page.wait_for_selector(ready)
+    yield page
+    page.close()
     assert seen == Seen()
+
+
+@pytest.fixture
+def page(context: BrowserContext, run: Run) -> Iterator[Page]:
+    """The page, opened from the file system and drawn."""
+    with opened_at(context, run.page.as_uri(), "html[data-drawn]") as opened:
+        yield opened
 
 
 def watch(page: Page, seen: Seen) -> None:

@@ -12,7 +12,7 @@ from cardiolens.show.leaderboard.leaderboard_page import write_leaderboard
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage.places import Run
 
-from .conftest import Seen, findings_of_axe, watch
+from .conftest import findings_of_axe, opened_at
 
 pytestmark = pytest.mark.full
 
@@ -25,14 +25,9 @@ def board(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def opened(context: BrowserContext, board: Path, seen: Seen) -> Iterator[Page]:
-    page = context.new_page()
-    watch(page, seen)
-    page.goto(board.as_uri())
-    page.wait_for_selector("html[data-drawn]")
-    yield page
-    page.close()
-    assert seen == Seen()
+def opened(context: BrowserContext, board: Path) -> Iterator[Page]:
+    with opened_at(context, board.as_uri(), "html[data-drawn]") as page:
+        yield page
 
 
 def rows(page: Page) -> list[list[str]]:

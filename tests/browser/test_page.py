@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from cardiolens.storage.places import Run
 
-from .conftest import MARKUP, Seen, findings_of_axe, watch
+from .conftest import MARKUP, findings_of_axe, opened_at
 
 pytestmark = pytest.mark.full
 
@@ -33,8 +33,7 @@ def cells(block: Any, column: str) -> list[str]:
     """The text of one column of an open table."""
     heads = block.locator("thead th").all_inner_texts()
     place = heads.index(column) + 1
-    texts: list[str] = block.locator(f"tbody td:nth-child({place})").all_inner_texts()
-    return texts
+    return block.locator(f"tbody td:nth-child({place})").all_inner_texts()
 
 
 def printed(value: float, sign: bool = False) -> str:
@@ -241,15 +240,11 @@ def test_cards_have_the_columns_that_the_screen_has_room_for(
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, run: Run, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is not part of the page
-    page, seen = context.new_page(), Seen()
-    watch(page, seen)
-    page.goto(run.page.as_uri())
-    page.wait_for_selector("html[data-drawn]")
-    for block in page.locator("details.table").all():
-        block.evaluate("block => { block.open = true; }")
-    opened(page, "headlines")
-    assert findings_of_axe(page) == []
-    assert seen == Seen()
+    with opened_at(context, run.page.as_uri(), "html[data-drawn]") as page:
+        for block in page.locator("details.table").all():
+            block.evaluate("block => { block.open = true; }")
+        opened(page, "headlines")
+        assert findings_of_axe(page) == []
     context.close()
 
 

@@ -25,7 +25,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.shards import pixel_digest
 
-from .conftest import Seen, findings_of_axe, watch
+from .conftest import findings_of_axe, opened_at
 
 pytestmark = pytest.mark.full
 
@@ -67,13 +67,8 @@ def cine_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
     pixels[:, :8, :8] = (np.arange(slices * phases) % 251)[:, None, None]
     rows: list[dict[str, object]] = [
         {
-            **{
-                "study_id": name,
-                "volume_id": view,
-                "idx": idx,
-                "slice": idx // phases,
-                "phase": idx % phases,
-            },
+            **{"study_id": name, "volume_id": view, "idx": idx},
+            **{"slice": idx // phases, "phase": idx % phases},
             **{"height": SIDE, "width": frame.shape[1], "channels": 1, "pixels": frame.tobytes()},
             "digest": pixel_digest(frame.tobytes(), SIDE, frame.shape[1], 1),
         }
@@ -107,23 +102,20 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @contextmanager
-def opened(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
-    """The served viewer of a run; nothing may have gone wrong by the end."""
-    with running(viewer_server(served_of([run]))) as server:
-        page = context.new_page()
-        watch(page, seen)
-        page.goto(server.address)
-        page.wait_for_selector("#case[data-opened]")
+def opened(context: BrowserContext, run: Run) -> Iterator[Page]:
+    """The served viewer of a run."""
+    with (
+        running(viewer_server(served_of([run]))) as server,
+        opened_at(context, server.address, "#case[data-opened]") as page,
+    ):
         page.locator("main").focus()
         yield page
-        page.close()
-    assert seen == Seen()
 
 
 @pytest.fixture
-def study(context: BrowserContext, rendered: Run, seen: Seen) -> Iterator[Page]:
+def study(context: BrowserContext, rendered: Run) -> Iterator[Page]:
     """The whole study of a rendered phantom, opened at a question about its scar."""
-    with opened(context, rendered, seen) as page:
+    with opened(context, rendered) as page:
         page.locator("[data-filter='subtask']").select_option("L02")
         expect(page.locator("#case h2")).to_contain_text("L02 levels")
         page.locator("main").focus()
@@ -158,9 +150,9 @@ def settle(page: Page) -> None:
     expect(page.locator(".port[data-waiting]")).to_have_count(0)
 
 
-def test_the_frames_shown_first_are_fetched_first(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
+def test_the_frames_shown_first_are_fetched_first(context: BrowserContext, cine_run: Run) -> None:
     """One frame of each volume comes before a second of any: seconds would be those of the machine."""
-    with opened(context, cine_run, seen) as page:
+    with opened(context, cine_run) as page:
         page.locator("[data-filter='subtask']").select_option("C12")
         expect(page.locator("#list li")).to_have_count(3)
         page.locator("main").focus()
@@ -177,11 +169,9 @@ def test_the_frames_shown_first_are_fetched_first(context: BrowserContext, cine_
             expect(page.locator(".study")).to_have_count(0)
 
 
-def test_a_cine_of_120_frames_scrolls_without_a_gap(
-    context: BrowserContext, cine_run: Run, seen: Seen
-) -> None:
+def test_a_cine_of_120_frames_scrolls_without_a_gap(context: BrowserContext, cine_run: Run) -> None:
     """Each frame asked for is drawn with its own pixels at the next picture of the screen."""
-    with opened(context, cine_run, seen) as page:
+    with opened(context, cine_run) as page:
         page.locator("[data-filter='subtask']").select_option("C12")
         page.locator("main").focus()
         read: list[str] = []
@@ -199,11 +189,11 @@ def test_a_cine_of_120_frames_scrolls_without_a_gap(
         assert [grey for _, grey in drawn] == names
 
 
-def test_frames_that_were_shown_black_are_black(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
+def test_frames_that_were_shown_black_are_black(context: BrowserContext, cine_run: Run) -> None:
     (label,) = [
         arm.control for arm in open_sources(cine_run, [cine_run]).header.arms if arm.control != "none"
     ]
-    with opened(context, cine_run, seen) as page:
+    with opened(context, cine_run) as page:
         option = page.locator("[data-filter='first'] option", has_text=label)
         page.locator("[data-filter='first']").select_option(str(option.get_attribute("value")))
         expect(page.locator(".verdict-box").first).to_contain_text("every frame shown black")
@@ -218,8 +208,8 @@ def test_frames_that_were_shown_black_are_black(context: BrowserContext, cine_ru
         expect(page.locator(".port[data-sent]")).to_have_count(0)
 
 
-def test_wheel_moves_slices_and_with_shift_phases(context: BrowserContext, cine_run: Run, seen: Seen) -> None:
-    with opened(context, cine_run, seen) as page:
+def test_wheel_moves_slices_and_with_shift_phases(context: BrowserContext, cine_run: Run) -> None:
+    with opened(context, cine_run) as page:
         page.locator("[data-filter='subtask']").select_option("C12")
         page.locator("main").focus()
         page.keyboard.press("v")
@@ -335,13 +325,10 @@ def test_misses_are_those_of_the_tables(study: Page, rendered: Run) -> None:
         expect(study.locator("#count")).to_have_text(f"{count} {word}")
 
 
-def test_axe_finds_nothing_serious_in_a_whole_study(
-    context: BrowserContext, rendered: Run, seen: Seen
-) -> None:
+def test_axe_finds_nothing_serious_in_a_whole_study(context: BrowserContext, rendered: Run) -> None:
     loose = context.browser
-    assert loose is not None
     bypassing = loose.new_context(bypass_csp=True)
-    with opened(bypassing, rendered, seen) as page:
+    with opened(bypassing, rendered) as page:
         page.keyboard.press("v")
         expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("."))
         assert findings_of_axe(page) == []
@@ -351,24 +338,17 @@ def test_axe_finds_nothing_serious_in_a_whole_study(
 
 
 def test_without_the_studys_folder_no_line_is_drawn_and_the_reason_stands(
-    context: BrowserContext, cine_run: Run, seen: Seen
+    context: BrowserContext, cine_run: Run
 ) -> None:
-    with opened(context, cine_run, seen) as page:
+    with opened(context, cine_run) as page:
         page.keyboard.press("v")
         expect(page.locator(".study")).to_contain_text("No reference lines and no linked slices for 3 of 3")
         assert page.locator(".lines line").count() == 0
 
 
-def test_a_folder_that_may_be_passed_on_has_no_whole_study(
-    context: BrowserContext, run: Run, seen: Seen
-) -> None:
-    page = context.new_page()
-    watch(page, seen)
-    page.goto((run.viewer / "index.html").as_uri())
-    page.wait_for_selector("#case[data-opened]")
-    page.locator("main").focus()
-    page.keyboard.press("v")
-    assert page.locator("#whole, .study").count() == 0
+def test_a_folder_that_may_be_passed_on_has_no_whole_study(context: BrowserContext, run: Run) -> None:
+    with opened_at(context, (run.viewer / "index.html").as_uri(), "#case[data-opened]") as page:
+        page.locator("main").focus()
+        page.keyboard.press("v")
+        assert page.locator("#whole, .study").count() == 0
     assert not any("slices" in path.name for path in run.viewer.rglob("*"))
-    page.close()
-    assert seen == Seen()

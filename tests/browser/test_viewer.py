@@ -20,24 +20,20 @@ from cardiolens.show.page.case_viewer.viewer_server import Scripts, viewer_serve
 from cardiolens.show.page.page_data import read_header
 from cardiolens.storage.places import Run
 
-from .conftest import Seen, findings_of_axe, shown_as_models, watch
+from .conftest import findings_of_axe, opened_at, shown_as_models
 
 pytestmark = pytest.mark.full
 
 ASSETS = Path(viewer_files.__file__).parents[1] / "assets"
+OPENED = "#case[data-opened]"
 COLLAPSE = "collapse · clinical · budget 8 · standard"
 
 
 @pytest.fixture
-def viewer(context: BrowserContext, run: Run, seen: Seen) -> Iterator[Page]:
-    """The viewer, opened from the file system; nothing may have gone wrong by the end."""
-    opened = context.new_page()
-    watch(opened, seen)
-    opened.goto((run.viewer / "index.html").as_uri())
-    opened.wait_for_selector("#case[data-opened]")
-    yield opened
-    opened.close()
-    assert seen == Seen()
+def viewer(context: BrowserContext, run: Run) -> Iterator[Page]:
+    """The viewer, opened from the file system."""
+    with opened_at(context, (run.viewer / "index.html").as_uri(), OPENED) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -58,8 +54,7 @@ def choose(page: Page, **filters: str) -> None:
 
 def pixels(page: Page) -> str:
     """What the first stage shows, as drawn."""
-    source: str = page.locator(".frame").first.evaluate("image => image.src")
-    return source
+    return page.locator(".frame").first.evaluate("image => image.src")
 
 
 def test_frames_of_an_arm_stand_in_order_with_their_captions(viewer: Page) -> None:
@@ -116,11 +111,7 @@ def test_two_arms_stand_side_by_side(viewer: Page) -> None:
 def test_flips_are_cases_right_under_one_arm_and_wrong_under_the_other(viewer: Page) -> None:
     choose(viewer, second=COLLAPSE, subtask="C10")
     viewer.locator("[data-filter='flips']").check()
-    labels = viewer.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
-    assert labels
-    for label in labels:
-        ended = label.partition(": ")[2].split(", ")
-        assert ended.count("right") == 1
+    assert are_flips(labels(viewer))
     viewer.wait_for_function(  # the first case of the list is read from its file before it is shown
         "() => [...document.querySelectorAll('.pane .verdict-box .word')].map(one => one.innerText).sort()"
         ".join() === 'right,wrong'"
@@ -129,10 +120,9 @@ def test_flips_are_cases_right_under_one_arm_and_wrong_under_the_other(viewer: P
 
 def test_cases_are_filtered_by_verdict_and_subtask(viewer: Page) -> None:
     choose(viewer, subtask="C10", ended="wrong")
-    labels = viewer.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
-    assert labels
-    assert all(label.endswith(": wrong") for label in labels)
-    assert all(label.startswith("C10 ") for label in labels)
+    shown = labels(viewer)
+    assert shown
+    assert all(label.startswith("C10 ") and label.endswith(": wrong") for label in shown)
 
 
 def test_a_reply_is_text_and_its_thought_is_folded(viewer: Page) -> None:
@@ -166,34 +156,29 @@ def test_cases_are_walked_with_the_keyboard(viewer: Page) -> None:
     expect(viewer.locator("#case")).to_have_attribute("data-opened", str(first))
 
 
-def test_without_frames_the_viewer_says_so(
-    context: BrowserContext, run: Run, tmp_path: Path, seen: Seen
-) -> None:
-    copy = Run(tmp_path / "run")
+def without_frames(run: Run, folder: Path) -> Path:
+    """The viewer of a copy of a run, which has no frames."""
+    copy = Run(folder / "run")
     shutil.copytree(run.verdicts, copy.verdicts)
     write_viewer(copy, [run], read_header(run, [run]), include_images=False)
-    page = context.new_page()
-    watch(page, seen)
-    page.goto((copy.viewer / "index.html").as_uri())
-    page.wait_for_selector("#case[data-opened]")
-    assert "cardiolens.view" in page.inner_text(".stage")
-    assert page.locator("img").count() == 0
-    assert not (copy.viewer / "frames").exists()
-    page.close()
-    assert seen == Seen()
+    return copy.viewer
+
+
+def test_without_frames_the_viewer_says_so(context: BrowserContext, run: Run, tmp_path: Path) -> None:
+    folder = without_frames(run, tmp_path)
+    with opened_at(context, (folder / "index.html").as_uri(), OPENED) as page:
+        assert "cardiolens.view" in page.inner_text(".stage")
+        assert page.locator("img").count() == 0
+        assert not (folder / "frames").exists()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(browser: Browser, run: Run, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)
-    page, seen = context.new_page(), Seen()
-    watch(page, seen)
-    page.goto((run.viewer / "index.html").as_uri())
-    page.wait_for_selector("#case[data-opened]")
-    choose(page, second=COLLAPSE)
-    assert findings_of_axe(page) == []
+    with opened_at(context, (run.viewer / "index.html").as_uri(), OPENED) as page:
+        choose(page, second=COLLAPSE)
+        assert findings_of_axe(page) == []
     context.close()
-    assert seen == Seen()
 
 
 def test_nothing_is_wider_than_a_phone(viewer: Page) -> None:
@@ -203,20 +188,14 @@ def test_nothing_is_wider_than_a_phone(viewer: Page) -> None:
 
 
 @pytest.fixture
-def served(context: BrowserContext, address: str, seen: Seen) -> Iterator[Page]:
-    """The viewer as it is served; nothing may have gone wrong by the end."""
-    opened = context.new_page()
-    watch(opened, seen)
-    opened.goto(address)
-    opened.wait_for_selector("#case[data-opened]")
-    yield opened
-    opened.close()
-    assert seen == Seen()
+def served(context: BrowserContext, address: str) -> Iterator[Page]:
+    """The viewer as it is served."""
+    with opened_at(context, address, OPENED) as opened:
+        yield opened
 
 
 def labels(page: Page) -> list[str]:
-    found: list[str] = page.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
-    return found
+    return page.locator("#list button").evaluate_all("all => all.map(one => one.ariaLabel)")
 
 
 def are_flips(shown: list[str]) -> bool:
@@ -247,7 +226,7 @@ def test_the_served_list_is_that_of_the_portable_viewer(served: Page, viewer: Pa
     assert "All" in viewer.locator("#held").inner_text()
 
 
-def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: Run, seen: Seen) -> None:
+def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: Run) -> None:
     """Whatever a file says of a verification: names, one name, numbers in place of both."""
     sources = open_sources(run, [run])
     verifications = (
@@ -266,10 +245,7 @@ def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: 
         for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())
     }
     served = replace(served_of([run]), script=Scripts(replace(sources, evidence=told)))
-    with running(viewer_server(served)) as server:
-        page = context.new_page()
-        watch(page, seen)
-        page.goto(server.address)
+    with running(viewer_server(served)) as server, opened_at(context, server.address, "main") as page:
         page.locator("main").focus()
         for _, words in verifications:
             expect(page.locator(".grounds summary")).to_have_text(
@@ -277,8 +253,6 @@ def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: 
             )
             assert "<b>LVEF</b> 30 %" in page.locator(".grounds li").inner_text()
             page.keyboard.press("j")
-        page.close()
-    assert seen == Seen()
 
 
 def test_words_of_replies_are_found_where_the_viewer_is_served(served: Page, viewer: Page) -> None:
@@ -322,20 +296,13 @@ def test_the_served_viewer_is_used_with_keys_alone(served: Page) -> None:
 
 @pytest.fixture
 def sampled(
-    context: BrowserContext, run: Run, tmp_path: Path, seen: Seen, monkeypatch: pytest.MonkeyPatch
+    context: BrowserContext, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Page]:
     """A portable viewer that holds a part of the run."""
     monkeypatch.setattr(viewer_files, "MOST_ANSWERS", 500)
-    copy = Run(tmp_path / "run")
-    shutil.copytree(run.verdicts, copy.verdicts)
-    write_viewer(copy, [run], read_header(run, [run]), include_images=False)
-    page = context.new_page()
-    watch(page, seen)
-    page.goto((copy.viewer / "index.html").as_uri())
-    page.wait_for_selector("#case[data-opened]")
-    yield page
-    page.close()
-    assert seen == Seen()
+    address = (without_frames(run, tmp_path) / "index.html").as_uri()
+    with opened_at(context, address, OPENED) as page:
+        yield page
 
 
 def test_a_sample_says_so_and_has_each_of_its_questions(sampled: Page) -> None:

@@ -21,6 +21,7 @@ from tests.families.processing import of_engine
 from tests.families.test_templates import QUESTION, SYSTEM
 
 TAKERS = [name for name, family in FAMILIES.items() if family.architecture in VIDEO_ARCHITECTURES]
+OTHERS = ("glm_4_1v", "internvl", "llava_onevision")
 pytestmark = pytest.mark.filterwarnings("default")  # vLLM's own
 
 
@@ -104,9 +105,7 @@ def test_a_processor_that_would_scale_a_video_is_refused_in_the_plan(
     config["video_processor"]["size"] = {"shortest_edge": 3136, "longest_edge": 65536}
     path.write_text(json.dumps(config))
     text = f"{FRAME * 4}\n{QUESTION}"
-    with pytest.raises(
-        InputError, match=r"of a video of 4 frames its processor makes 2 x .* in place of 2 x"
-    ):
+    with pytest.raises(InputError, match=r"of a video of 4 frames its processor makes 2 x .* in place of"):
         Chat(tmp_path, FAMILIES[name].options).count(SYSTEM, text, ((448, 448),) * 4)
 
 
@@ -125,18 +124,9 @@ def test_a_processor_told_to_sample_frames_is_refused(taker: tuple[str, Path, Ch
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "idefics3",
-        *(
-            pytest.param(name, marks=pytest.mark.torchvision)
-            for name in ("glm_4_1v", "internvl", "llava_onevision")
-        ),
-    ],
+    "name", ["idefics3", *(pytest.param(name, marks=pytest.mark.torchvision) for name in OTHERS)]
 )
 def test_other_families_are_refused_by_their_architecture(name: str, tmp_path: Path):
     build(name, tmp_path)
-    with pytest.raises(
-        InputError, match=f"is of {FAMILIES[name].architecture}, and videos are sent to Qwen2VL"
-    ):
+    with pytest.raises(InputError, match=f"is of {FAMILIES[name].architecture}, and videos are sent to"):
         Chat(tmp_path, FAMILIES[name].options).prompt(SYSTEM, f"{FRAME * 2}\n{QUESTION}")

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,19 +69,32 @@ class Place:
         return found
 
     def manifest(self) -> dict[str, Any]:
-        read: dict[str, Any] = json.loads((self.run / "manifest.json").read_text())
-        return read
+        return json.loads((self.run / "manifest.json").read_text())
 
-    @property
-    def completion_folder(self) -> Path | None:
-        folder = self.root / "store" / "completions"
-        return next(folder.glob("tiny-*"), None) if folder.is_dir() else None
-
-    def completions(self) -> pa.Table:
-        folder = self.completion_folder
-        return (
-            schemas.COMPLETIONS.empty_table() if folder is None else tables.read(folder, schemas.COMPLETIONS)
+    def completions(self, model: str = "tiny") -> pa.Table:
+        folders = sorted((self.root / "store" / "completions").glob(f"{model}-*"))
+        return tables.concat(
+            [tables.read(folder, schemas.COMPLETIONS) for folder in folders], schemas.COMPLETIONS
         )
+
+    def keys(self, model: str = "tiny") -> list[str]:
+        """Keys of what is in the store, as often as they are there."""
+        return self.completions(model)["request_key"].to_pylist()
+
+    def write_model(self, name: str, entry: str) -> Path:
+        """A model's file in the working directory."""
+        file = self.root / "conf" / "model" / f"{name}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(entry)
+        return file
+
+    def wait_for_parts(self, running: "subprocess.Popen[str]", model: str = "tiny", parts: int = 2) -> None:
+        """Until so many parts of completions are on disk."""
+        deadline = time.monotonic() + 1500
+        while len(list((self.root / "store" / "completions").glob(f"{model}-*/part-*"))) < parts:
+            assert running.poll() is None, running.communicate()[0]
+            assert time.monotonic() < deadline, "no completions"
+            time.sleep(0.05)
 
     def scores(self) -> pa.Table:
         return tables.read(self.run / "scores", schemas.SCORES).sort_by(

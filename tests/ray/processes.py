@@ -1,5 +1,8 @@
 """Processes below one, as the kernel knows them."""
 
+import os
+import signal
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -31,18 +34,29 @@ def command_line(pid: int) -> str:
         return ""
 
 
-def environments(pids: list[int]) -> dict[str, bytes]:
-    """Environments of the processes that have not ended, by command line."""
-    found = {}
-    for pid in pids:
-        with suppress(OSError):
-            found[command_line(pid).strip()] = Path(f"/proc/{pid}/environ").read_bytes()
-    return found
-
-
 def wait_for_end(pids: list[int]) -> None:
     """No process of a cluster outlives its killed driver for long: 4 s on a quiet machine."""
     deadline = time.monotonic() + 300
     while left := [line for line in map(command_line, pids) if line]:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)
+
+
+def kill_with_engines(running: "subprocess.Popen[str]") -> None:
+    """Kill a driver, and wait for its workers and engines.
+
+    Ray takes seconds to end the workers of a dead driver, in which a small model would answer all that they
+    hold. Engines that stand still until the workers are gone keep the requests in flight.
+    """
+    working = [pid for pid in descendants(running.pid) if command_line(pid).startswith(WORKING)]
+    engines = [pid for pid in working if command_line(pid).startswith("VLLM::")]
+    assert engines
+    for pid in engines:
+        os.kill(pid, signal.SIGSTOP)
+    running.kill()
+    running.communicate()
+    wait_for_end([pid for pid in working if pid not in engines])
+    for pid in engines:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+    wait_for_end(engines)

@@ -2,37 +2,22 @@
 
 import os
 import signal
-import subprocess
-import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
 from pandas.testing import assert_frame_equal
 
-from cardiolens.storage import tables
 from tests.ray.conftest import ASKED, Place
-from tests.ray.processes import WORKING, command_line, descendants, process, wait_for_end
+from tests.ray.processes import kill_with_engines, process
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 FaultEnvironment = Callable[..., dict[str, str]]
 DEADLY = " left ventricular systolic"  # in the question of C10, and in no other
+ONE = [*ASKED, "selector=[clinical]", "limit=1", "subtask=[C10]"]
 ENHANCED = "Is there late gadolinium enhancement"  # in that of L01
-
-
-def wait_for_completions(place: Place, running: "subprocess.Popen[str]", parts: int = 2) -> None:
-    """Until some completions are on disk."""
-    deadline = time.monotonic() + 1500
-    while time.monotonic() < deadline:
-        folder = place.completion_folder
-        if folder is not None and len(tables.parts(folder)) >= parts:
-            return
-        assert running.poll() is None, running.communicate()[0]
-        time.sleep(0.05)
-    raise AssertionError("no completions within 300 s")
 
 
 def assert_as_undisturbed(place: Place, undisturbed: Place) -> None:
@@ -44,39 +29,26 @@ def assert_as_undisturbed(place: Place, undisturbed: Place) -> None:
 @pytest.mark.long
 def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, undisturbed: Place) -> None:
     running = place.start(*ASKED)
-    wait_for_completions(place, running)
-    working = [pid for pid in descendants(running.pid) if command_line(pid).startswith(WORKING)]
-    assert len(working) >= 2
-    # Ray takes seconds to end the workers of a dead driver, in which a small model would answer all that they
-    # hold. Engines that stand still until the workers are gone keep the requests in flight.
-    engines = [pid for pid in working if command_line(pid).startswith("VLLM::")]
-    for pid in engines:
-        os.kill(pid, signal.SIGSTOP)
-    running.kill()
-    running.communicate()
-    wait_for_end([pid for pid in working if pid not in engines])
-    for pid in engines:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
-    wait_for_end(engines)
-    kept = set(place.completions()["request_key"].to_pylist())
+    place.wait_for_parts(running)
+    kill_with_engines(running)
+    kept = set(place.keys())
     place.sweep(*ASKED)
     unique = place.manifest()["requests"]["unique"]
     assert 0 < len(kept) < unique
     assert place.manifest()["requests"]["executed"] == unique - len(kept)
-    keys = place.completions()["request_key"].to_pylist()
+    keys = place.keys()
     assert len(keys) == len(set(keys)) == unique
     assert_as_undisturbed(place, undisturbed)
 
 
 def test_a_killed_engine_is_replaced_within_the_run(place: Place, undisturbed: Place) -> None:
     running = place.start(*ASKED)
-    wait_for_completions(place, running)
+    place.wait_for_parts(running)
     os.kill(process(running.pid, "VLLM::EngineCore"), signal.SIGKILL)
     printed, _ = running.communicate(timeout=500)
     assert running.returncode == 0, printed
     assert "an engine died and was restarted" in printed
-    keys = place.completions()["request_key"].to_pylist()
+    keys = place.keys()
     requests = place.manifest()["requests"]
     assert len(set(keys)) == requests["unique"] == requests["ok"]
     assert len(keys) - requests["unique"] <= 16 * 2, "no more than what was not yet written is asked twice"
@@ -88,8 +60,8 @@ def test_two_sweeps_at_once_lose_nothing(place: Place, undisturbed: Place) -> No
     both = [place.start(*ASKED), place.start(*ASKED)]
     printed = [running.communicate(timeout=500)[0] for running in both]
     assert [running.returncode for running in both] == [0, 0], printed
-    keys = place.completions()["request_key"].to_pylist()
-    assert set(keys) == set(undisturbed.completions()["request_key"].to_pylist())
+    keys = place.keys()
+    assert set(keys) == set(undisturbed.keys())
     twice = place.manifest()["duplicates"]
     assert sum(twice.values()) == len(keys) - len(set(keys))
     assert_as_undisturbed(place, undisturbed)
@@ -120,7 +92,7 @@ def fault_environment(prepared: Place) -> FaultEnvironment:
 def test_requests_that_kill_the_engine_or_get_no_output_are_isolated_and_the_others_complete(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:
-    words = [*ASKED, "selector=[clinical]", "budget=[8]", "limit=1", "subtask=[C10,C12,L01]"]
+    words = [*ONE, "subtask=[C10,C12,L01]"]
     printed = place.sweep(*words, expect=1, **fault_environment(die=DEADLY, silent=ENHANCED))
     assert "2 failed" in printed
     assert "run the same command again" in printed
@@ -140,15 +112,8 @@ def test_requests_that_kill_the_engine_or_get_no_output_are_isolated_and_the_oth
 def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:
-    words = [
-        *ASKED,
-        "selector=[clinical]",
-        "budget=[8]",
-        "limit=1",
-        "subtask=[C10]",
-        "stream.stall_seconds=15",
-    ]
-    printed = place.sweep(*words, expect=1, **fault_environment(hang=DEADLY))
+    hanging = fault_environment(hang=DEADLY)
+    printed = place.sweep(*ONE, "stream.stall_seconds=15", expect=1, **hanging)
     assert "no request was completed for 135 s" in printed
     assert "Traceback" not in printed
 
@@ -157,7 +122,15 @@ def test_an_engine_that_hangs_ends_the_run_with_a_true_error(
 def test_a_model_that_finds_no_memory_is_one_clear_error(
     place: Place, fault_environment: FaultEnvironment
 ) -> None:
-    words = [*ASKED, "selector=[clinical]", "budget=[8]", "limit=1", "subtask=[C10]"]
-    printed = place.sweep(*words, expect=1, **fault_environment(oom=""))
+    printed = place.sweep(*ONE, expect=1, **fault_environment(oom=""))
     assert "out of memory" in printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.long
+def test_a_cache_without_room_for_one_request_is_named_with_its_remedy(place: Place) -> None:
+    room = "model.tiny.engine_options.kv_cache_memory_bytes=1048576"
+    printed = place.sweep(*ASKED, "limit=1", room, expect=1)
+    assert "KV cache" in printed
+    assert "lower max_model_len, raise gpu_memory_utilization" in printed
     assert "Traceback" not in printed

@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 from pathlib import Path
 
 import psutil
@@ -22,6 +21,7 @@ import pytest
 
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.runtime.connect import ray_cluster
+from tests.ray.test_calls_nobody import is_loopback
 
 pytestmark = [
     pytest.mark.full,
@@ -129,7 +129,6 @@ def head(short: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
 def _until_started(head: subprocess.Popen[str]) -> tuple[subprocess.Popen[str] | None, str]:
     """Wait until a head runs; None with what it printed if it ended instead."""
     printed = ""
-    assert head.stdout is not None
     while line := head.stdout.readline():
         printed += line
         if "Ray runtime started" in line:
@@ -153,8 +152,7 @@ def of_several(short: Path) -> Iterator[Attacked]:
 
 @pytest.fixture(params=["of_a_sweep", "of_several"])
 def attacked(request: pytest.FixtureRequest) -> Attacked:
-    found: Attacked = request.getfixturevalue(request.param)
-    return found
+    return request.getfixturevalue(request.param)
 
 
 def client(program: str, attacked: Attacked, **environment: str) -> str:
@@ -193,12 +191,7 @@ def test_nothing_listens_beyond_loopback(attacked: Attacked) -> None:
         if connection.status == psutil.CONN_LISTEN
     ]
     assert len(ports) > 5, "a GCS, a raylet, agents and workers"
-    assert [found for found in ports if not loopback(found[1])] == []
-
-
-def loopback(text: str) -> bool:
-    address = ip_address(text)
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+    assert [found for found in ports if not is_loopback(found[1])] == []
 
 
 def test_nobody_else_enters_the_folder_of_sessions(attacked: Attacked) -> None:

@@ -25,7 +25,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
 from tests.ray.conftest import ASKED, Place
 from tests.unit import http_server
-from tests.unit.http_server import MODEL, Fault, Server, answers, says, serving, writes
+from tests.unit.http_server import MODEL, Fault, Server, answers, replies, says, serving
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
@@ -36,7 +36,7 @@ STORM: list[Fault] = [
     http_server.cuts,
     http_server.cuts_in_the_middle,
     http_server.hangs,
-    writes("<html>"),
+    replies(200, b"<html>"),
     answers(choices=[]),
     http_server.answers_twice,
 ]
@@ -100,14 +100,10 @@ def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -
     with in_the_background(calm, stormy, capped) as urls:
         told = {"calm": "", "stormy": "", "capped": "max_tokens_total: 2000"}
         for (name, more), url in zip(told.items(), urls, strict=True):
-            written = SERVED.format(name=name, url=url, model=MODEL, more=more)
-            file = place.root / "conf" / "model" / f"{name}.yaml"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(written)
-        words = [word for word in ASKED if not word.startswith(("model", "budget"))]
-        printed = place.sweep(
-            *words, "budget=[8]", "limit=2", f"model=[{','.join(told)}]", "keep_going=true", expect=1
-        )
+            place.write_model(name, SERVED.format(name=name, url=url, model=MODEL, more=more))
+        words = [word for word in ASKED if not word.startswith("model")]
+        words += ["limit=2", f"model=[{','.join(told)}]", "keep_going=true"]
+        printed = place.sweep(*words, expect=1)
     ended = f"not run: capped: the stream ended early: model capped: {urls[2]} max_tokens_total 2,000"
     assert ended in printed, printed
     assert replies(place, "stormy") == replies(place, "calm")
@@ -176,9 +172,7 @@ def test_a_server_of_vllm_answers_as_its_engine(place: Place, vllm_server: str) 
     )
     served, own = replies(place, "served"), replies(place, "tiny")
     assert served.keys() == own.keys()
-    assert {key: tokens for key, (_, tokens) in served.items()} == {
-        key: tokens for key, (_, tokens) in own.items()
-    }
+    assert [served[key][1] for key in own] == [own[key][1] for key in own], "prompt tokens"
     # Requests meet in other batches here and there; in float32 hardly any reply parts for that. Random
     # weights write control characters, which a server's words lose.
     same = sum(served[key][0] == several_lines(own[key][0]) for key in own)
@@ -190,24 +184,15 @@ def test_structured_decoding_of_a_server_gives_legal_letters_and_their_probabili
     vllm_server: str, tmp_path: Path
 ) -> None:
     http = {"base_url": vllm_server, "api_model": "tiny", "dialect": "vllm"}
-    told = {"name": "m", "engine": "http", "revision": "r", "http": http}
-    model = ModelSpec.model_validate(told)
+    model = ModelSpec.model_validate({"name": "m", "engine": "http", "revision": "r", "http": http})
     text = f"Frame 1: {FRAME}Which one? A. This B. That C. None"
     frame_HW = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)
 
     async def ask() -> Any:
         engine = HttpEngine(model, tmp_path)
         await engine.start()
-        asked = Ask(
-            request_key="k",
-            system="Answer.",
-            text=text,
-            frame_keys=("f",),
-            answer_type="single",
-            option_keys=("a", "b", "c"),
-            max_tokens=8,
-            constraint=Constraint(legal=("A", "B", "C")),
-        )
+        legal = Constraint(legal=("A", "B", "C"))
+        asked = Ask("k", "Answer.", text, ("f",), "single", ("a", "b", "c"), 8, legal)
         reply = await engine.answer(asked, lambda key: frame_HW)
         others = asyncio.all_tasks()
         engine.close()

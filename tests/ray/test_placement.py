@@ -44,11 +44,10 @@ def ray_of(*gpus: int, **environment: str) -> Iterator[str]:
 
 def rehearse(place: Place, **weights: str) -> str:
     """Write simulated readers that are placed like models; the word that chooses them."""
-    folder = place.root / "conf" / "model"
-    folder.mkdir(parents=True, exist_ok=True)
     for name, options in weights.items():
-        text = f"{name}:\n  engine: uniform\n  options: {{seed: {len(name)}}}\n  {options}\n"
-        (folder / f"{name}.yaml").write_text(text)
+        place.write_model(
+            name, f"{name}:\n  engine: uniform\n  options: {{seed: {len(name)}}}\n  {options}\n"
+        )
     return f"model=[{','.join(weights)}]"
 
 
@@ -80,11 +79,7 @@ def held_gpus(group: dict[str, Any], stood: dict[str, Any]) -> "Counter[tuple[st
 
 
 @pytest.mark.parametrize(
-    "gpus",
-    [
-        pytest.param((1,) * 8, marks=pytest.mark.long, id="8x1"),
-        pytest.param((4, 2, 1), id="mixed"),
-    ],
+    "gpus", [pytest.param((1,) * 8, marks=pytest.mark.long, id="8x1"), pytest.param((4, 2, 1), id="mixed")]
 )
 def test_every_replica_stands_where_it_was_placed(place: Place, gpus: tuple[int, ...]) -> None:
     large = {name: f"weight_gib: {weight}" for name, weight in (("wide", 131), ("pair", 61), ("lone", 30))}
@@ -210,13 +205,8 @@ def test_a_model_of_tensor_parallel_two_owns_two_gpus_and_answers(place: Place) 
 
 @pytest.mark.long
 def test_an_engine_that_cannot_start_is_named_and_the_other_models_run(place: Place) -> None:
-    words = [
-        *WORDS,
-        "model=[tiny,oracle]",
-        "model.tiny.engine_options.kv_cache_memory_bytes=100000",
-        "keep_going=true",
-    ]
-    printed = place.sweep(*words, expect=1)
+    words = ["model=[tiny,oracle]", "model.tiny.engine_options.kv_cache_memory_bytes=100000"]
+    printed = place.sweep(*WORDS, *words, "keep_going=true", expect=1)
     assert "not run: tiny: the stream ended early: the engine could not be started: " in printed
     assert "Traceback" not in printed
     manifest = place.manifest()

@@ -1,13 +1,9 @@
 """Preparing on a local Ray cluster: in parallel, again, with a bad study, with a killed driver."""
 
 import gc
-import hashlib
-import json
 import os
 import warnings
 
-import nibabel as nib
-import numpy as np
 import pytest
 
 from cardiolens.base.errors import RunError
@@ -19,6 +15,7 @@ from cardiolens.study.cohort import read_cohort, state_of
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
 from cardiolens.workflow.steps.prepare_studies import prepare, prepare_dataset
+from tests.unit.study_folders import study, volume, voxels
 
 pytestmark = [
     pytest.mark.full,
@@ -38,23 +35,10 @@ def _cluster():
         gc.collect()
 
 
-def write_study(folder, seed, size=16):
+def write_study(folder, seed):
     """A study of one static LGE stack."""
-    folder.mkdir(parents=True, exist_ok=True)
-    voxels = np.random.default_rng(seed).integers(0, 900, (size, size, 6)).astype(np.int16)
-    nib.save(nib.Nifti1Image(voxels, np.diag([-2.0, -2, 10, 1])), folder / "lge_sax.nii.gz")
-    volume = {
-        "volume_id": "lge_sax",
-        "sequence": "lge",
-        "view": "sax",
-        "path": "lge_sax.nii.gz",
-        "shape": list(voxels.shape),
-        "spacing_mm": [2, 2, 10],
-        "display_transform": {"transpose": True},
-        "sha256": hashlib.sha256((folder / "lge_sax.nii.gz").read_bytes()).hexdigest(),
-    }
-    manifest = {"schema": "study-1", "study_id": folder.name, "patient_id": folder.name, "volumes": [volume]}
-    (folder / "study.json").write_text(json.dumps(manifest))
+    layout = {"order": "slice_major", "n_slices": 6, "n_phases": 1}
+    study(folder, volume(folder, voxels(6, 1, (16, 16), seed), "lge_sax", layout=layout))
 
 
 @pytest.fixture

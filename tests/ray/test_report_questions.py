@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.ray.conftest import Place
 from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.curation.questions.report_folders import lines, write_reports
 from tests.unit.http_server import MODEL, Server, completion
@@ -37,9 +38,8 @@ async def extracts(server: Server, request: web.Request, asked: dict[str, Any]) 
     names = re.findall(r"^- (\w+): .* Value: (a list|one) of", text, re.MULTILINE)
     empty = {name: {"quote": "", "value": [] if kind == "a list" else "not stated"} for name, kind in names}
     message = {"role": "assistant", "content": json.dumps({**empty, **stated})}
-    return web.json_response(
-        completion(asked, choices=[{"index": 0, "message": message, "finish_reason": "stop"}])
-    )
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return web.json_response(completion(asked, choices=[choice]))
 
 
 def run(root: Path, *words: str, expect: int = 0) -> str:
@@ -56,8 +56,7 @@ def test_two_extractors_the_whole_way(tmp_path: Path) -> None:
     server = Server(lambda number, body: True, extracts)
     with in_the_background(server) as (url,):
         entry = SERVED.format(name="scripted", url=url, model=MODEL, more="dialect: vllm")
-        (tmp_path / "conf" / "model").mkdir(parents=True)
-        (tmp_path / "conf" / "model" / "scripted.yaml").write_text(entry)
+        Place(tmp_path, tmp_path).write_model("scripted", entry)
         printed = run(tmp_path, *words, "model=scripted")
         asked = len(server.seen)
         again = run(tmp_path, *words, "model=scripted")
@@ -67,15 +66,10 @@ def test_two_extractors_the_whole_way(tmp_path: Path) -> None:
     assert all("json" in body["structured_outputs"] and body["temperature"] == 0 for body in bodies)
     made = {(one["study"], one["subtask"]): one for one in lines(tmp_path / "out" / "questions.jsonl")}
     marks = {place: one["verification"]["drafted_by"] for place, one in made.items()}
-    assert marks == {
-        ("S1", "C10"): "both",
-        ("S1", "L01"): "both",
-        ("S2", "C10"): "rules",
-        ("S2", "L01"): "both",
-    }
-    lost = {
-        (one["study_id"], one["subtask"], one["reason"]) for one in lines(tmp_path / "out" / "rejects.jsonl")
-    }
+    both = dict.fromkeys([("S1", "C10"), ("S1", "L01"), ("S2", "L01")], "both")
+    assert marks == both | {("S2", "C10"): "rules"}
+    rejects = lines(tmp_path / "out" / "rejects.jsonl")
+    lost = {(one["study_id"], one["subtask"], one["reason"]) for one in rejects}
     assert lost >= {("S2", "C10", "number_against_words"), ("S1", "C19", "not_quoted")}
 
 

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
 from tests.ray.processes import command_line, descendants
 
@@ -15,39 +14,26 @@ WORDS = ["name=stopped", "model=[slow]", "selector=[clinical]", "budget=[8]", "t
 SECONDS = 2.0  # that the reader takes for an answer
 
 
-def slow(place: Place) -> Place:
-    folder = place.root / "conf" / "model"
-    folder.mkdir(parents=True)
-    options = f"engine: uniform\n  options: {{seed: 1, seconds: {SECONDS}}}\n  max_num_seqs: 2"
-    (folder / "slow.yaml").write_text(f"slow:\n  {options}\n")
+def slow(place: Place, at_once: int = 2) -> Place:
+    options = f"engine: uniform\n  options: {{seed: 1, seconds: {SECONDS}}}\n  max_num_seqs: {at_once}"
+    place.write_model("slow", f"slow:\n  {options}\n")
     return place
-
-
-def asked(place: Place) -> list[str]:
-    folders = (place.root / "store").glob("completions/slow-*")
-    return [
-        key
-        for folder in folders
-        for key in tables.read(folder, schemas.COMPLETIONS, ("request_key",))["request_key"].to_pylist()
-    ]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_one_signal_ends_a_sweep_in_good_order(place: Place, number: signal.Signals) -> None:
     running = slow(place).start(*WORDS)
-    while not asked(place):
+    while not place.keys("slow"):
         assert running.poll() is None, running.communicate()
         time.sleep(0.05)
     running.send_signal(number)
     printed, _ = running.communicate(timeout=600)
     assert running.returncode == 75, printed
     assert "requests in flight may end" in printed
-    before = asked(place)
-    quick = place.root / "conf" / "model" / "slow.yaml"
+    before = place.keys("slow")
     assert len(before) < 100
-    quick.write_text(quick.read_text().replace("max_num_seqs: 2", "max_num_seqs: 256"))
-    place.sweep(*WORDS)
-    keys = asked(place)
+    slow(place, 256).sweep(*WORDS)
+    keys = place.keys("slow")
     assert len(keys) == len(set(keys)) > len(before)
 
 
@@ -67,7 +53,6 @@ def test_a_signal_while_ray_starts_is_heard(place: Place) -> None:
 def test_a_second_interrupt_ends_at_once(place: Place) -> None:
     running = slow(place).start(*WORDS, "model.slow.options.seconds=60")
     deadline = time.monotonic() + 1500
-    assert running.stdout is not None
     while "requests to execute" not in running.stdout.readline():
         assert time.monotonic() < deadline
     time.sleep(5)

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from cardiolens.storage import schemas, tables
 from tests.ray.conftest import ASKED, Place
 from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.http_server import MODEL, Server, completion
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
-WORDS = [word for word in ASKED if not word.startswith(("model", "budget"))]
+WORDS = [word for word in ASKED if not word.startswith(("model", "stream"))]
+WORDS += ["limit=2", "model=[mine]", "stream.flush_rows=4"]
 
 
 async def takes_its_time(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
@@ -34,23 +34,10 @@ def served(prepared: Place, tmp_path: Path) -> Iterator[tuple[Place, Server]]:
     shutil.copytree(prepared.root / "store", tmp_path / "store")
     server = Server(lambda number, body: True, takes_its_time)
     with in_the_background(server) as (url,):
-        file = tmp_path / "conf" / "model" / "mine.yaml"
-        file.parent.mkdir(parents=True)
-        file.write_text(
-            SERVED.format(name="mine", url=url, model=MODEL, more="").replace(
-                "  http:", "  max_num_seqs: 4\n  http:"
-            )
-        )
-        yield Place(tmp_path, prepared.data), server
-
-
-def asked_of(place: Place) -> list[str]:
-    return [*WORDS, "budget=[8]", "limit=2", "model=[mine]", "stream.flush_rows=4"]
-
-
-def stored(place: Place) -> list[str]:
-    (folder,) = (place.root / "store" / "completions").glob("mine-*")
-    return tables.read(folder, schemas.COMPLETIONS, ("request_key",))["request_key"].to_pylist()  # type: ignore[no-any-return]
+        place = Place(tmp_path, prepared.data)
+        entry = SERVED.format(name="mine", url=url, model=MODEL, more="")
+        place.write_model("mine", entry.replace("  http:", "  max_num_seqs: 4\n  http:"))
+        yield place, server
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -59,21 +46,20 @@ def test_a_small_run_of_a_server_goes_on_where_it_ended(
 ) -> None:
     place, server = served
     no_ray = {"RAY_TMPDIR": str(place.root / "ray")}
-    running = place.start(*asked_of(place), **no_ray)
+    running = place.start(*WORDS, **no_ray)
     while len(server.seen) < 12:
         assert running.poll() is None, running.communicate()[0]
         time.sleep(0.05)
     os.kill(running.pid, number)
     running.communicate(timeout=600)
     assert running.returncode == (75 if number == signal.SIGTERM else -number)
-    begun, kept = len(server.seen), stored(place)
+    begun, kept = len(server.seen), place.keys("mine")
     assert len(set(kept)) == len(kept)
-    assert len(kept) >= (
-        begun if number == signal.SIGTERM else begun - 8
-    )  # in flight: four, and four to write
-    place.sweep(*asked_of(place), **no_ray)
+    in_flight = 0 if number == signal.SIGTERM else 8  # four, and four to write
+    assert len(kept) >= begun - in_flight
+    place.sweep(*WORDS, **no_ray)
     assert not (place.root / "ray").exists(), "Ray was started"
-    keys = stored(place)
+    keys = place.keys("mine")
     assert len(set(keys)) == len(keys)
     assert set(kept) <= set(keys)
     counts = json.loads((place.run / "manifest.json").read_text())["requests"]

@@ -8,16 +8,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from cardiolens.storage import schemas, tables
+from tests.ray.conftest import Place
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "slurm"
 READERS = {  # name: lines of its configuration
@@ -129,12 +127,10 @@ class Lab:
 
 
 @dataclass(frozen=True)
-class Site:
+class Site(Place):
     """A working directory on the cluster's shared disk."""
 
     lab: Lab
-    root: Path
-    data: Path
 
     def words(self, *words: str) -> list[str]:
         where = [
@@ -158,38 +154,22 @@ class Site:
 
     def swept_here(self, *words: str) -> "Site":
         """The same sweep by one local command on a copy of the prepared store."""
-        other = Site(self.lab, self.root.with_name(f"{self.root.name}-local"), self.data)
+        other = Site(self.root.with_name(f"{self.root.name}-local"), self.data, self.lab)
         other.root.mkdir()
         shutil.copytree(self.root / "conf", other.root / "conf")
         ignore = shutil.ignore_patterns("completions")
         shutil.copytree(self.root / "store", other.root / "store", ignore=ignore)
-        environment = {**os.environ}
         command = [sys.executable, "-m", "cardiolens.sweep", *other.words(*words)]
-        subprocess.run(
-            command, cwd=other.root, env=environment, check=True, capture_output=True, timeout=1500
-        )
+        subprocess.run(command, cwd=other.root, check=True, capture_output=True, timeout=1500)
         return other
-
-    @property
-    def run(self) -> Path:
-        (found,) = (self.root / "outputs").iterdir()
-        return found
 
     @property
     def jobs(self) -> dict[str, str]:
         """Ids by model, or by step; of the last submission."""
-        jobs: dict[str, str] = json.loads((self.root / "submitted.json").read_text())
-        return jobs
+        return json.loads((self.root / "submitted.json").read_text())
 
     def group(self, model: str) -> dict[str, Any]:
-        read: dict[str, Any] = json.loads((self.run / "groups" / f"{model}.json").read_text())
-        return read
-
-    def completions(self, model: str) -> pa.Table:
-        folders = list((self.root / "store" / "completions").glob(f"{model}-*"))
-        return tables.concat(
-            [tables.read(folder, schemas.COMPLETIONS) for folder in folders], schemas.COMPLETIONS
-        )
+        return json.loads((self.run / "groups" / f"{model}.json").read_text())
 
     def rows(self, model: str) -> int:
         """Completions of a model so far."""
@@ -206,13 +186,8 @@ class Site:
         return dict(zip(found["request_key"].to_pylist(), found["text"].to_pylist(), strict=True))
 
     def asked_twice(self, model: str) -> int:
-        asked = Counter(self.completions(model)["request_key"].to_pylist())
-        return sum(times - 1 for times in asked.values())
-
-    def scores(self) -> pa.Table:
-        return tables.read(self.run / "scores", schemas.SCORES).sort_by(
-            [(name, "ascending") for name in ("arm_id", "scope", "metric")]
-        )
+        asked = self.keys(model)
+        return len(asked) - len(set(asked))
 
     def printed(self) -> str:
         return "\n".join(path.read_text() for path in sorted((self.run / "slurm").glob("*.out")))
@@ -232,11 +207,10 @@ def lab() -> Iterator[Lab]:
 
 def make_site(lab: Lab, root: Path, data: Path) -> Site:
     """A working directory with the simulated readers of these tests."""
-    models = root / "conf" / "model"
-    models.mkdir(parents=True)
+    site = Site(root, data, lab)
     for name, lines in READERS.items():
-        (models / f"{name}.yaml").write_text(f"{name}:\n  {lines}\n")
-    return Site(lab, root, data)
+        site.write_model(name, f"{name}:\n  {lines}\n")
+    return site
 
 
 @pytest.fixture(scope="session")

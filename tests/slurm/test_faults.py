@@ -13,6 +13,14 @@ pytestmark = [pytest.mark.slurm, pytest.mark.long]
 
 IN_FLIGHT = 3 * 16  # of a reader with max_num_seqs 2: half as many wait; studies at once do not add to it
 
+NOBODY = """
+{name}:
+  engine: http
+  revision: '1'
+  http: {{base_url: http://127.0.0.1:9/v1, api_model: {name}}}
+  {more}
+"""
+
 
 def restarts(site: Site, model: str) -> list[str]:
     return [attempt["outcome"] for attempt in site.group(model)["attempts"]]
@@ -127,14 +135,9 @@ def test_a_model_that_can_never_run_fails_with_the_reason_and_the_rest_is_shown(
     source = site.root / "weights"
     source.mkdir()
     (source / "config.json").write_text("{}")
-    lines = (
-        f"gone:\n  engine: http\n  revision: '1'\n  source: {source}\n"
-        "  http: {base_url: http://127.0.0.1:9/v1, api_model: gone}\n"
-    )
-    (site.root / "conf" / "model" / "gone.yaml").write_text(lines)
-    words = ["model=[guess,gone]"]
+    site.write_model("gone", NOBODY.format(name="gone", more=f"source: {source}"))
     os.unlink(site.root / "store" / "cohort.json")  # so that the plan is made by a job
-    site.submit(*words)
+    site.submit("model=[guess,gone]")
     shutil.rmtree(source)
     site.lab.wait_for_end()
     assert site.group("gone")["state"] == "failed"
@@ -148,10 +151,7 @@ def test_a_model_that_can_never_run_fails_with_the_reason_and_the_rest_is_shown(
 
 def test_a_model_whose_restart_adds_nothing_is_given_up(site: Site) -> None:
     """Nobody answers behind HTTP."""
-    lines = (
-        "deaf:\n  engine: http\n  revision: '1'\n  http: {base_url: http://127.0.0.1:9/v1, api_model: deaf}\n"
-    )
-    (site.root / "conf" / "model" / "deaf.yaml").write_text(lines)
+    site.write_model("deaf", NOBODY.format(name="deaf", more="long_side: 64"))
     site.submit("model=[guess,deaf]")
     site.lab.wait_for_end()
     record = site.group("deaf")

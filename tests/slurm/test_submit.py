@@ -98,19 +98,3 @@ def test_submitting_again_while_jobs_wait_submits_nothing(submitted: Site) -> No
     assert again.count("alive: job") == 5
     assert "submitted: job" not in again
     assert "python -m cardiolens.status" in again
-
-
-@pytest.mark.long
-def test_submitting_twice_doubles_nothing(site: Site) -> None:
-    site.submit("model=[slow,guess]")
-    site.lab.wait(lambda: site.rows("slow"))
-    before = site.lab.queue()
-    printed = site.submit("model=[slow,guess]")
-    assert "alive" in printed
-    assert "submitted" not in printed
-    assert set(site.lab.queue()) <= set(before)
-    running = site.verb("status", f"run={site.run}", expect=1)
-    assert "running" in running
-    site.lab.on_login("scancel", site.jobs["slow"], site.jobs["score"])
-    site.lab.wait_for_end(120)
-    assert site.lab.processes() == []

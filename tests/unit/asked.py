@@ -12,12 +12,14 @@ from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.http.engine import HttpEngine
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing
-from cardiolens.inference.plan.plan import Plan
+from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.storage import schemas, tables
 from tests.unit.http_server import MODEL, Server, serving
+from tests.unit.small_cohort import sweep_spec
 
+KEY = "sk-0123456789abcdef"  # of SOME_KEY
 STREAM = StreamSpec(flush_rows=8, flush_seconds=0.5)
 
 
@@ -26,6 +28,12 @@ def served(**http: Any) -> ModelSpec:
     defaults = {"base_url": "http://127.0.0.1/v1", "api_model": MODEL, "api_key_env": "SOME_KEY"}
     told = {"name": "m", "engine": "http", "revision": "r", "long_side": 8}
     return ModelSpec.model_validate(told | {"http": defaults | http})
+
+
+def planned_for_server(root: Path, *subtasks: str, decoding: str = "letters", **http: Any) -> Plan:
+    """The plan of a small cohort for that model."""
+    asked = subtasks or ("C01", "C02", "C03", "C10", "L01", "L02")
+    return plan(sweep_spec(root, served(**http).model_dump(), subtask=list(asked), answer_format=decoding))
 
 
 class Asked:
@@ -75,8 +83,7 @@ class Asked:
         return ""
 
     def rows(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = tables.read(self.folder, schemas.COMPLETIONS).to_pylist()
-        return found
+        return tables.read(self.folder, schemas.COMPLETIONS).to_pylist()
 
     def answered(self) -> dict[str, str]:
         rows = [row for row in self.rows() if row["status"] == "ok"]

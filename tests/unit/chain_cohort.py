@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from small_cohort import reader, swept
+from small_cohort import reader, stored, swept
 
 from cardiolens.benchmarks.benchmark import read_benchmark
 from cardiolens.benchmarks.case_group import prepare_cases
@@ -16,7 +16,6 @@ from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
-from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
@@ -85,19 +84,6 @@ def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
         "tracker": {"mode": "none"},
     }
     return parse(tree | changed)
-
-
-def stored(planned: Plan) -> Path:
-    """Completions of the only model of a plan."""
-    (identity,) = planned.identities.values()
-    return planned.store.completions(identity.model_key)
-
-
-def requests_of(planned: Plan) -> list[dict[str, Any]]:
-    """Requests of the only model of a plan."""
-    (name,) = planned.identities
-    rows: list[dict[str, Any]] = tables.read(planned.run.requests(name), schemas.REQUESTS).to_pylist()
-    return rows
 
 
 def check_lost_rows(spec: SweepSpec, engine: Callable[[], Any], lost: st.DataObject) -> None:

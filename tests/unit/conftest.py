@@ -28,6 +28,20 @@ def _log_handlers() -> Iterator[None]:
     package.setLevel(level)
 
 
+@pytest.fixture
+def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a shell script in the place of nvidia-smi."""
+    program = tmp_path / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+
+    def says(script: str) -> None:
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+
+    return says
+
+
 @pytest.fixture(scope="session")
 def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """PH-NORMAL at CI size in `data/`, its shards in `store/`."""

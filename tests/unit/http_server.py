@@ -72,14 +72,20 @@ async def serving(server: Server) -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-def says(status: int, error: object, **headers: str) -> Fault:
-    """A fault that answers with an error."""
+def replies(status: int, body: bytes, **headers: str) -> Fault:
+    """A fault that answers with these bytes."""
 
     async def fault(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return web.json_response({"error": error}, status=status, headers=named)
+        named = {"Content-Type": "application/json"}
+        named |= {name.replace("_", "-"): value for name, value in headers.items()}
+        return web.Response(status=status, body=body, headers=named)
 
     return fault
+
+
+def says(status: int, error: object, **headers: str) -> Fault:
+    """A fault that answers with an error."""
+    return replies(status, json.dumps({"error": error}).encode(), **headers)
 
 
 def answers(**changes: Any) -> Fault:
@@ -87,15 +93,6 @@ def answers(**changes: Any) -> Fault:
 
     async def fault(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
         return web.json_response(completion(asked, **changes))
-
-    return fault
-
-
-def writes(body: str) -> Fault:
-    """A fault that answers with other bytes."""
-
-    async def fault(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
-        return web.Response(text=body, content_type="application/json")
 
     return fault
 
@@ -108,7 +105,6 @@ async def hangs(server: Server, request: web.Request, asked: dict[str, Any]) -> 
 
 async def cuts(server: Server, request: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
     """Closes the connection without a word."""
-    assert request.transport is not None
     request.transport.abort()
     return web.Response()
 
@@ -121,7 +117,6 @@ async def cuts_in_the_middle(
     response = web.StreamResponse(headers={"Content-Length": str(len(whole))})
     await response.prepare(request)
     await response.write(whole[: len(whole) // 2])
-    assert request.transport is not None
     request.transport.abort()
     return response
 

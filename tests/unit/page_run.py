@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from small_cohort import reader, sweep_spec, swept
+from small_cohort import judge, reader, stored, sweep_spec, swept
 
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.score.run_results.scoring import RunResults, judge_and_write
+from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.workflow.steps.conclude import counters, write_manifest
@@ -62,16 +62,16 @@ def write_record(planned: Plan, judged: RunResults) -> None:
 
 def reply_instead(planned: Plan, model: str, said: str | None) -> RunResults:
     """Judge again after a model's completions say something else, or are gone."""
-    folder = _completions(planned, model)
+    folder = stored(planned, model)
     old = tables.read(folder, schemas.COMPLETIONS)
     texts = None if said is None else pa.array([said] * old.num_rows, pa.string())
     _replace(folder, old, "text", texts)
-    return _judged(planned)
+    return judge(planned)
 
 
 def with_probabilities(planned: Plan, model: str) -> RunResults:
     """Judge again after a model gave its letters with confidences between 50 and 99 percent."""
-    folder = _completions(planned, model)
+    folder = stored(planned, model)
     old = tables.read(folder, schemas.COMPLETIONS).sort_by("request_key")
     given = []
     for number, text in enumerate(old["text"].to_pylist()):
@@ -81,11 +81,7 @@ def with_probabilities(planned: Plan, model: str) -> RunResults:
         given.append([(letter, math.log(sure)), (other, math.log(1 - sure))])
     column = "option_logprobs"
     _replace(folder, old, column, pa.array(given, schemas.COMPLETIONS.field(column).type))
-    return _judged(planned)
-
-
-def _completions(planned: Plan, model: str) -> Path:
-    return planned.store.completions(planned.identities[model].model_key)
+    return judge(planned)
 
 
 def _replace(folder: Path, old: pa.Table, name: str, column: pa.Array | None) -> None:
@@ -94,8 +90,3 @@ def _replace(folder: Path, old: pa.Table, name: str, column: pa.Array | None) ->
     if column is not None:
         place = old.schema.get_field_index(name)
         tables.write_part(folder, old.set_column(place, name, column), schemas.COMPLETIONS)
-
-
-def _judged(planned: Plan) -> RunResults:
-    keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    return judge_and_write(planned.run, planned.store, keys, planned.spec)

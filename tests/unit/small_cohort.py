@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.config.sweep_factors import arms_asking_back
+from cardiolens.config.sweep_factors import Arm, arms_asking_back
 from cardiolens.inference.engine.ask import Engine
 from cardiolens.inference.engine.readers import open_reader
 from cardiolens.inference.models.token_counts import Rendering
@@ -23,6 +23,7 @@ from cardiolens.inference.stream.loader import StudyLoader, counters_of
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
+from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.protocol.tasks.truth import findings
@@ -62,12 +63,12 @@ def make_cohort(root: Path, patients: int) -> Path:
     return root
 
 
-def questions_of(name: str) -> list[dict[str, Any]]:
+def questions_of(name: str, of: Catalogue | None = None) -> list[dict[str, Any]]:
     """The `qa-1` records of one phantom patient, reports among them."""
-    made = study(SEED, name)
+    made, tasks = study(SEED, name), of or catalogue()
     found = findings(made.truth)
-    written = reports(found, made.seed, catalogue(), SEQUENCES)
-    return records(name, catalogue(), found, sequences=SEQUENCES, reports=written)
+    written = reports(found, made.seed, tasks, SEQUENCES)
+    return records(name, tasks, found, sequences=SEQUENCES, reports=written)
 
 
 def volume_row(name: str, view: str, slices: int, phases: int) -> dict[str, Any]:
@@ -132,8 +133,13 @@ def swept(spec: SweepSpec, engine: Engine | None = None, width: int = 4096) -> t
     """Plan, answer and judge; `engine` answers in the place of the readers, `width` requests at once."""
     planned = plan(spec)
     answer(planned, engine, width)
+    return planned, judge(planned)
+
+
+def judge(planned: Plan) -> RunResults:
+    """Judge what there is."""
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    return planned, judge_and_write(planned.run, planned.store, keys, spec)
+    return judge_and_write(planned.run, planned.store, keys, planned.spec)
 
 
 def answer(planned: Plan, engine: Engine | None = None, width: int = 4096) -> dict[str, Counter[str]]:
@@ -167,6 +173,24 @@ async def _answer(planned: Plan, model: ModelSpec, engine: Engine | None, width:
         )
 
     return sum(await asyncio.gather(*map(study, range(left.work.num_rows))), Counter[str]())
+
+
+def stored(planned: Plan, model: str = "") -> Path:
+    """Completions of a model of a plan, of the only one unless it is named."""
+    (name,) = [model] if model else planned.identities
+    return planned.store.completions(planned.identities[name].model_key)
+
+
+def requests_of(planned: Plan, model: str = "", **of_arm: object) -> list[dict[str, Any]]:
+    """Requests of a model by question, of the only one unless it is named; of the arms with these values."""
+    (name,) = [model] if model else planned.identities
+    own = {arm.arm_id for arm in planned.arms if all(_named(arm, key) == of_arm[key] for key in of_arm)}
+    rows = tables.read(planned.run.requests(name), schemas.REQUESTS).sort_by("qa_id").to_pylist()
+    return [row for row in rows if row["arm_id"] in own]
+
+
+def _named(arm: Arm, key: str) -> object:
+    return getattr(getattr(arm, key), "name", getattr(arm, key))
 
 
 def values(judged: RunResults, arm_id: str, metrics: Iterable[str]) -> dict[tuple[str, str], float]:

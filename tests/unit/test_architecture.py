@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -15,15 +16,20 @@ PACKAGE = ROOT / "cardiolens"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 LAYERS = [re.split(r" *\| *", layer) for layer in CONTRACTS[0]["layers"]]
 COMMANDS = PACKAGE / "commands"
-VERBS = sorted(
-    path.stem for path in COMMANDS.glob("*.py") if path.stem not in {"__init__", "command", "help"}
-)
+VERBS = sorted({path.stem for path in COMMANDS.glob("*.py")} - {"__init__", "command", "help"})
 MOST_AT_THE_ROOT = 19  # entries that a newcomer reads before the first door
+
+
+DESIGN = (ROOT / "docs" / "explanation" / "design.md").read_text()
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [Path(sys.executable).with_name("lint-imports"), "--config", folder / "pyproject.toml"]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def no_code(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if not name.endswith(".py") and not Path(folder, name).is_dir()]
 
 
 def test_imports_point_one_way():
@@ -41,11 +47,8 @@ def test_imports_point_one_way():
     ],
 )
 def test_an_import_that_points_up_or_across_is_found(tmp_path, module, statement):
-    for path in PACKAGE.rglob("*.py"):
-        copy = tmp_path / path.relative_to(ROOT)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(path.read_text())
-    (tmp_path / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    shutil.copytree(PACKAGE, tmp_path / "cardiolens", ignore=no_code)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
     broken = tmp_path / "cardiolens" / module
     broken.write_text(f"{broken.read_text()}\n{statement}\n")
     done = lint(tmp_path)
@@ -84,15 +87,13 @@ def test_a_verb_is_a_door_with_an_exit_code(verb):
 
 
 def test_the_picture_in_the_docs_is_the_order_that_is_enforced():
-    drawn = (ROOT / "docs" / "explanation" / "design.md").read_text().split("<!-- layers -->")[1]
-    rows = [
-        re.findall(r"`(\w+)`", line.split("|")[1]) for line in drawn.splitlines() if line.startswith("| `")
-    ]
+    lines = DESIGN.split("<!-- layers -->")[1].splitlines()
+    rows = [re.findall(r"`(\w+)`", line.split("|")[1]) for line in lines if line.startswith("| `")]
     assert [sorted(row) for row in rows] == [sorted(layer) for layer in LAYERS]
 
 
 def test_the_tree_in_the_docs_is_the_tree():
-    tree = (ROOT / "docs" / "explanation" / "design.md").read_text().split("## The tree")[1].split("```")[1]
+    tree = DESIGN.split("## The tree")[1].split("```")[1]
     drawn = dict(re.findall(r"^  (\w+)/ +(.*)$", tree, re.MULTILINE))
     assert set(drawn) == {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
     for package, line in drawn.items():
@@ -102,15 +103,8 @@ def test_the_tree_in_the_docs_is_the_tree():
 
 
 def test_the_flow_in_the_docs_names_places_that_exist():
-    flow = (
-        (ROOT / "docs" / "explanation" / "design.md")
-        .read_text()
-        .split("## The life of a question")[1]
-        .split("## The tree")[0]
-    )
-    named = [
-        name for name in re.findall(r"`([\w/]+/|[\w/]+/\w+\.py)`", flow) if not name.startswith("tests/")
-    ]
+    flow = DESIGN.split("## The life of a question")[1].split("## The tree")[0]
+    named = re.findall(r"`(?!tests/)([\w/]+/|[\w/]+/\w+\.py)`", flow)
     assert len(named) >= 8
     assert [name for name in named if not (PACKAGE / name).exists()] == []
 
@@ -118,29 +112,13 @@ def test_the_flow_in_the_docs_names_places_that_exist():
 # Calls by which code could change the disk, or read what strangers made, past what guards them.
 WRITES = {
     "os": {
-        "replace",
-        "rename",
-        "renames",
-        "fsync",
-        "unlink",
-        "remove",
-        "ftruncate",
-        "write",
-        "pwrite",
-        "link",
+        *("replace", "rename", "renames", "link", "unlink", "remove", "fsync", "ftruncate", "write", "pwrite")
     },
     "shutil": {"rmtree", "copyfile", "copytree", "copy", "copy2", "move"},
     "fcntl": {"flock", "lockf"},
 }
 WRITING_METHODS = {
-    "write_text",
-    "write_bytes",
-    "unlink",
-    "touch",
-    "rmdir",
-    "rename",
-    "symlink_to",
-    "hardlink_to",
+    *("write_text", "write_bytes", "unlink", "touch", "rmdir", "rename", "symlink_to", "hardlink_to")
 }
 READS = {
     "gzip": {"open", "decompress"},
@@ -187,20 +165,23 @@ def opens_for_writing(node: ast.Call) -> bool:
     return name == "open" and any(set(mode) & set("wax+") and set(mode) <= set("rwaxbt+") for mode in modes)
 
 
-def test_the_disk_is_changed_through_one_module():
-    found = []
+def modules(*free: str) -> Iterator[tuple[str, str, list[ast.AST]]]:
+    """Name, text and nodes of each module of the package, but those whose names begin so."""
     for path in PACKAGE.rglob("*.py"):
         name = str(path.relative_to(PACKAGE))
-        if name in MAY_WRITE:
-            continue
-        nodes = list(ast.walk(ast.parse(path.read_text())))
+        if not name.startswith(free):
+            yield name, path.read_text(), list(ast.walk(ast.parse(path.read_text())))
+
+
+def test_the_disk_is_changed_through_one_module():
+    found = []
+    for name, text, nodes in modules(*MAY_WRITE):
         found += [
             f"{name}:{line}: {owner}.{call}"
             for line, owner, call in calls(nodes)
             if call in WRITES.get(owner, ()) or (call in WRITING_METHODS and owner != "disk")
         ]
-        if "O_CREAT" in path.read_text():
-            found.append(f"{name}: O_CREAT")
+        found += [f"{name}: O_CREAT"] * ("O_CREAT" in text)
         found += [
             f"{name}:{node.lineno}: open for writing"
             for node in nodes
@@ -211,11 +192,7 @@ def test_the_disk_is_changed_through_one_module():
 
 def test_what_strangers_made_is_read_through_one_package():
     found = []
-    for path in PACKAGE.rglob("*.py"):
-        name = str(path.relative_to(PACKAGE))
-        if name.startswith(DOOR) or name in READ_OUR_OWN:
-            continue
-        nodes = list(ast.walk(ast.parse(path.read_text())))
+    for name, _, nodes in modules(DOOR, *READ_OUR_OWN):
         found += [
             f"{name}:{line}: {owner}.{call}"
             for line, owner, call in calls(nodes)

@@ -4,21 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cohort import SEED, reader, sweep_spec, swept
+from small_cohort import questions_of, reader, requests_of, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.inference.plan.plan import plan
 from cardiolens.phantom import phantom_cohort
-from cardiolens.phantom.fixed_reports import reports
-from cardiolens.phantom.roster import SEQUENCES, study
 from cardiolens.protocol.replies import read_reply
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.protocol.tasks.questions import write_questions
-from cardiolens.protocol.tasks.truth import findings
-from cardiolens.storage import schemas, tables
 
 BOTH = "openprotocol-1+authors-1"
 PATIENTS = 4
@@ -29,10 +24,7 @@ def questions(root: Path, protocol: str) -> Path:
     """Write the questions of a protocol on the patients of a small cohort."""
     catalogue, rows = load_catalogue(protocol), []
     for number in range(1, PATIENTS + 1):
-        made = study(SEED, f"PH-{number:04d}")
-        found = findings(made.truth)
-        texts = reports(found, made.seed, catalogue, SEQUENCES)
-        rows += records(f"PH-{number:04d}", catalogue, found, sequences=SEQUENCES, reports=texts)
+        rows += questions_of(f"PH-{number:04d}", catalogue)
     write_questions(root / f"{protocol}.jsonl", rows)
     return root / f"{protocol}.jsonl"
 
@@ -43,8 +35,7 @@ def spec_of(root: Path, protocol: str, *models: dict[str, Any], **changes: Any) 
 
 
 def requests(root: Path, protocol: str, **changes: Any) -> list[dict[str, Any]]:
-    planned = plan(spec_of(root, protocol, reader("uniform"), **changes))
-    return tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
+    return requests_of(plan(spec_of(root, protocol, reader("uniform"), **changes)))
 
 
 @pytest.mark.parametrize("protocol", [BOTH, "authors-1-gated"])
@@ -59,13 +50,11 @@ def test_the_oracle_scores_100(root: Path, protocol: str, answer_format: str) ->
 
 
 def test_both_together_ask_each_as_alone(root: Path) -> None:
-    alone = {
-        (row["arm_id"], row["qa_id"]): row["request_key"]
-        for protocol in ("openprotocol-1", "authors-1")
-        for row in requests(root, protocol)
-    }
-    together = {(row["arm_id"], row["qa_id"]): row["request_key"] for row in requests(root, BOTH)}
-    assert together == alone
+    each, both = (
+        {(row["arm_id"], row["qa_id"]): row["request_key"] for name in names for row in requests(root, name)}
+        for names in (["openprotocol-1", "authors-1"], [BOTH])
+    )
+    assert both == each
 
 
 def test_prompts_ask_for_letters_first_and_show_the_letter_of_none(root: Path) -> None:

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 from page_run import write_record
-from small_cohort import answer, make_cohort, reader, sweep_spec
+from small_cohort import answer, judge, make_cohort, reader, requests_of, sweep_spec
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec, Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.inference.engine.ask import Ask, Pictures, Reply
+from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.phantom.phantom_cohort import make_cohort as make_phantoms
-from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import anatomy_of
@@ -61,8 +61,7 @@ def spec_of(root: Path, *models: dict[str, Any], **changes: Any) -> SweepSpec:
 
 
 def judged(planned: Plan) -> list[dict[str, Any]]:
-    keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    write_record(planned, judge_and_write(planned.run, planned.store, keys, planned.spec))
+    write_record(planned, judge(planned))
     rows = tables.read(planned.run.verdicts, schemas.VERDICTS).to_pylist()
     model_of = {arm.arm_id: arm.model.name for arm in planned.arms}
     return [row | {"model": model_of[row["arm_id"]]} for row in rows]
@@ -92,27 +91,17 @@ def test_a_reader_of_the_truth_scores_100_and_guesses_are_chance(brains: Path) -
 
 def test_prompts_speak_of_brains(brains: Path) -> None:
     controls = ["none", "captions", "blind"]
-    styles = [
-        {"name": style, "style": style, "max_tokens": 64} for style in ("standard", "reasoning", "paper")
-    ]
-    planned = plan(
-        spec_of(brains, reader("uniform"), name="words", prompt=styles, control=controls, caption="full")
-    )
-    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
-    text = "\n".join(f"{row['system']}\n{row['prompt']}" for row in rows)
+    styles = [{"name": each, "style": each, "max_tokens": 64} for each in ("standard", "reasoning", "paper")]
+    spec = spec_of(brains, reader("uniform"), name="words", prompt=styles, control=controls, caption="full")
+    text = "\n".join(f"{row['system']}\n{row['prompt']}" for row in requests_of(plan(spec)))
     assert "a research test of brain MRI reading" in text
     assert "FLAIR, axial, slice 1 of 12 (inferior to superior), lower level" in text
     assert "T1-weighted after contrast, coronal, slice 4 of 12 (anterior to posterior)" in text
     assert not {word for word in ("cardi", "heart", "ventricular", "base to apex") if word in text.lower()}
 
 
-class Looker:
-    """An engine that looks: a lesion outshines tissue, and lies on one side of the axial frames."""
-
-    mortal = False
-
-    async def start(self) -> None:
-        pass
+class Looker(Reader):
+    """A reader that looks: a lesion outshines tissue, and lies on one side of the axial frames."""
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         frames = [pictures(key) for key in ask.frame_keys]
@@ -123,12 +112,6 @@ class Looker:
         else:
             is_second = np.median(axial[axial > 40]) < 170
         return Reply(text=f"ANSWER: {'B' if is_second else 'A'}", finish_reason="stop")
-
-    def frames(self) -> FrameWork:
-        return FrameWork()
-
-    def close(self) -> None:
-        pass
 
 
 def test_who_looks_at_the_pixels_sees_findings_and_sides(brains: Path) -> None:

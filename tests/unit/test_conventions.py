@@ -21,7 +21,7 @@ def test_files_that_a_page_of_the_root_names_exist(page: str) -> None:
 
 
 def test_make_has_the_verbs_of_the_guide() -> None:
-    verbs = set(re.findall(r"^(?:make (\S+))", CONTRIBUTING, re.MULTILINE))
+    verbs = set(re.findall(r"^(?:make (\S+))", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE))
     assert verbs == {"setup-dev", "check", "test", "test-all", "test-long"}
     for verb in verbs:
         subprocess.run(["make", "-n", verb], cwd=ROOT, check=True, capture_output=True)
@@ -29,20 +29,14 @@ def test_make_has_the_verbs_of_the_guide() -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [
-        "CITATION.cff",
-        ".pre-commit-config.yaml",
-        *(str(p.relative_to(ROOT)) for p in ROOT.glob(".github/**/*.yml")),
-    ],
+    [ROOT / "CITATION.cff", ROOT / ".pre-commit-config.yaml", *ROOT.glob(".github/**/*.yml")],
+    ids=lambda path: str(path.relative_to(ROOT)),
 )
-def test_forms_are_yaml(file: str) -> None:
-    assert isinstance(yaml.safe_load((ROOT / file).read_text()), dict)
+def test_forms_are_yaml(file: Path) -> None:
+    assert isinstance(yaml.safe_load(file.read_text()), dict)
 
 
 def test_the_citation_is_of_this_version() -> None:
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert cited["version"] == cardiolens.__version__
     assert cited["version"] in (ROOT / "CHANGELOG.md").read_text()
-
-
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()

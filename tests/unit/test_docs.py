@@ -1,6 +1,7 @@
 """The docs: pages and links that are there, commands that exist, budgets of words, plain English."""
 
 import ast
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -39,13 +40,8 @@ NAVIGATION = list(_paths(SITE["nav"]))
 WRITTEN = [place for place in NAVIGATION if place not in GENERATED]
 REWRITTEN = ("index.md", "get-started/", "guides/")  # in the form that holds for all
 TEXTS = {place: (DOCS / place).read_text("utf-8") for place in WRITTEN if place.startswith(REWRITTEN)}
-LINKING = [
-    *(DOCS / place for place in WRITTEN),
-    *sorted(ROOT.glob("*.md")),
-    *sorted((ROOT / "lab").rglob("*.md")),
-    *sorted((ROOT / "bench").rglob("*.md")),
-    ROOT / "examples" / "README.md",
-]
+LINKING = [*(DOCS / place for place in WRITTEN), *sorted(ROOT.glob("*.md")), ROOT / "examples" / "README.md"]
+LINKING += [page for folder in ("lab", "bench") for page in sorted((ROOT / folder).rglob("*.md"))]
 
 
 def prose(text: str) -> str:
@@ -61,11 +57,11 @@ def anchors(text: str) -> set[str]:
 
 def text_of(path: Path) -> str | None:
     """The text of a page, also of one that the site generates; None if there is none."""
-    if path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in GENERATED:
-        return GENERATED[path.relative_to(DOCS).as_posix()]
-    return (
-        path.read_text("utf-8") if path.suffix == ".md" and path.is_file() else "" if path.exists() else None
-    )
+    if generated := GENERATED.get(os.path.relpath(path, DOCS)):
+        return generated
+    if path.suffix == ".md" and path.is_file():
+        return path.read_text("utf-8")
+    return "" if path.exists() else None
 
 
 @pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
@@ -100,8 +96,7 @@ def options(verb: str) -> Mapping[str, type[BaseModel]]:
 
     with patch("cardiolens.commands.command.end_if_asked", asked), pytest.raises(AskedError) as caught:
         import_module(f"cardiolens.commands.{verb}").main()
-    found: Mapping[str, type[BaseModel]] = caught.value.args[0]
-    return found
+    return caught.value.args[0]
 
 
 def commands(page: Path) -> Iterator[tuple[str, list[str]]]:
@@ -148,9 +143,8 @@ def test_commands_have_verbs_options_and_names_that_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", TEXTS)
 def test_files_that_a_page_names_are_there(page: str) -> None:
-    named = re.findall(
-        r"`((?:cardiolens|tests|jobs|examples|bench|conf|requirements|slurm)/[\w./-]+)`", TEXTS[page]
-    )
+    folders = "cardiolens|tests|jobs|examples|bench|conf|requirements|slurm"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)`", TEXTS[page])
     own = {f"conf/{kind}/{name}.yaml" for text in TEXTS.values() for kind, name in FILES.findall(text)}
     assert [path for path in named if path not in own and not (ROOT / path).exists()] == []
 

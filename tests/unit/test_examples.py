@@ -31,9 +31,8 @@ EXAMPLES = ROOT / "examples"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return finished(
-        small_spec(make_cohort(tmp_path_factory.mktemp("examples"), 4), "examples", control=["none"])
-    )
+    root = make_cohort(tmp_path_factory.mktemp("examples"), 4)
+    return finished(small_spec(root, "examples", control=["none"]))
 
 
 def test_every_example_is_told_and_every_told_one_is_there() -> None:

@@ -1,7 +1,8 @@
-"""The guides to extend: what they show composes, what they name is there."""
+"""The README and the guides to extend: what they show composes, what they name is there."""
 
 import re
 import runpy
+import shlex
 from pathlib import Path
 from typing import get_args
 
@@ -43,6 +44,29 @@ def test_the_files_of_the_pages_compose(tmp_path: Path, monkeypatch: pytest.Monk
         assert [entry.name for entry in getattr(spec, group)] == names
     assert spec.dataset.name == dataset
     check_folder(tmp_path / "my_templates")
+
+
+README = (ROOT / "README.md").read_text("utf-8")
+SWEEPS = re.findall(r"^python -m cardiolens\.sweep (.*?)(?:  #.*)?$", README.replace("\\\n", " "), re.M)
+
+
+def test_the_readme_has_at_most_700_words() -> None:
+    assert len(README.split()) <= 700
+    assert len(SWEEPS) == 4
+
+
+@pytest.mark.parametrize("sweep", SWEEPS)
+def test_a_sweep_of_the_readme_is_understood(
+    sweep: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the model file of the README in the folder that one works in."""
+    ((name, entry),) = re.findall(r"```yaml\n# (\S+), in the folder that you work in\n(.*?)```", README, re.S)
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(entry)
+    monkeypatch.chdir(tmp_path)
+    (model,) = read_spec(shlex.split(sweep)).model
+    assert (model.name, model.engine) == ("my_model", "http")
 
 
 def test_the_subtask_of_the_page_is_that_of_the_example() -> None:

@@ -49,38 +49,26 @@ def conf_files() -> list[str]:
     return sorted(str(path.relative_to(conf)) for path in found)
 
 
-GIVEN = {  # what a user gives where a file says ???
-    "dataset": lambda name: (
-        ["dataset.source=folder", *(["dataset.map=medframeqa"] if name == "cases" else [])]
-        if name in ("cases", "medthinkvqa", "vqa_rad", "slake", "omnimedvqa")
-        else ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
-    ),
-}
-
-
-EXPERIMENTS = {"medthinkvqa": ["dataset.source=folder"]}
+FOLDER = ["dataset.source=folder"]
+# What a user gives where a file says ???
+SETS = {"cases": ["dataset.map=medframeqa"], "medthinkvqa": [], "vqa_rad": [], "slake": [], "omnimedvqa": []}
+STUDIES = ["dataset.studies=studies", "dataset.questions=questions.jsonl"]
 
 
 def compose(group: str, name: str) -> SweepSpec:
     """A sweep with one configuration file chosen."""
     if group == "experiment":
-        return read_spec([f"+experiment={name}", *EXPERIMENTS.get(name, [])])
-    chosen = read_default(group)
+        return read_spec([f"+experiment={name}", *(FOLDER if name == "medthinkvqa" else [])])
+    defaults = yaml.safe_load((packaged_conf() / "sweep.yaml").read_text())["defaults"]
+    (chosen,) = [entry[group] for entry in defaults if isinstance(entry, dict) and group in entry]
     words = [f"{group}=[{name}]" if isinstance(chosen, list) else f"{group}={name}"]
     if name.startswith("twi_"):  # settings that only cases have
-        words += ["dataset=medthinkvqa", *GIVEN["dataset"]("medthinkvqa")]
+        words += ["dataset=medthinkvqa", *FOLDER]
     if group == "prompt" and name == "video":
         words += ["model=[qwen2_5_vl_7b]"]
     if "???" in (packaged_conf() / group / f"{name}.yaml").read_text():
-        words += GIVEN[group](name)
+        words += [*FOLDER, *SETS[name]] if name in SETS else STUDIES
     return read_spec(words)
-
-
-def read_default(group: str) -> object:
-    """What conf/sweep.yaml chooses of a group: a name, or a list of names."""
-    defaults = yaml.safe_load((packaged_conf() / "sweep.yaml").read_text())["defaults"]
-    (chosen,) = [entry[group] for entry in defaults if isinstance(entry, dict) and group in entry]
-    return chosen
 
 
 @pytest.mark.full
@@ -200,14 +188,8 @@ SKIPPING_MODULE = "import pytest; pytest.skip('a tool is missing', allow_module_
 def test_on_ci_only_gpu_tests_may_skip(tmp_path, ci, content, code, counts):
     test = tmp_path / "test_some.py"
     test.write_text(content)
-    settings = [
-        "-p",
-        "tests.conftest",
-        "-p",
-        "no:cacheprovider",
-        f"--rootdir={tmp_path}",
-        f"-c{ROOT}/pyproject.toml",
-    ]
+    settings = [*("-p", "tests.conftest", "-p", "no:cacheprovider"), f"--rootdir={tmp_path}"]
+    settings += [f"-c{ROOT}/pyproject.toml"]
     command = [sys.executable, "-m", "pytest", *settings, str(test)]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "CI": ci}, check=False

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_cohort import reader, sweep_spec, swept
+from small_cohort import reader, requests_of, stored, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.config import plugins
@@ -28,6 +28,7 @@ PATIENTS = 2
 
 ROOT = Path(__file__).resolve().parents[2]
 EDGES = ROOT / "examples" / "edges"
+BRIGHTNESS = {"name": "brightness", "engine": "cardiolens-edges.brightness", "long_side": 8}
 SUBTASKS = ["C02", "C10", "R-LGE"]
 
 
@@ -69,13 +70,13 @@ def edges(site: Path) -> Iterator[Path]:
         yield site
 
 
-def package(folder: Path, code: str, version: str = "1.0", name: str = "Bad_Parts", **groups: str) -> Path:
+def package(folder: Path, code: str, version: str = "1.0", **groups: str) -> Path:
     """A package as an installer leaves it: a module, and what its metadata say."""
     folder.mkdir(exist_ok=True)
     (folder / "bad_parts.py").write_text(code)
     metadata = folder / f"bad_parts-{version}.dist-info"
     metadata.mkdir()
-    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: Bad_Parts\nVersion: {version}\n")
     lines = [f"[cardiolens.{group}]\n{entries}\n" for group, entries in groups.items()]
     (metadata / "entry_points.txt").write_text("\n".join(lines))
     return folder
@@ -116,7 +117,7 @@ def test_a_selector_and_a_control_run_and_a_metric_scores(edges: Path, root: Pat
         statistics={"min_n": 1, "resamples": 200, "report_metrics": ["cardiolens-edges.length"]},
     )
     planned, results = swept(spec)
-    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
+    rows = requests_of(planned)
     frames = {(row["arm_id"], row["qa_id"]): row["frames"] for row in rows}
     plain, backwards = (arm.arm_id for arm in planned.arms)
     for (arm_id, qa_id), shown in frames.items():
@@ -127,18 +128,16 @@ def test_a_selector_and_a_control_run_and_a_metric_scores(edges: Path, root: Pat
     assert sax[0]["idx"] == 0, "the first quarter of the budget"
     metrics = {row["metric"] for row in results.scores.to_pylist()}
     assert "cardiolens-edges:length" in metrics
-    assert {row["versus"] for row in results.comparisons.to_pylist() if row["factor"] == "control"} == {
-        control
-    }
+    compared = [row for row in results.comparisons.to_pylist() if row["factor"] == "control"]
+    assert {row["versus"] for row in compared} == {control}
 
 
 def test_an_engine_reads_pixels_and_a_reader_knows(edges: Path, root: Path) -> None:
-    brightness = {"name": "brightness", "engine": "cardiolens-edges.brightness", "long_side": 8}
-    spec = sweep_spec(root, brightness, subtask=["C02"])
+    spec = sweep_spec(root, BRIGHTNESS, subtask=["C02"])
     planned, _ = swept(spec, open_engine(spec.model[0]))
     key = planned.identities["brightness"]
     assert key.facts["plugin"] == "cardiolens-edges.brightness@0.1.0"
-    replies = tables.read(planned.store.completions(key.model_key), schemas.COMPLETIONS).to_pylist()
+    replies = tables.read(stored(planned), schemas.COMPLETIONS).to_pylist()
     assert {row["status"] for row in replies} == {"ok"}
     halting = {"name": "halting", "engine": "reader:cardiolens-edges.halting", "options": {"share": 1.0}}
     planned, _ = swept(sweep_spec(root, halting, subtask=["C02"]))
@@ -156,7 +155,7 @@ def test_its_layout_says_what_files_are_and_where_it_is_from(edges: Path) -> Non
 
 
 def test_the_keys_hold_the_version_and_the_plan_the_code(site: Path, tmp_path: Path, root: Path) -> None:
-    code = f"{HEAD}return [(pool[0].volume_id, 0)]\n"
+    code = SELECTOR.format("return [(pool[0].volume_id, 0)]")
     ids, runs = set(), set()
     for version in ("1.0", "2.0"):
         folder = package(tmp_path / version, code, version, selectors="head = bad_parts:Part")
@@ -180,60 +179,56 @@ def test_the_keys_hold_the_version_and_the_plan_the_code(site: Path, tmp_path: P
         plan(parse(old))
 
 
-HEAD = "class Part:\n    def select(self, pool, budget, *, seed, question):\n        "
-SELECTORS = {
-    "return [('cine_sax', 999)]": "999.*expected at most 8 different frames of the pool",
-    "return [(pool[0].volume_id, n) for n in range(budget + 1)]": "chose .*at most 8 different frames",
-    "return None": "TypeError",
-    "raise SystemExit(3)": "SystemExit: 3",
+SELECTOR = "class Part:\n    def select(self, pool, budget, *, seed, question):\n        {}\n"
+CONTROL = """from dataclasses import replace
+def changed(frames, question):
+    {}
+class Part:
+    def frames(self, frames, structure):
+        return changed(frames, None)[0]
+    def question(self, question, seed):
+        return changed((None,), question)[1]
+"""
+METRIC = "class Part:\n    def score(self, pairs):\n        {}\n"
+CHANGED = "return frames, question and replace(question, options={})"
+BAD = [
+    (SELECTOR, "return [('cine_sax', 999)]", "999.*expected at most 8 different frames of the pool"),
+    (SELECTOR, "return [(pool[0].volume_id, n) for n in range(budget + 1)]", "chose .*at most 8 different"),
+    (SELECTOR, "return None", "TypeError"),
+    (SELECTOR, "raise SystemExit(3)", "SystemExit: 3"),
+    (CONTROL, "return (), question", "shows .*expected 1 to 8 frames"),
+    (
+        CONTROL,
+        "return [frames[0]._replace(slice=1, phase=1, idx=0)], question",
+        "frames of the study",
+    ),
+    (CONTROL, "return frames, None", "TypeError"),
+    (CONTROL, CHANGED.format("()"), "changes more of a question"),
+    (CONTROL, CHANGED.format("question.options[::-1]"), "changes more of a question"),
+    (METRIC, "return []", "gives 0 values for 1 reports"),
+    (METRIC, "return [float('nan')]", "gives nan, which is not within 0..1"),
+]
+NAMED = {  # group, and what a sweep says to have its part
+    SELECTOR: ("selectors", {"selector": [{"name": "part", "kind": "bad-parts.part"}]}),
+    CONTROL: ("controls", {"control": ["bad-parts.part"]}),
+    METRIC: ("report_metrics", {"statistics": {"report_metrics": ["bad-parts.part"]}}),
 }
 
 
-@pytest.mark.parametrize("body", SELECTORS)
-def test_a_selector_that_does_wrong_is_named(body: str, tmp_path: Path, root: Path) -> None:
-    with on_path(package(tmp_path / "p", HEAD + body + "\n", selectors="part = bad_parts:Part")):
-        spec = spec_with(root, selector=[{"name": "part", "kind": "bad-parts.part"}])
-        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*{SELECTORS[body]}"):
-            plan(spec)
+@pytest.mark.parametrize(("form", "body", "said"), BAD)
+def test_a_part_that_does_wrong_is_named(form: str, body: str, said: str, tmp_path: Path, root: Path) -> None:
+    group, changes = NAMED[form]
+    with on_path(package(tmp_path / "p", form.format(body), **{group: "part = bad_parts:Part"})):
+        spec = spec_with(root, **changes)
+        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*{said}"):
+            used(spec)
 
 
-CONTROLS = {
-    "return (), question": "shows .*expected 1 to 8 frames",
-    "return [frames[0]._replace(slice=1, phase=1, idx=0)], question": "slice=1, phase=1.*frames of the study",
-    "return frames, None": "TypeError",
-    "return frames, replace(question, options=())": "changes more of a question",
-    "return frames, replace(question, options=question.options[::-1])": "changes more of a question",
-}
-
-
-@pytest.mark.parametrize("body", CONTROLS)
-def test_a_control_that_asks_something_else_is_named(body: str, tmp_path: Path, root: Path) -> None:
-    code = (
-        f"from dataclasses import replace\ndef changed(frames, question):\n    {body}\n"
-        "class Part:\n"
-        "    def frames(self, frames, structure):\n        return changed(frames, None)[0]\n"
-        "    def question(self, question, seed):\n        return changed((None,), question)[1]\n"
-    ).replace("replace(question,", "question and replace(question,")
-    with on_path(package(tmp_path / "p", code, controls="part = bad_parts:Part")):
-        spec = spec_with(root, control=["bad-parts.part"])
-        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*({CONTROLS[body]})"):
-            plan(spec)
-
-
-METRICS = {
-    "return []": "gives 0 values for 1 reports",
-    "return [float('nan')]": "gives nan, which is not within 0..1",
-}
-
-
-@pytest.mark.parametrize("body", METRICS)
-def test_a_metric_that_gives_no_values_is_named(body: str, tmp_path: Path, root: Path) -> None:
-    code = f"class Part:\n    def score(self, pairs):\n        {body}\n"
-    with on_path(package(tmp_path / "p", code, report_metrics="part = bad_parts:Part")):
-        spec = spec_with(root, statistics={"report_metrics": ["bad-parts.part"]})
-        (metric,) = open_text_metrics(spec.statistics)
-        with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*{METRICS[body]}"):
-            metric([("a", "b")])
+def used(spec: SweepSpec) -> None:
+    """Plan, and score a report."""
+    plan(spec)
+    for metric in open_text_metrics(spec.statistics):
+        metric([("a", "b")])
 
 
 FACTORIES = {
@@ -247,8 +242,8 @@ FACTORIES = {
 def test_a_part_that_cannot_be_made_is_refused_before_anything_runs(
     code: str, tmp_path: Path, root: Path
 ) -> None:
-    with on_path(package(tmp_path / "p", code + "\n", selectors="part = bad_parts:Part")):
-        spec = spec_with(root, selector=[{"name": "part", "kind": "bad-parts.part"}])
+    with on_path(package(tmp_path / "p", f"{code}\n", selectors="part = bad_parts:Part")):
+        spec = spec_with(root, **NAMED[SELECTOR][1])
         with pytest.raises(PluginError, match=rf"plugin bad-parts\.part@1\.0: .*{FACTORIES[code]}"):
             check_plugins(spec)
 
@@ -270,12 +265,9 @@ def test_options_that_a_part_does_not_take_are_named(edges: Path, root: Path) ->
         ({"selector": [{"name": "x", "kind": "Edges.ends"}]}, "write package.name or package.name@version"),
         (
             {"control": ["cardiolens-edges.ends"]},
-            "no installed package has this entry point of cardiolens.con",
+            "no installed package has this entry point",
         ),
-        (
-            {"model": [{"name": "x", "engine": "cardiolens-edges.brightness", "source": "y"}]},
-            "source 'y' is not read by an engine of another package",
-        ),
+        ({"model": [BRIGHTNESS | {"source": "y"}]}, "source 'y' is not read by an engine of another package"),
     ],
 )
 def test_a_wrong_word_is_answered_with_the_legal_ones(

@@ -32,7 +32,6 @@ class _Changed(MetaPathFinder, Loader):
             return None
         sys.meta_path.remove(self)
         found = importlib.util.find_spec(name)
-        assert found is not None
         self._loader: Any = found.loader
         found.loader = self
         return found

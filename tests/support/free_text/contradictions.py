@@ -1,7 +1,5 @@
 """Contradictions planted in some reports: a sentence that the rest of the report denies."""
 
-from dataclasses import dataclass
-
 from cardiolens.phantom.draws import Draws
 from tests.support.free_text.sentence_builder import Sentence, Writer
 from tests.support.free_text.templates import Style
@@ -18,20 +16,25 @@ _WALL: dict[Style, str] = {
     "narrative": "The late enhancement is confined to the {0} wall.",
     "terse": "LGE only {0} wall.",
 }
+_POSITIVE: dict[str, dict[Style, str]] = {
+    "lge": {
+        "headed": "Late enhancement of the lateral wall.",
+        "narrative": "There is scar of the lateral wall.",
+        "terse": "LGE+ lat wall.",
+    },
+    "t2": {
+        "headed": "Oedema of the inferior wall.",
+        "narrative": "There is oedema of the inferior wall.",
+        "terse": "T2+ inf wall.",
+    },
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
-    """A planted sentence; `says` holds the values that it claims for `field`."""
+def contradiction(writer: Writer, measured: bool, draw: Draws) -> tuple[str, Sentence]:
+    """Draw a contradiction that fits a report: its field and sentence.
 
-    kind: str  # number_adjective, polarity or wall
-    field: str
-    says: tuple[str, ...]
-    sentence: Sentence
-
-
-def contradiction(writer: Writer, measured: bool, draw: Draws) -> Contradiction:
-    """Draw a contradiction that fits a report; `measured`: the report gives the ejection fraction."""
+    `measured`: the report gives the ejection fraction.
+    """
     choices = ["polarity"]
     if measured:
         choices.append("number_adjective")
@@ -40,31 +43,11 @@ def contradiction(writer: Writer, measured: bool, draw: Draws) -> Contradiction:
     kind = draw.one_of(choices)
     if kind == "number_adjective":
         (grade,) = writer.found["cine.lv_systolic"]
-        says = _OPPOSITE[grade]
-        return _of(kind, "cine.lv_systolic", says, writer.stating("lv_systolic", says))
+        return "cine.lv_systolic", Sentence(writer.stating("lv_systolic", _OPPOSITE[grade]))
     if kind == "wall":
-        says = _ELSEWHERE[writer.found["lge.regions"][0]]
-        return _of(kind, "lge.regions", says, _WALL[writer.style].format(says))
-    name, field, absent, present = draw.one_of(
-        [("lge", "lge.enhancement", "absent", "present"), ("t2", "t2.signal", "normal", "increased")]
-    )
-    says = absent if not writer.is_normal(name) else present
-    if says == absent:
-        return _of(kind, field, says, writer.stating(name, absent))
-    positive = {
-        "lge": {
-            "headed": "Late enhancement of the lateral wall.",
-            "narrative": "There is scar of the lateral wall.",
-            "terse": "LGE+ lat wall.",
-        },
-        "t2": {
-            "headed": "Oedema of the inferior wall.",
-            "narrative": "There is oedema of the inferior wall.",
-            "terse": "T2+ inf wall.",
-        },
-    }
-    return _of(kind, field, says, positive[name][writer.style])
-
-
-def _of(kind: str, field: str, says: str, text: str) -> Contradiction:
-    return Contradiction(kind, field, (says,), Sentence(text, "impression", "contradiction"))
+        wall = _ELSEWHERE[writer.found["lge.regions"][0]]
+        return "lge.regions", Sentence(_WALL[writer.style].format(wall))
+    name, field, absent = draw.one_of([("lge", "lge.enhancement", "absent"), ("t2", "t2.signal", "normal")])
+    if not writer.is_normal(name):
+        return field, Sentence(writer.stating(name, absent))
+    return field, Sentence(_POSITIVE[name][writer.style])

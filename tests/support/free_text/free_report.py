@@ -7,9 +7,9 @@ from typing import Any
 from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.roster import Study
 from cardiolens.protocol.tasks.catalogue import Catalogue
-from tests.support.free_text.contradictions import Contradiction, contradiction
+from tests.support.free_text.contradictions import contradiction
 from tests.support.free_text.people import People
-from tests.support.free_text.sentence_builder import IMPLIED, Fact, Sentence, Writer
+from tests.support.free_text.sentence_builder import Fact, Sentence, Writer
 from tests.support.free_text.templates import STYLES, Style, frames, groups, words
 
 CONTRADICTORY = 0.12  # share of reports with a contradiction
@@ -21,46 +21,28 @@ _MEASURABLE = ("lv_size", "lv_systolic", "rv_size", "rv_systolic", "pericardium"
 _OLD_EF = {"normal": 62, "mildly_reduced": 46, "moderately_reduced": 35, "severely_reduced": 23}
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedSentence:
-    """A sentence and its position: text[start:end]."""
-
-    sentence: Sentence
-    start: int
-    end: int
-    section: str
-
-
 class Document:
-    """A text and its sentences; `spelling` replaces words in sentences, never in identities."""
+    """A text and the facts that it states; `spelling` replaces words in sentences, never in identities."""
 
     def __init__(self, spelling: Mapping[str, str]) -> None:
-        self._parts: list[str] = []
-        self._length = 0
+        self.text = ""
+        self.facts: dict[tuple[str, str], Fact] = {}
         self._spelling = spelling
-        self.sentences: list[PlacedSentence] = []
-
-    @property
-    def text(self) -> str:
-        return "".join(self._parts)
 
     def raw(self, text: str) -> None:
         """Add text that is no sentence: headings, identities, line breaks."""
-        self._parts.append(text)
-        self._length += len(text)
+        self.text += text
 
-    def say(
-        self, sentences: Sequence[Sentence], section: str, *, between: str = " ", bullet: str = ""
-    ) -> None:
+    def say(self, sentences: Sequence[Sentence], *, between: str = " ", bullet: str = "") -> None:
         """Add sentences in order."""
         for number, sentence in enumerate(sentences, start=1):
             self.raw((between if number > 1 else "") + bullet.format(number))
             text = sentence.text
             for british, american in self._spelling.items():
                 text = text.replace(british, american)
-            start = self._length
             self.raw(text)
-            self.sentences.append(PlacedSentence(sentence, start, self._length, section))
+            for fact in sentence.facts:
+                self.facts.setdefault((fact.field, fact.certainty), fact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +62,7 @@ class _Content:
 
     parts: dict[str, list[Sentence]]
     impression: list[Sentence]
-    left_out: tuple[str, ...]  # groups that are not mentioned
-    contradiction: Contradiction | None
+    contradicted: str | None  # field of which one sentence says something else
 
 
 def free_report(study: Study, catalogue: Catalogue) -> FreeReport:
@@ -96,9 +77,9 @@ def free_report(study: Study, catalogue: Catalogue) -> FreeReport:
     layouts[style](document, content, people, draw)
     head = {"schema": "report-truth-1", "study_id": study.study_id}
     head |= {"accession": people.who.accession, "style": style}
-    truth = head | _truth(content, document, catalogue) | {"identities": sorted(people.planted)}
+    told = {"findings": _findings(content, document, catalogue), "identities": sorted(people.planted)}
     sex = "female" if people.who.sex == "F" else "male"
-    return FreeReport(study.study_id, people.who.accession, sex, document.text, truth)
+    return FreeReport(study.study_id, people.who.accession, sex, document.text, head | told)
 
 
 def _content(writer: Writer, draw: Draws) -> _Content:
@@ -116,13 +97,15 @@ def _content(writer: Writer, draw: Draws) -> _Content:
             left_out.append(name)
         else:
             parts.setdefault(group.part, []).extend(writer.group(name, measured=name in measured))
-    contrary = contradiction(writer, "lv_systolic" in measured, draw) if draw.chance(CONTRADICTORY) else None
-    if contrary is not None and doubted in ("lge", "t2") and contrary.field.startswith(f"{doubted}."):
-        contrary = None  # a certain statement does not contradict a doubt
-    if contrary is not None and contrary.field == "t2.signal" and "t2" in left_out:
-        contrary = None
-    impression = _impression(writer, doubted, contrary, draw)
-    return _Content(parts, impression, tuple(left_out), contrary)
+    field, sentence = (
+        contradiction(writer, "lv_systolic" in measured, draw) if draw.chance(CONTRADICTORY) else (None, None)
+    )
+    if field and field.partition(".")[0] == doubted:
+        field = None  # a certain statement does not contradict a doubt
+    if field == "t2.signal" and "t2" in left_out:
+        field = None
+    impression = _impression(writer, doubted, field, sentence, draw)
+    return _Content(parts, impression, field)
 
 
 def _doubted(writer: Writer, draw: Draws) -> str | None:
@@ -133,19 +116,18 @@ def _doubted(writer: Writer, draw: Draws) -> str | None:
 
 
 def _impression(
-    writer: Writer, doubted: str | None, contrary: Contradiction | None, draw: Draws
+    writer: Writer, doubted: str | None, denied: str | None, contrary: Sentence | None, draw: Draws
 ) -> list[Sentence]:
+    """Write the impression; a sentence of it denies a field."""
     statements: list[Sentence] = []
-    denied = contrary.field.partition(".")[0] if contrary else None
-    if (contrary is None or contrary.field != "cine.lv_systolic") and draw.chance(0.6):
+    if denied != "cine.lv_systolic" and draw.chance(0.6):
         statements += writer.group("lv_systolic")
-    if denied != "lge" and doubted != "lge" and draw.chance(0.5):
+    if "lge" not in (doubted, (denied or "").partition(".")[0]) and draw.chance(0.5):
         first = writer.group("lge")[0]  # of several lesions, repeat the first
         statements.append(replace(first, facts=first.facts[:1]))
-    if contrary is not None:
-        statements.append(contrary.sentence)
-    statements += [writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis")
-    return [replace(sentence, part="impression") for sentence in statements]
+    if denied and contrary:
+        statements.append(contrary)
+    return statements + ([writer.doubt("diagnosis")] if doubted == "diagnosis" else writer.group("diagnosis"))
 
 
 def _headed(document: Document, content: _Content, people: People, draw: Draws) -> None:
@@ -161,82 +143,77 @@ def _headed(document: Document, content: _Content, people: People, draw: Draws) 
         if section == "history" and draw.chance(0.5):
             continue
         heading(section)
-        document.say(_around(section, "headed", content, people, draw), section)
+        document.say(_around(section, "headed", content, people, draw))
     heading("findings")
     for part, sentences in content.parts.items():
         document.raw(f"{draw.one_of(headings['parts'][part])}: ")
-        document.say(sentences, "findings")
+        document.say(sentences)
         document.raw("\n")
     document.raw(f"{draw.one_of(headings['parts']['other'])}: ")
-    document.say([_plain(draw, "incidental")], "findings")
+    document.say([_plain(draw, "incidental")])
     heading("impression")
-    document.say(content.impression, "impression", between="\n", bullet=draw.one_of(["{}. ", "- ", ""]))
+    document.say(content.impression, between="\n", bullet=draw.one_of(["{}. ", "- ", ""]))
     _close(document, "headed", people, draw)
 
 
 def _narrative(document: Document, content: _Content, people: People, draw: Draws) -> None:
     document.raw(draw.one_of(frames()["opening"]["narrative"]).format_map(people) + " ")
     for section in ("indication", "history"):
-        document.say(_around(section, "narrative", content, people, draw), section)
+        document.say(_around(section, "narrative", content, people, draw))
         document.raw(" ")
     document.raw("\n\n")
-    document.say(_around("technique", "narrative", content, people, draw), "technique")
+    document.say(_around("technique", "narrative", content, people, draw))
     document.raw("\n\n")
-    document.say(_around("comparison", "narrative", content, people, draw), "comparison")
+    document.say(_around("comparison", "narrative", content, people, draw))
     paragraph = {"left_ventricle": "\n\n", "lge": "\n\n"}
     for part, sentences in content.parts.items():
         document.raw(paragraph.get(part, " "))
-        document.say(sentences, "findings")
+        document.say(sentences)
     document.raw(" ")
-    document.say([_plain(draw, "incidental")], "findings")
+    document.say([_plain(draw, "incidental")])
     document.raw("\n\n")
-    document.say(content.impression, "impression")
+    document.say(content.impression)
     _close(document, "narrative", people, draw)
 
 
 def _terse(document: Document, content: _Content, people: People, draw: Draws) -> None:
     document.raw(draw.one_of(frames()["opening"]["terse"]).format_map(people))
     document.raw(draw.one_of(["\nCI: ", "\nHx: ", "\nClin: "]))
-    document.say(_around("indication", "terse", content, people, draw), "indication")
+    document.say(_around("indication", "terse", content, people, draw))
     document.raw("\nPrev: ")
-    document.say(_around("comparison", "terse", content, people, draw), "comparison")
+    document.say(_around("comparison", "terse", content, people, draw))
     for sentences in content.parts.values():
         document.raw("\n")
-        document.say(sentences, "findings")
+        document.say(sentences)
     document.raw(draw.one_of(["\nImp: ", "\nConcl: ", "\n=> "]))
-    document.say(content.impression, "impression")
+    document.say(content.impression)
     _close(document, "terse", people, draw)
 
 
 def _around(section: str, style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
     """Return the sentences of a section without current findings."""
-    if section == "indication":
-        return [_plain(draw, "indications", "indication")]
-    if section == "history":
-        return [_plain(draw, "histories", "history")]
-    if section == "technique":
-        return [_plain(draw, "techniques", "technique"), _plain(draw, "limits", "technique")]
+    names = {"indication": ["indications"], "history": ["histories"], "technique": ["techniques", "limits"]}
+    if section in names:
+        return [_plain(draw, name) for name in names[section]]
     return _comparison(style, content, people, draw)
 
 
 def _comparison(style: Style, content: _Content, people: People, draw: Draws) -> list[Sentence]:
     phrases = frames()
     if draw.chance(0.5):
-        return [Sentence(draw.one_of(phrases["no_prior"][style]), "comparison", "prior")]
+        return [Sentence(draw.one_of(phrases["no_prior"][style]))]
     grade = _grade(content)
     old = draw.one_of([name for name in _OLD_EF if name != grade])
     slots = {"old_ef": str(_OLD_EF[old]), "date": people["prior_date"], "her": people["her"]}
     text = draw.one_of(phrases["priors"][style]).format_map(slots)
-    statements = [
-        Sentence(text, "comparison", "prior", (Fact("cine.lv_systolic", (old,), "historical", "number"),))
-    ]
+    statements = [Sentence(text, (Fact("cine.lv_systolic", (old,), "historical"),))]
     absent_names = [name for name in phrases["resolved"] if _absent(name, content)]
     if absent_names and draw.chance(0.6):
         name = draw.one_of(absent_names)
         group = groups()[name]
         text = draw.one_of(phrases["resolved"][name][style]).format(year=people.year_before(2))
         fact = Fact(group.tells[0], (str(group.doubted),), "historical")
-        statements.append(Sentence(text, "comparison", "prior", (fact,)))
+        statements.append(Sentence(text, (fact,)))
     return statements
 
 
@@ -259,8 +236,8 @@ def _absent(name: str, content: _Content) -> bool:
     )
 
 
-def _plain(draw: Draws, name: str, kind: str | None = None) -> Sentence:
-    return Sentence(draw.one_of(frames()[name]), "other", kind or name)
+def _plain(draw: Draws, name: str) -> Sentence:
+    return Sentence(draw.one_of(frames()[name]))
 
 
 def _close(document: Document, style: Style, people: People, draw: Draws) -> None:
@@ -269,68 +246,20 @@ def _close(document: Document, style: Style, people: People, draw: Draws) -> Non
     document.raw("\n\n" + draw.one_of(frames()["closing"][style]).format_map(people) + "\n")
 
 
-def _truth(content: _Content, document: Document, catalogue: Catalogue) -> dict[str, Any]:
-    """Return positions of sentences, stated findings, contradictions, and subtasks left out."""
+def _findings(content: _Content, document: Document, catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return what the sentences state."""
     subtasks = {subtask.finding: subtask for subtask in catalogue.subtasks.values() if subtask.options}
-    contrary = content.contradiction
-    left_out = [field for name in content.left_out for field in groups()[name].tells]
-    return {
-        "sentences": [
-            {
-                "id": number,
-                "start": sentence.start,
-                "end": sentence.end,
-                "section": sentence.section,
-                "kind": sentence.sentence.kind,
-            }
-            for number, sentence in enumerate(document.sentences)
-        ],
-        "findings": [_finding(*entry, subtasks, contrary) for entry in _told(document)],
-        "contradictions": [
-            {
-                "kind": contrary.kind,
-                "finding": contrary.field,
-                "subtask": subtasks[contrary.field].id,
-                "says": _texts(subtasks[contrary.field], contrary.says),
-                "sentence": next(
-                    number
-                    for number, sentence in enumerate(document.sentences)
-                    if sentence.sentence.kind == "contradiction"
-                ),
-            }
-            for contrary in [contrary]
-            if contrary is not None
-        ],
-        "left_out": sorted({subtasks[field].id for field in left_out}),
-    }
-
-
-def _told(document: Document) -> list[tuple[Fact, list[int]]]:
-    """Return each fact of a document with the numbers of the sentences that state it."""
-    at: dict[tuple[str, str], tuple[Fact, list[int]]] = {}
-    for number, sentence in enumerate(document.sentences):
-        for fact in sentence.sentence.facts:
-            entry, sentences = at.setdefault((fact.field, fact.certainty), (fact, []))
-            sentences.append(number)
-            if entry.told == "number" and fact.told == "words":
-                at[fact.field, fact.certainty] = (fact, sentences)
-    return list(at.values())
-
-
-def _finding(
-    fact: Fact, sentences: list[int], subtasks: dict[str, Any], contrary: Contradiction | None
-) -> dict[str, Any]:
-    subtask = subtasks[fact.field]
-    return {
-        "finding": fact.field,
-        "subtask": subtask.id,
-        "answer": _texts(subtask, fact.values),
-        "certainty": fact.certainty,
-        "told": "implied" if fact.field in IMPLIED else fact.told,
-        "sentences": sentences,
-        "contradicted": contrary is not None and contrary.field == fact.field and fact.certainty == "certain",
-    }
-
-
-def _texts(subtask: Any, values: Sequence[str]) -> list[str]:
-    return [option.text for option in subtask.options if set(values) & set(option.values)]
+    return [
+        {
+            "finding": fact.field,
+            "subtask": subtasks[fact.field].id,
+            "answer": [
+                option.text
+                for option in subtasks[fact.field].options
+                if set(fact.values) & set(option.values)
+            ],
+            "certainty": fact.certainty,
+            "contradicted": fact.field == content.contradicted and fact.certainty == "certain",
+        }
+        for fact in document.facts.values()
+    ]

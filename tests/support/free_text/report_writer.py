@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 from cardiolens.base import disk
@@ -23,15 +22,14 @@ def make_reports(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> N
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
-    ids = roster(spec)
     with disk.draft_folder(folder) as draft:
-        write_reports(spec, ids, draft, protocol)
+        _write(spec, draft, protocol)
 
 
-def write_reports(spec: PhantomSpec, ids: Iterable[str], folder: Path, protocol: str = PROTOCOL) -> None:
+def _write(spec: PhantomSpec, folder: Path, protocol: str) -> None:
     """Write `reports/<accession>.txt`, `reports.csv` and `report_truth.jsonl`."""
     tasks = load_catalogue(protocol)
-    documents = [free_report(study(spec.seed, study_id), tasks) for study_id in ids]
+    documents = [free_report(study(spec.seed, study_id), tasks) for study_id in roster(spec)]
     for document in documents:
         disk.write_draft(folder / REPORTS / f"{document.accession}.txt", document.text.encode())
     table = io.StringIO()

@@ -14,9 +14,7 @@ from tests.support.free_text.place_phrases import Place, joined, place
 from tests.support.free_text.templates import Group, Style, groups, words
 
 Certainty = Literal["certain", "uncertain", "historical"]
-Told = Literal["words", "number", "implied"]
 
-IMPLIED = ("cine.lv_wall_distribution", "cine.lv_motion_distribution")  # follow from the named segments
 _VERBS = {"are": "is", "show": "shows", "enhance": "enhances"}  # plural and singular
 
 
@@ -27,16 +25,13 @@ class Fact:
     field: str
     values: tuple[str, ...]
     certainty: Certainty = "certain"
-    told: Told = "words"
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence and its facts; `part` is the heading above it."""
+    """A sentence and its facts."""
 
     text: str
-    part: str
-    kind: str  # finding, prior, indication, history, technique, incidental, contradiction
     facts: tuple[Fact, ...] = ()
 
 
@@ -63,7 +58,7 @@ class Writer:
         group = groups()[name]
         values = (group.doubted,) if group.doubted else ()
         text = self.draw.one_of(group.sentences(self.style, "doubt"))
-        return Sentence(text, group.part, "finding", (Fact(group.tells[0], values, "uncertain"),))
+        return Sentence(text, (Fact(group.tells[0], values, "uncertain"),))
 
     def can_doubt(self, name: str) -> bool:
         return groups()[name].has(self.style, "doubt")
@@ -90,8 +85,7 @@ class Writer:
 
     def _measured(self, group: Group, name: str) -> list[Sentence]:
         text = _filled(self.draw.one_of(group.sentences(self.style, "number")), self.numbers)
-        facts = tuple(Fact(field, self.found[field], told="number") for field in group.tells)
-        return [Sentence(text, group.part, "finding", facts)]
+        return [Sentence(text, tuple(Fact(field, self.found[field]) for field in group.tells))]
 
     def _facts(self, group: Group) -> tuple[Fact, ...]:
         return tuple(Fact(field, self.found[field]) for field in group.tells if self.found[field])
@@ -101,7 +95,7 @@ class Writer:
     ) -> Sentence:
         what = {"what": self._phrases(group.by, self.found[group.by])} if not slots else {}
         text = _filled(self.draw.one_of(group.sentences(self.style, value)), {**what, **slots})
-        return Sentence(text, group.part, "finding", facts)
+        return Sentence(text, facts)
 
     def _phrases(self, field: str, values: Sequence[str]) -> str:
         known = words().of(self.style).get(field, {})

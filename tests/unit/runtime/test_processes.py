@@ -20,12 +20,6 @@ def squared(number: int) -> tuple[int, int]:
     return number * number, os.getpid()
 
 
-def killed(number: int) -> int:
-    if number == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return number
-
-
 def test_results_come_in_order_from_other_processes_only_where_it_is_worth_it(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     alone = list(spread(squared, range(8), worth=False))
@@ -35,10 +29,6 @@ def test_results_come_in_order_from_other_processes_only_where_it_is_worth_it(mo
     assert os.getpid() not in {process for _, process in beside}
 
 
-def number_of_process(_: int) -> int:
-    return os.getpid()
-
-
 def lives(process: int) -> bool:
     """Return whether a process is there and not merely waiting to be collected."""
     with suppress(FileNotFoundError, ProcessLookupError):
@@ -46,15 +36,22 @@ def lives(process: int) -> bool:
     return False
 
 
+def wait_for_end(process: int) -> None:
+    deadline = time.monotonic() + 300
+    while lives(process):
+        assert time.monotonic() < deadline, "a process outlived its parent"
+        time.sleep(0.05)
+
+
 PARENT = """
 import os, time
 from cardiolens.runtime.processes import spread
-from test_processes import number_of_process
+from test_processes import squared
 
 if __name__ == "__main__":
     os.sched_getaffinity = lambda _: {0, 1}
-    found = spread(number_of_process, range(100))
-    print(next(found), flush=True)
+    found = spread(squared, range(100))
+    print(next(found)[1], flush=True)
     time.sleep(60)
 """
 
@@ -70,20 +67,17 @@ def test_processes_end_with_a_parent_that_is_killed() -> None:
         assert parent.stdout
         child = int(parent.stdout.readline())
         parent.kill()
-    deadline = time.monotonic() + 300
-    while lives(child):
-        assert time.monotonic() < deadline, "a process outlived its parent"
-        time.sleep(0.05)
+    wait_for_end(child)
 
 
 def test_a_killed_process_is_told_by_name(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     with pytest.raises(RunError, match="a process of this run was killed"):
-        list(spread(killed, range(8)))
+        list(spread(dies_at_three, range(8)))
 
 
 def dies_at_three(number: int) -> int:
-    """Squares numbers; 3 ends the process, and 5 makes it run out of its time."""
+    """Squares numbers; 3 ends the process."""
     if number == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return number * number
@@ -127,11 +121,7 @@ def test_a_killed_client_leaves_no_engine_that_loads(tmp_path: Path):
     script = tmp_path / "client.py"
     script.write_text(CLIENT)
     with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as client:
-        assert client.stdout is not None
         engine = int(client.stdout.readline())
         assert client.poll() is None
         client.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 300
-    while lives(engine):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for_end(engine)

@@ -80,13 +80,9 @@ def test_what_gpus_lack_is_told_with_its_remedy(  # noqa: PLR0917
     told: str,
     printed: Callable[..., str],
     monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    nvidia_smi: Callable[[str], None],
 ) -> None:
-    smi = tmp_path / "bin" / "nvidia-smi"
-    smi.parent.mkdir()
-    smi.write_text(f"#!/bin/sh\necho '{line}'\n")
-    smi.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{smi.parent}:{os.environ['PATH']}")
+    nvidia_smi(f"echo '{line}'")
     monkeypatch.setattr(doctor, "installed_engine", lambda: ("cuda", "0.32.0"))
     monkeypatch.setattr(doctor, "_SHM_GIB", 0.0)
     assert told in printed("model=[oracle,tiny]", *words)

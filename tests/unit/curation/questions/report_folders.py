@@ -10,27 +10,19 @@ import yaml
 VIEWS = {"cine_sax": "cine", "lge_sax": "lge", "perf_sax": "perfusion", "t2_sax": "t2"}
 
 
-def half(name: str) -> list[dict[str, Any]]:
-    """Sentences and reports of one batch: id, text, truth."""
-    items: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / f"{name}.yaml").read_text())
-    return items
+def content_of(name: str) -> Any:
+    """The content of a file here, such as the sentences and reports of one batch: id, text, truth."""
+    return yaml.safe_load((Path(__file__).parent / f"{name}.yaml").read_text("utf-8"))
 
 
 def write_study(root: Path, study_id: str, **more: Any) -> None:
     """A study without pixels."""
     folder = root / "studies" / study_id
     folder.mkdir(parents=True)
+    alike = {"view": "sax", "shape": [4, 4, 3], "layout": {"n_slices": 3, "n_phases": 1}}
+    alike |= {"spacing_mm": [1, 1, 8], "sha256": "0" * 64}
     volumes = [
-        {
-            "volume_id": view,
-            "sequence": sequence,
-            "view": "sax",
-            "path": f"{view}.nii",
-            "shape": [4, 4, 3],
-            "layout": {"n_slices": 3, "n_phases": 1},
-            "spacing_mm": [1, 1, 8],
-            "sha256": "0" * 64,
-        }
+        {"volume_id": view, "sequence": sequence, "path": f"{view}.nii", **alike}
         for view, sequence in VIEWS.items()
     ]
     for view in VIEWS:

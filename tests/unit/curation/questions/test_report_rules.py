@@ -7,7 +7,7 @@ import pytest
 from hospital_reports import FOLDER, read_labelled
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_folders import half
+from report_folders import content_of
 
 from cardiolens.curation.questions.extraction_truth import Extraction, settle
 from cardiolens.curation.questions.numbers import ranges, read_number, sex_of
@@ -20,6 +20,7 @@ from cardiolens.protocol.tasks.truth import findings
 CATALOGUE = catalogue()
 LEAST_RECALL, MOST_WRONG = 0.73, 2  # of sentences of another style
 MOST_WRONG_DRAFTS, LEAST_DRAFTED = 0.04, 0.42  # of reports of hospitals
+WORDS = content_of("rules")
 HEADS = {"cine": "CINE", "lge": "LGE", "perfusion": "PERFUSION", "t2": "T2"}
 
 
@@ -29,7 +30,7 @@ def told(text: str, sex: str | None = None) -> Extraction:
 
 def test_sentences_tell_what_their_writer_means_and_nothing_else() -> None:
     right = n_wrong = expected = 0
-    for item in half("fresh"):
+    for item in content_of("fresh"):
         truth = {subtask: tuple(keys) for subtask, keys in item["truth"].items()}
         answers = told(item["text"], item.get("sex")).answers
         agreed = sum(truth.get(subtask) == keys for subtask, keys in answers.items())
@@ -61,25 +62,7 @@ def test_every_finding_is_quoted_from_its_place(text: str) -> None:
         assert text[one.start : one.end] == one.quote
 
 
-@pytest.mark.parametrize(
-    ("text", "subtask"),
-    [
-        ("No LGE in the septum.", "L01"),
-        ("No subendocardial late enhancement.", "L01"),
-        ("No akinesia.", "C06"),
-        ("Basal segments contract normally.", "C06"),
-        ("No mitral regurgitation.", "C17"),
-        ("Left ventricle dilated.", "C01"),
-        ("Normal LV systolic function. LVEF 25 %.", "C10"),
-        ("Impression: no scar. Transmural scar of the inferior wall.", "L01"),
-        ("Scar in the basal to apical inferior wall.", "L02"),
-        ("History of LVEF 25 %.", "C10"),
-        ("LVEF 53 %.", "C10"),
-        ("Possible scar of the septum.", "L01"),
-        ("Hypertrophic or dilated cardiomyopathy.", "D02"),
-        ("Left atrium enlarged.", "C16"),
-    ],
-)
+@pytest.mark.parametrize(("text", "subtask"), WORDS["doubts"].items())
 def test_what_leaves_a_doubt_has_no_answer(text: str, subtask: str) -> None:
     assert subtask not in told(text).answers
 
@@ -103,46 +86,15 @@ def test_a_number_tells_an_option_only_within_its_band_and_without_a_sex_what_bo
 
 
 AMENDED = "LV normal size, EF 60 %. No LGE. No oedema. No pericardial effusion.\n\n"
-CINE = {"C01", "C10", "C19"}
-ALL = {*CINE, "L01", "T01"}
-NOTES = {  # what each leaves
-    "Addendum: LVEF is 50 %, mildly reduced.": ALL - CINE,
-    "Addendum: The right atrium is enlarged.": ALL - CINE,
-    "Erratum: Scar of the lateral wall.": ALL - {"L01"},
-    "Addendum: On another look.\nThere is no oedema.": ALL - {"T01"},
-    "Addendum\n\nLV mildly dilated.": ALL - CINE,
-    "Addendum: Wrong wall.": set(),
-    "Addendum: The report belongs to another patient.": set(),
-    "Addendum: The first sentence should read severely dilated.": ALL - CINE,
-    "Addendum: discussed with Dr X. No change to the report.": ALL,
-    "Addendum: discussed with Dr X, but the LV is dilated.": ALL - CINE,
-    "Scar, scratch that, no scar of the septum.": ALL - {"L01"},
-    "Correction: of the septum.": set(),
-}
 
 
-@pytest.mark.parametrize("note", NOTES)
+@pytest.mark.parametrize("note", WORDS["addenda"])
 def test_an_addendum_takes_the_sequences_that_it_names_or_all(note: str) -> None:
-    assert set(told(AMENDED).answers) == ALL
-    assert set(told(AMENDED + note).answers) == NOTES[note]
+    assert set(told(AMENDED).answers) == {"C01", "C10", "C19", "L01", "T01"}
+    assert set(told(AMENDED + note).answers) == set(WORDS["addenda"][note])
 
 
 NORMAL = "LV normal size. RV normal size. No LGE.\n"
-DCM = (("C",), ("B",))
-STATED = {
-    "Conclusion: Findings are consistent with dilated cardiomyopathy.": DCM,
-    "Conclusion: Picture of a dilative cardiomyopathy.": DCM,
-    "Conclusion dilated cardiomyopathy.": DCM,
-    "Remark: DCM": DCM,
-    "Conclusion: Findings are not consistent with dilated cardiomyopathy.": None,
-    "Conclusion: Findings are suggestive of dilated cardiomyopathy.": None,
-    "Conclusion: Findings would be consistent with dilated cardiomyopathy.": None,
-    "Conclusion: Dilated cardiomyopathy. Small vessels may be diseased.": DCM,
-    "Conclusion: Consistent with dilated cardiomyopathy. Small vessels may be diseased.": None,
-    "Findings are consistent with dilated cardiomyopathy.": DCM,
-    "Findings are consistent with dilated cardiomyopathy. No oedema.": None,
-    "Remark: DCM protocol": None,
-}
 
 
 def diagnosed(text: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
@@ -150,9 +102,10 @@ def diagnosed(text: str) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return (answers["D01"], answers["D02"]) if "D01" in answers else None
 
 
-@pytest.mark.parametrize("conclusion", STATED)
+@pytest.mark.parametrize("conclusion", WORDS["conclusions"])
 def test_a_diagnosis_stands_where_nothing_competes_with_it(conclusion: str) -> None:
-    assert diagnosed(NORMAL + conclusion) == STATED[conclusion]
+    dilated = (("C",), ("B",)) if WORDS["conclusions"][conclusion] else None
+    assert diagnosed(NORMAL + conclusion) == dilated
 
 
 def test_a_remark_above_the_findings_concludes_nothing() -> None:

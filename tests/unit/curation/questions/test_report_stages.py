@@ -92,11 +92,15 @@ def test_a_glossary_that_cannot_be_used_is_refused(tmp_path: Path, entry: str, e
 def test_a_stage_makes_only_what_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spec = read_words(QuestionsSpec, write_reports(tmp_path, TEXTS))
     questions(spec)
-    before = {name: (tmp_path / "out" / f"{name}.jsonl").read_text() for name in STAGES}
+
+    def content() -> list[str]:
+        return [(tmp_path / "out" / f"{name}.jsonl").read_text() for name in STAGES]
+
+    before = content()
     capsys.readouterr()
     questions(spec)
     assert capsys.readouterr().out.count("3 reports, 0 made now") == len(STAGES)
-    assert before == {name: (tmp_path / "out" / f"{name}.jsonl").read_text() for name in STAGES}
+    assert before == content()
     (tmp_path / "reports" / "S3.txt").write_text("Findings: LVEF 60 %.")
     torn = tmp_path / "out" / "3-truth.jsonl"
     torn.write_text(torn.read_text()[:-40])
@@ -116,8 +120,8 @@ def test_nothing_of_a_patient_is_shown(
     with caplog.at_level(logging.DEBUG):
         questions(read_words(QuestionsSpec, words))
     shown = capsys.readouterr().out + caplog.text
-    shown += (tmp_path / "out" / "counts.html").read_text() + (tmp_path / "out" / "rejects.jsonl").read_text()
-    shown += (tmp_path / "out" / "questions.jsonl").read_text()
+    for name in ("counts.html", "rejects.jsonl", "questions.jsonl"):
+        shown += (tmp_path / "out" / name).read_text()
     for secret in ("Mustermann", "Erika", "1961", "ACC-47"):
         assert secret not in shown
     reasons = [one["reason"] for one in lines(tmp_path / "out" / "rejects.jsonl") if one["stage"] == 1]
@@ -142,14 +146,9 @@ def test_a_table_is_linked_by_accession_number_and_one_study_has_one_report(tmp_
     for name in ("S1", "S2", "S3"):
         write_study(tmp_path, name, **({"report_id": "ACC-3"} if name == "S3" else {}))
     (tmp_path / "links.csv").write_text("accession,study_id\nACC-1,S1\nACC-2,S2\nACC-9,S1\nACC-9,S2\n")
-    rows = [
-        "ACC-1,LVEF 60 %.",
-        "ACC-2,LVEF 20 %.",
-        "ACC-2,LVEF 60 %.",
-        "ACC-3,LVEF 45 %.",
-        "ACC-9,LVEF 60 %.",
-    ]
-    (tmp_path / "reports.csv").write_text("\n".join(["accession,text", *rows]) + "\n")
+    told = ((1, 60), (2, 20), (2, 60), (3, 45), (9, 60))
+    rows = [f"ACC-{number},LVEF {share} %.\n" for number, share in told]
+    (tmp_path / "reports.csv").write_text("".join(["accession,text\n", *rows]))
     words = [f"reports={tmp_path}/reports.csv", f"studies={tmp_path}/studies", f"out={tmp_path}/out"]
     questions(read_words(QuestionsSpec, [*words, f"links={tmp_path}/links.csv"]))
     made = {one["study"]: one["answer"] for one in lines(tmp_path / "out" / "questions.jsonl")}
@@ -182,10 +181,9 @@ def test_what_cannot_be_read_is_said_with_the_remedy(tmp_path: Path) -> None:
         ("colour=red", "choose from"),
     ):
         name = changed.partition("=")[0]
+        others = [word for word in words if not word.startswith(f"{name}=")]
         with pytest.raises(InputError, match=expected):
-            questions(
-                read_words(QuestionsSpec, [*(w for w in words if not w.startswith(f"{name}=")), changed])
-            )
+            questions(read_words(QuestionsSpec, [*others, changed]))
 
 
 def test_records_of_another_protocol_are_made_anew(tmp_path: Path) -> None:

@@ -90,20 +90,14 @@ def test_the_worked_example_of_the_module() -> None:
         TokenStep(" C", logs(**{" B": 0.25, " C": 0.75})),
         TokenStep(END, logs(**{END: 1.0})),
     ]
-    logprobs = set_logprobs(steps, legal)
-    assert logprobs == pytest.approx(logs(A=0.60, B=0.20, C=0.75))
-    assert {letter: round(value, 3) for letter, value in logprobs.items()} == {
-        "A": -0.511,
-        "B": -1.609,
-        "C": -0.288,
-    }
+    rounded = {letter: round(value, 3) for letter, value in set_logprobs(steps, legal).items()}
+    assert rounded == {"A": -0.511, "B": -1.609, "C": -0.288}
 
 
 def test_after_the_last_letter_named_legal_continuations_count_alike() -> None:
     """After "A" the reply goes on with 0.3: to A, B or A, C or A, B, C."""
     legal = legal_replies("multi", tuple("ABC"), ())
-    first = {"A": math.log(0.5), "B": math.log(0.25), "C": math.log(0.25)}
-    steps = [TokenStep("A", first), TokenStep(END, {END: math.log(0.7), ",": math.log(0.3)})]
+    steps = [TokenStep("A", logs(A=0.5, B=0.25, C=0.25)), TokenStep(END, logs(**{END: 0.7, ",": 0.3}))]
     found = {letter: math.exp(value) for letter, value in set_logprobs(steps, legal).items()}
     named_b = 0.3 * 2 / 3
     named_c = (0.3 / 3) / (0.7 + 0.3 / 3)  # without B: A, C against A
@@ -121,16 +115,14 @@ def test_however_a_tokenizer_cuts_it_every_reply_is_read(reply: str) -> None:
 
 def test_a_letter_after_an_exclusive_one_cannot_be_named() -> None:
     legal = legal_replies("multi", tuple("ABC"), ("A",))
-    steps = [TokenStep("A", {"A": math.log(0.7), "B": math.log(0.3)}), TokenStep(END, {END: 0.0})]
-    assert set_logprobs(steps, legal) == pytest.approx({"A": math.log(0.7)})
+    steps = [TokenStep("A", logs(A=0.7, B=0.3)), TokenStep(END, {END: 0.0})]
+    assert set_logprobs(steps, legal) == pytest.approx(logs(A=0.7))
 
 
 def test_a_reply_cut_before_a_letters_turn_says_nothing() -> None:
     legal = legal_replies("multi", tuple("ABC"), ())
-    steps = [TokenStep("A", {"A": math.log(0.7), "B": math.log(0.3)})]
-    assert set_logprobs(steps, legal) == {}
-    assert set_logprobs([], legal) == {}
-    assert set_logprobs([TokenStep("no", {"no": 0.0})], legal) == {}
+    for steps in ([TokenStep("A", logs(A=0.7, B=0.3))], [], [TokenStep("no", {"no": 0.0})]):
+        assert set_logprobs(steps, legal) == {}
 
 
 def test_a_letter_after_empty_reasoning_has_no_probability() -> None:
@@ -166,9 +158,8 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def thinking(parser: str) -> ModelSpec:
-    return ModelSpec(
-        name="m", source="a/b", reasoning_parser=parser, template_options={"enable_thinking": True}
-    )
+    options = {"enable_thinking": True}
+    return ModelSpec(name="m", source="a/b", reasoning_parser=parser, template_options=options)
 
 
 @pytest.mark.parametrize(("parser", "text", "reasoning", "answer"), CASES)

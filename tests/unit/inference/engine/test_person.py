@@ -23,13 +23,13 @@ def truth(root: Path) -> dict[str, list[str]]:
     return {line["qa_id"]: line["answer"] for line in lines if line["subtask"] in SOME}
 
 
-def person(path: Path, readings: dict[str, list[str]], name: str = "r1") -> dict[str, Any]:
+def person(path: Path, readings: dict[str, list[str]]) -> dict[str, Any]:
     """An entry of `model` for somebody who took seven seconds a question."""
     lines = [
         {"qa_id": qa_id, "item": "x", "answer": keys, "seconds": 7.0} for qa_id, keys in readings.items()
     ]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return {"name": name, "engine": "person", "source": str(path)}
+    return {"name": "r1", "engine": "person", "source": str(path)}
 
 
 def verdicts(run: Run) -> list[dict[str, Any]]:
@@ -94,14 +94,10 @@ def test_an_option_that_the_question_does_not_have_is_an_error_of_that_reading(
 
 def test_other_readings_are_another_reader(root: Path, tmp_path: Path) -> None:
     right = truth(root)
-    first, second = (
-        person(tmp_path / name, readings, "r1")
-        for name, readings in (("a.jsonl", right), ("b.jsonl", {**right, next(iter(right)): []}))
-    )
-    keys = {
-        plan(sweep_spec(root, entry, name="key", subtask=SOME)).identities["r1"].model_key
-        for entry in (first, second)
-    }
+    keys = set()
+    for readings in (right, {**right, next(iter(right)): []}):
+        entry = person(tmp_path / "r1.jsonl", readings)
+        keys.add(plan(sweep_spec(root, entry, name="key", subtask=SOME)).identities["r1"].model_key)
     assert len(keys) == 2
 
 
@@ -110,10 +106,7 @@ def test_other_readings_are_another_reader(root: Path, tmp_path: Path) -> None:
     [
         (lambda path: path.unlink(), "no such file"),
         (lambda path: path.write_text("[]\n"), "line 1: "),
-        (
-            lambda path: path.write_text('{"qa_id": 1, "answer": "A", "seconds": 1}\n'),
-            "answer: Input should be a valid list",
-        ),
+        (lambda path: path.write_text('{"qa_id": 1, "answer": "A", "seconds": 1}\n'), "answer: Input should"),
         (lambda path: path.write_text(2 * path.read_text()), "stands twice"),
     ],
 )

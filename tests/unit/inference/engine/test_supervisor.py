@@ -10,12 +10,12 @@ from cardiolens.inference.engine.ask import (
     Ask,
     EngineDeadError,
     ErrorKind,
-    FrameWork,
     NotAskedError,
     Pictures,
     Reply,
     RequestError,
 )
+from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.engine.supervisor import Supervisor
 
 
@@ -23,7 +23,7 @@ def ask(name: str) -> Ask:
     return Ask(name, "", "", (), "single", ("A", "B"), 8)
 
 
-class Mortal:
+class Mortal(Reader):
     """Dies, with everything in flight, when a deadly request is asked, or once after so many replies."""
 
     mortal = True
@@ -63,17 +63,12 @@ class Mortal:
         finally:
             self._open -= 1
 
-    def frames(self) -> FrameWork:
-        return FrameWork()
 
-    def close(self) -> None:
-        pass
-
-
-async def _ask_all(
-    engine: Mortal, asks: list[Ask], width: int = 40, restarts: int = 6, killed_before: tuple[str, ...] = ()
-) -> list[object]:
-    return await _answers(Supervisor(engine, restarts, killed_before=killed_before), asks, width)
+def asked_all(engine: Mortal, n: int, restarts: int = 6, killed_before: tuple[str, ...] = ()) -> list[object]:
+    """Ask so many requests, 40 at once."""
+    supervisor = Supervisor(engine, restarts, killed_before=killed_before)
+    asks = _answers(supervisor, [ask(name) for name in names(n)], 40)
+    return asyncio.run(asyncio.wait_for(asks, 60))
 
 
 async def _answers(supervisor: Supervisor, asks: list[Ask], width: int) -> list[object]:
@@ -97,7 +92,7 @@ def names(n: int) -> list[str]:
 
 def test_everything_is_answered_once_by_a_healthy_engine() -> None:
     engine = Mortal()
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(100)]))
+    found = asked_all(engine, 100)
     assert replies(found) == names(100)
     assert engine.starts == 1
     assert engine.most_at_once == 40
@@ -108,7 +103,7 @@ def test_everything_is_answered_once_by_a_healthy_engine() -> None:
 def test_the_request_that_kills_the_engine_is_isolated(position: int) -> None:
     deadly = f"r{position}"
     engine = Mortal(deadly=(deadly,))
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(100)]))
+    found = asked_all(engine, 100)
     assert replies(found) == [name if name != deadly else "RequestError" for name in names(100)]
     assert engine.asked[deadly] == 3, "killed in the crowd, in a small group, and alone"
     assert engine.starts in {3, 4}, "rebuilt after each death where somebody still waited"
@@ -117,7 +112,7 @@ def test_the_request_that_kills_the_engine_is_isolated(position: int) -> None:
 
 def test_a_death_without_a_guilty_request_costs_one_rebuild() -> None:
     engine = Mortal(dies_after=30)
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(100)]))
+    found = asked_all(engine, 100)
     assert replies(found) == names(100)
     assert engine.starts == 2
 
@@ -153,14 +148,14 @@ def test_a_request_that_killed_before_waits_for_what_is_in_flight() -> None:
 
 def test_a_request_that_killed_before_is_asked_alone_at_once() -> None:
     engine = Mortal(deadly=("r5",))
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(60)], killed_before=("r5",)))
+    found = asked_all(engine, 60, killed_before=("r5",))
     assert replies(found) == [name if name != "r5" else "RequestError" for name in names(60)]
     assert engine.asked["r5"] == 1
 
 
 def test_a_refused_request_does_not_disturb_the_others() -> None:
     engine = Mortal(refused="r3")
-    found = asyncio.run(_ask_all(engine, [ask(name) for name in names(20)]))
+    found = asked_all(engine, 20)
     assert replies(found) == [name if name != "r3" else "RequestError" for name in names(20)]
     assert engine.starts == 1
 
@@ -174,7 +169,7 @@ class Unstartable(Mortal):
 
 def test_an_engine_that_cannot_be_rebuilt_is_an_error_for_everybody() -> None:
     engine = Unstartable(dies_after=10)
-    found = asyncio.run(asyncio.wait_for(_ask_all(engine, [ask(name) for name in names(90)]), 10))
+    found = asked_all(engine, 90)
     failed = [str(one) for one in found if isinstance(one, RunError)]
     assert len(failed) == 50, "40 were answered before"
     assert all("no memory left" in message for message in failed)
@@ -188,14 +183,14 @@ class Broken(Mortal):
 
 def test_an_engine_that_cannot_be_started_is_tried_once() -> None:
     engine = Broken()
-    found = asyncio.run(asyncio.wait_for(_ask_all(engine, [ask(name) for name in names(50)]), 10))
+    found = asked_all(engine, 50)
     assert all("weights do not fit" in str(one) for one in found)
     assert engine.starts == 1
 
 
 def test_rebuilding_is_bounded_and_nobody_waits_for_ever() -> None:
     engine = Mortal(deadly=tuple(names(50)))
-    found = asyncio.run(asyncio.wait_for(_ask_all(engine, [ask(name) for name in names(50)], restarts=3), 10))
+    found = asked_all(engine, 50, restarts=3)
     assert engine.starts == 4
     assert all(isinstance(one, RunError | RequestError) for one in found)
     assert any("no restart is left" in str(one) for one in found)

@@ -13,7 +13,6 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models import identity
-from cardiolens.inference.models import identity as module
 from cardiolens.inference.models.identity import identify, known_digests
 
 
@@ -36,18 +35,12 @@ def key(folder: Path, **options: object) -> str:
 
 def test_keys_without_engine_options_are_those_of_stored_completions(folder: Path):
     assert key(folder) == "m-e725c2290e477a0c"
-    assert (
-        key(folder, engine_options={"load_format": "dummy"}, template_options={"enable_thinking": False})
-        == "m-9b6c53f925c0d3a2"
-    )
+    told = {"engine_options": {"load_format": "dummy"}, "template_options": {"enable_thinking": False}}
+    assert key(folder, **told) == "m-9b6c53f925c0d3a2"
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        {"mm_processor_cache_gb": 8},
-        {"max_num_batched_tokens": 4096, "enforce_eager": True},
-    ],
+    "options", [{"mm_processor_cache_gb": 8}, {"max_num_batched_tokens": 4096, "enforce_eager": True}]
 )
 def test_how_an_engine_works_is_no_part_of_the_key(folder: Path, options: Mapping[str, object]):
     assert key(folder, engine_options=options) == key(folder)
@@ -75,7 +68,7 @@ def test_files_that_are_closed_to_the_user_are_a_fault_of_this_model(
     def locked(file: Path) -> str:
         raise PermissionError(errno.EACCES, "Permission denied", str(file))
 
-    monkeypatch.setattr("cardiolens.inference.models.identity.sha256_of", locked)
+    monkeypatch.setattr(identity, "sha256_of", locked)
     with pytest.raises(InputError, match=r"model m: .*\.(json|jinja): Permission denied; change its perm"):
         key(folder)
 
@@ -89,8 +82,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(file.name)
         return hashlib.sha256(file.read_bytes()).hexdigest()
 
-    monkeypatch.setattr(module, "sha256_of", sha256)
-    monkeypatch.setattr(module, "_SETTLED_NS", -(10**9))  # as if every file were old
+    monkeypatch.setattr(identity, "sha256_of", sha256)
+    monkeypatch.setattr(identity, "_SETTLED_NS", -(10**9))  # as if every file were old
     return seen
 
 

@@ -1,13 +1,15 @@
-"""Where models run: laws that hold on any cluster, and places worked out by hand."""
+"""Where and when models run: laws that hold on any cluster, and places and times worked out by hand."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cardiolens.inference.placement.footprint import Candidate, Node, footprints
-from cardiolens.inference.placement.placement import FreeGpus, Placement, place, schedule
+from cardiolens.inference.placement.footprint import Candidate, Node, footprints, most_seconds, work_seconds
+from cardiolens.inference.placement.placement import Deployment, FreeGpus, Placement, Seating, place, schedule
+from cardiolens.inference.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, TWICE_EIGHT, candidates, model, nodes
 
 
@@ -18,40 +20,26 @@ def shapes(placement: Placement) -> list[dict[str, tuple[int, int]]]:
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(nodes, candidates())
-def test_every_model_is_placed_once_or_refused_with_a_reason(nodes, candidates):
+def test_every_model_is_refused_with_a_reason_or_placed_once_where_it_fits(nodes, candidates):
     placement = place(nodes, candidates)
-    named = Counter(group.model for wave in placement.waves for group in wave)
+    named = Counter(group.model for group in placement.deployments)
     named.update(refused.model for refused in placement.refusals)
     assert named == Counter(one.name for one in candidates)
-    assert all(group.reason for wave in placement.waves for group in wave)
     assert all(refused.model in refused.reason for refused in placement.refusals)
-
-
-@settings(max_examples=60, deadline=None)
-@given(nodes, candidates())
-def test_a_wave_never_takes_more_gpus_than_a_node_has(nodes, candidates):
-    for wave in place(nodes, candidates).waves:
-        taken: Counter[str] = Counter()
-        for group in wave:
-            for hosts in group.hosts:
-                assert len(hosts) == group.pipeline_parallel
-                for host in hosts:
-                    taken[host] += group.tensor_parallel
-        assert all(taken[node.name] <= node.gpus + 1e-6 for node in nodes)
-
-
-@settings(max_examples=60, deadline=None)
-@given(nodes, candidates())
-def test_weights_fit_the_memory_they_are_given(nodes, candidates):
     memory = {node.name: node.gpu_memory_gib for node in nodes}
     weights = {one.name: one.weight_gib for one in candidates}
-    for wave in place(nodes, candidates).waves:
+    for wave in placement.waves:
+        taken: Counter[str] = Counter()
         for group in wave:
+            assert group.reason
             held = weights[group.model] / (group.tensor_parallel * group.pipeline_parallel)
-            least = min(memory[host] for hosts in group.hosts for host in hosts)
-            assert held <= 0.85 * group.utilization * least + 1e-6
+            for hosts in group.hosts:
+                assert len(hosts) == group.pipeline_parallel
+                assert held <= 0.85 * group.utilization * min(memory[host] for host in hosts) + 1e-6
+                taken.update({host: group.tensor_parallel * hosts.count(host) for host in set(hosts)})
+        assert all(taken[node.name] <= node.gpus + 1e-6 for node in nodes)
 
 
 @settings(max_examples=60, deadline=None)
@@ -99,10 +87,7 @@ def test_short_work_runs_side_by_side_since_loading_weighs_most():
 
 def test_long_work_has_the_cluster_to_itself():
     long = model("long", 16.0, prompt_tokens=10**9)
-    assert shapes(place(EIGHT, [model("short", 16.0), long])) == [
-        {"long": (1, 8)},
-        {"short": (1, 8)},
-    ]
+    assert shapes(place(EIGHT, [model("short", 16.0), long])) == [{"long": (1, 8)}, {"short": (1, 8)}]
 
 
 def test_nodes_are_spanned_only_where_one_is_too_small():
@@ -136,20 +121,17 @@ def test_tensor_parallel_divides_the_attention_heads():
 
 
 @pytest.mark.parametrize(
-    ("memories", "size", "replicas"),
+    "memories",
     [
-        ((81559 / 1024, 81920 / 1024), 1, 16),  # of H100 and A100, as their drivers tell it
-        ((80.0, 40.0), 1, 16),  # half of the larger GPU would do, and all of the smaller
+        (81559 / 1024, 81920 / 1024),  # of H100 and A100, as their drivers tell it
+        (80.0, 40.0),  # half of the larger GPU would do, and all of the smaller
     ],
 )
-def test_a_model_takes_the_gpus_of_nodes_that_differ(
-    memories: tuple[float, ...], size: int, replicas: int
-) -> None:
+def test_a_model_takes_the_gpus_of_nodes_that_differ(memories: tuple[float, ...]) -> None:
     nodes = tuple(Node(f"n{at}", 8, gib) for at, gib in enumerate(memories))
-    weight = 17.0 if size == 1 else 20.0
-    candidate = model("m", weight, billions=8.0, studies=500, prompt_tokens=10**9)
+    candidate = model("m", 17.0, billions=8.0, studies=500, prompt_tokens=10**9)
     (deployment,) = place(nodes, [candidate]).deployments
-    assert (deployment.tensor_parallel, deployment.replicas) == (size, replicas)
+    assert (deployment.tensor_parallel, deployment.replicas) == (1, 16)
     assert {host for (host,) in deployment.hosts} == {node.name for node in nodes}
 
 
@@ -175,11 +157,8 @@ def test_models_that_need_no_gpu_run_beside_the_first_wave():
     others = [Candidate("reader", "processor"), Candidate("api", "network", replicas=1)]
     with_gpus = place(EIGHT, [model("m", 440.0), model("n", 440.0), *others])
     assert [sorted(shape) for shape in shapes(with_gpus)] == [["api", "m", "reader"], ["n"]]
-    assert {group.model: group.needs for group in with_gpus.waves[0]} == {
-        "m": "gpu",
-        "api": "network",
-        "reader": "processor",
-    }
+    needs = {group.model: group.needs for group in with_gpus.waves[0]}
+    assert needs == {"m": "gpu", "api": "network", "reader": "processor"}
     without = place((), [*others, Candidate("tiny", "processor", replicas=2)])
     assert shapes(without) == [{"reader": (1, 1), "api": (1, 1)}, {"tiny": (1, 2)}]
 
@@ -194,3 +173,107 @@ def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():
     nodes = (Node("a", 1, 80.0), Node("b", 2, 80.0))
     assert [way.tensor_parallel for way in footprints(model("m", 61.0), nodes)] == [2, 1]
     assert place(nodes, [model("m", 61.0)]).waves[0][0].hosts == (("b",),)
+
+
+def deployment(name: str, replicas: int, seconds: float, size: int = 1) -> Deployment:
+    return Deployment(name, size, 1, (("a",),) * replicas, 0.9, "", seconds)
+
+
+def placed(*waves: tuple[Deployment, ...]) -> Placement:
+    return Placement(EIGHT, waves, ())
+
+
+@settings(max_examples=60, deadline=None)
+@given(nodes, candidates(), st.randoms(use_true_random=False))
+def test_whatever_ends_first_gpus_have_one_owner_and_none_idles_while_a_model_that_fits_waits(
+    nodes, candidates, random
+):
+    placement = place(nodes, candidates)
+    seating, waiting, running = Seating(placement.nodes), list(placement.deployments), []
+    while waiting or running:
+        for one in tuple(waiting):
+            if seating.take(one):
+                waiting.remove(one)
+                running.append(one)
+        held: Counter[str] = Counter()
+        for one in running:
+            for host in (host for hosts in one.hosts for host in hosts):
+                held[host] += one.tensor_parallel
+        assert all(held[node.name] <= node.gpus + 1e-6 for node in nodes)
+        assert running, "a placed model has room when nobody else runs"
+        assert not any(seating.take(one) for one in waiting)
+        ended = running.pop(random.randrange(len(running)))
+        seating.give_back(ended.model)
+
+
+@settings(max_examples=60, deadline=None)
+@given(nodes, candidates())
+def test_every_model_begins_once_and_the_cluster_is_never_busier_than_it_is_large(nodes, candidates):
+    placement = place(nodes, candidates)
+    planned = schedule(placement)
+    assert sorted(planned.begins) == sorted(deployment.model for deployment in placement.deployments)
+    ends = [planned.begins[deployment.model] + deployment.seconds for deployment in placement.deployments]
+    assert planned.seconds == max(ends, default=0.0)
+    work = sum(deployment.gpu_hours for deployment in placement.deployments) * 3600
+    assert work <= planned.seconds * sum(node.gpus for node in nodes) * (1 + 1e-9)
+
+
+def test_a_model_begins_when_its_own_gpus_are_free_not_when_the_wave_has_ended():
+    long, short = deployment("long", 1, 100.0, size=4), deployment("short", 4, 10.0)
+    after, last = deployment("after", 2, 30.0, size=2), deployment("last", 8, 5.0)
+    planned = schedule(placed((long, short), (after,), (last,)))
+    assert planned.begins == {"long": 0.0, "short": 0.0, "after": 10.0, "last": 100.0}
+    assert planned.seconds == 105.0
+    assert planned.at_once == 2
+
+
+def test_a_model_that_fits_overtakes_one_that_must_wait():
+    planned = schedule(
+        placed((deployment("half", 4, 100.0),), (deployment("all", 8, 10.0),), (deployment("few", 2, 7.0),))
+    )
+    assert planned.begins == {"half": 0.0, "few": 0.0, "all": 100.0}
+
+
+def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu():
+    others = [Candidate("one", "processor"), Candidate("two", "processor"), Candidate("api", "network")]
+    here = Seating(())
+    assert [here.take(one) for one in place((), others).deployments] == [True, True, False]
+    here.give_back("one")
+    assert here.take(place((), others).deployments[-1])
+    beside = place(EIGHT, [model("m", 440.0), *others])
+    with_gpus = Seating(EIGHT)
+    assert all(with_gpus.take(one) for one in beside.deployments)
+    assert schedule(beside).at_once == 4
+
+
+@pytest.mark.parametrize(
+    ("spans", "seconds"),
+    [
+        ((Span(0, 3, 10), Span(0, 5, 10)), 3.0),
+        ((Span(0, 3, 10), Span(12, 14, 20)), 5.0),
+        ((Span(0, 3, 10), Span(8, 14, 20)), 7.0),
+    ],
+)
+def test_loading_counts_where_nobody_answers(spans, seconds):
+    assert seconds_of_loading(spans) == seconds
+
+
+REUSING = replace(
+    model("m", 16.0, billions=8.0, prompt_tokens=100_000_000, output_tokens=1_000_000),
+    computed_tokens=10_000_000,
+    encoder_tokens=1_000_000,
+    reply_tokens=100_000,
+)
+
+
+def test_what_caches_give_is_not_computed_again() -> None:
+    encoding = 1e6 * 4 * 0.675 / 80_000
+    assert work_seconds(REUSING) == pytest.approx(8 * (1e7 / 80_000 + 1e5 / 16_000) + encoding)
+    assert most_seconds(REUSING) == pytest.approx(8 * (1e8 / 80_000 + 1e6 / 16_000))
+    (deployment,) = place(EIGHT, [REUSING]).deployments
+    assert deployment.seconds < deployment.most_seconds / 3
+
+
+def test_without_a_count_the_hours_are_the_most() -> None:
+    unknown = replace(REUSING, computed_tokens=None)
+    assert work_seconds(unknown) == most_seconds(unknown)

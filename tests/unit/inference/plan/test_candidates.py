@@ -9,14 +9,12 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.placement.footprint import Node
 from cardiolens.inference.placement.placement import place
 from cardiolens.inference.plan.candidates import Totals, at_hand, candidate, weight_gib
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.storage.model_files import check_length
 from cardiolens.storage.places import run_of
-
-EIGHT = (Node("a", 8, 80.0),)
+from tests.unit.clusters import EIGHT
 
 
 def model(**options: object) -> ModelSpec:
@@ -43,10 +41,7 @@ def test_a_model_that_lacks_weights_can_be_planned_and_not_run(tmp_path: Path):
         return [refused.reason for refused in place(EIGHT, [one]).refusals]
 
     (said,) = refusals()
-    assert (
-        said
-        == f"m: {tmp_path} holds no weights (*.safetensors, *.bin, *.pt); copy or download the model again"
-    )
+    assert f"m: {tmp_path} holds no weights (*.safetensors, *.bin, *.pt)" in said
     assert refusals(engine_options={"load_format": "dummy"}) == []
     (tmp_path / "model-1.safetensors").write_bytes(b"")
     assert refusals() == []
@@ -128,10 +123,7 @@ def test_a_second_copy_of_the_weights_is_not_counted(tmp_path: Path):
         ({"max_position_embeddings": 4096}, 4096),
         ({"text_config": {"max_position_embeddings": 4096}}, 4096),
         ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}}, 8192),
-        (
-            {"max_position_embeddings": 4096, "rope_parameters": {"full": {"type": "linear", "factor": 2}}},
-            8192,
-        ),
+        ({"max_position_embeddings": 4096, "rope_parameters": {"full": {"factor": 2}}}, 8192),
     ],
 )
 def test_a_length_within_the_models_positions_is_taken(

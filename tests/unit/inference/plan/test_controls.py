@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import make_cohort, reader, requests_of, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.models.token_counts import Rendering
@@ -42,31 +42,22 @@ def done(root: Path) -> tuple[Plan, RunResults]:
     return swept(sweep_spec(root, *readers, control=ALL, subtask=SUBTASKS))
 
 
-def requests_of(done: tuple[Plan, RunResults], model: str) -> dict[str, list[dict[str, Any]]]:
-    """Requests of a reader by control, in order of qa_id."""
-    planned, _ = done
-    control = {arm.arm_id: arm.control for arm in planned.arms}
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in ALL}
-    rows = tables.read(planned.run.requests(model), schemas.REQUESTS).sort_by("qa_id")
-    for row in rows.to_pylist():
-        found[control[row["arm_id"]]].append(row)
-    return found
+def by_control(done: tuple[Plan, RunResults]) -> dict[str, list[dict[str, Any]]]:
+    """Requests of the constant reader by control, in order of qa_id."""
+    return {name: requests_of(done[0], "constant", control=name) for name in ALL}
 
 
 def row_of(done: tuple[Plan, RunResults], model: str, control: str, metric: str) -> dict[str, Any]:
     planned, judged = done
     (arm,) = [a.arm_id for a in planned.arms if (a.model.name, a.control) == (model, control)]
-    rows = [
-        row
-        for row in judged.scores.to_pylist()
-        if (row["arm_id"], row["metric"], row["scope"]) == (arm, metric, "tier:1")
-    ]
-    (row,) = rows
+    wanted = (arm, metric, "tier:1")
+    rows = judged.scores.to_pylist()
+    (row,) = [row for row in rows if (row["arm_id"], row["metric"], row["scope"]) == wanted]
     return row  # type: ignore[no-any-return]
 
 
 def test_another_patients_frames_stand_at_the_same_places(done: tuple[Plan, RunResults]) -> None:
-    found = requests_of(done, "constant")
+    found = by_control(done)
     for own, other in zip(found["none"], found["other_patient"], strict=True):
         assert own["frames"] == other["frames"]
         assert other["frames_study_id"] not in (None, own["study_id"])
@@ -78,20 +69,18 @@ def test_another_patients_frames_stand_at_the_same_places(done: tuple[Plan, RunR
 def test_options_move_unless_they_are_ordered_and_verdicts_keep_their_keys(
     done: tuple[Plan, RunResults],
 ) -> None:
-    found = requests_of(done, "constant")
+    found = by_control(done)
     for own, moved in zip(found["none"], found["shuffled_options"], strict=True):
         assert sorted(moved["option_keys"]) == own["option_keys"]
         if own["subtask"] == "C10":
             assert moved["request_key"] == own["request_key"]
-    assert any(
-        own["option_keys"] != moved["option_keys"]
-        for own, moved in zip(found["none"], found["shuffled_options"], strict=True)
-    )
+    orders = [[row["option_keys"] for row in found[name]] for name in ("none", "shuffled_options")]
+    assert orders[0] != orders[1]
     assert row_of(done, "oracle", "shuffled_options", "primary")["value"] == pytest.approx(100)
 
 
 def test_captions_are_told_without_their_frames(done: tuple[Plan, RunResults]) -> None:
-    found = requests_of(done, "constant")
+    found = by_control(done)
     for own, told in zip(found["none"], found["captions"], strict=True):
         lines = [line for line in own["prompt"].splitlines() if line.startswith("Frame ")]
         assert lines
@@ -108,7 +97,7 @@ def test_captions_are_told_without_their_frames(done: tuple[Plan, RunResults]) -
 
 
 def test_ordinal_options_are_reversed_and_verdicts_keep_their_keys(done: tuple[Plan, RunResults]) -> None:
-    found = requests_of(done, "constant")
+    found = by_control(done)
     for own, turned in zip(found["none"], found["reversed_options"], strict=True):
         if own["subtask"] == "C10":
             assert turned["option_keys"] == own["option_keys"][::-1] == ["D", "C", "B", "A"]
@@ -141,7 +130,7 @@ def test_reversed_options_tell_a_preference_for_places_from_conservatism(root: P
 
 
 def test_a_repeat_asks_the_same_under_another_key(done: tuple[Plan, RunResults]) -> None:
-    found = requests_of(done, "constant")
+    found = by_control(done)
     for own, again in zip(found["none"], found["repeat"], strict=True):
         assert (own["prompt"], own["frames"]) == (again["prompt"], again["frames"])
         assert (own["replicate"], again["replicate"]) == (0, 1)
@@ -149,10 +138,8 @@ def test_a_repeat_asks_the_same_under_another_key(done: tuple[Plan, RunResults])
 
 
 def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
-    spec = sweep_spec(
-        root, reader("constant", answer="A"), control=["blank", "none"], subtask=["L01"], name="b"
-    )
-    planned, _ = swept(spec)
+    constant = reader("constant", answer="A")
+    planned = plan(sweep_spec(root, constant, control=["blank", "none"], subtask=["L01"], name="b"))
     work = missing(planned.run.requests("constant"), root / "nothing", 1).work
     reading = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
     ((study,),) = map(studies_of, reading(work.slice(0, 1)))
@@ -219,20 +206,11 @@ def worded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_cohort(tmp_path_factory.mktemp("wordings"), 6)
 
 
-def by_wording(worded: Path, **changes: Any) -> dict[int, list[dict[str, Any]]]:
-    """Requests by wording, in order of qa_id."""
-    planned = plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, **changes))
-    wording = {arm.arm_id: arm.wording for arm in planned.arms}
-    found: dict[int, list[dict[str, Any]]] = {}
-    for row in tables.read(planned.run.requests("oracle"), schemas.REQUESTS).sort_by("qa_id").to_pylist():
-        found.setdefault(wording[row["arm_id"]], []).append(row)
-    return found
-
-
 def test_a_wording_changes_the_text_and_nothing_else(worded: Path) -> None:
-    found = by_wording(worded, wording=[0, 1, 2])
+    planned = plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, wording=[0, 1, 2]))
     for number in (1, 2):
-        for own, other in zip(found[0], found[number], strict=True):
+        rows = (requests_of(planned, wording=wording) for wording in (0, number))
+        for own, other in zip(*rows, strict=True):
             subtask = CATALOGUE[own["subtask"]]
             said = own["prompt"].replace(subtask.question, subtask.wordings[number - 1])
             assert other["prompt"] == said != own["prompt"]

@@ -144,7 +144,8 @@ shown = st.lists(
 )
 
 
-def requests(prompts: list[Shown], **columns: object) -> pa.Table:
+def requests(prompts: list[Shown], first: int = 0, **columns: object) -> pa.Table:
+    """Requests for prompts; the key of each is its number."""
     rows = [
         {
             "frames_study_id": "A",
@@ -158,7 +159,7 @@ def requests(prompts: list[Shown], **columns: object) -> pa.Table:
             "answer_format": "choice",
             **columns,
         }
-        for number, (system, black, frames) in enumerate(prompts)
+        for number, (system, black, frames) in enumerate(prompts, first)
     ]
     return tables.from_rows(rows, REQUESTS)
 
@@ -189,12 +190,9 @@ def test_what_is_missing_is_asked_in_this_order_with_its_tries(tmp_path: Path) -
 
 def test_a_plan_counts_each_beginning_once_and_all_text_behind_frames(tmp_path: Path) -> None:
     frames = tuple(("cine", number) for number in range(9))
-    prompts: list[Shown] = [("s", False, frames)] * 4 + [("s", False, frames[:4])]
-    table = requests(prompts).drop_columns("predicted_tokens")
-    tokens = pa.array([1000, 1000, 1000, 1000, 500], pa.int32())
-    at = REQUESTS.get_field_index("predicted_tokens")
-    table = table.add_column(at, REQUESTS.field("predicted_tokens"), tokens)
-    tables.write_part(tmp_path, table, REQUESTS, "part-00000.parquet")
+    whole = requests([("s", False, frames)] * 4, predicted_tokens=1000)
+    shorter = requests([("s", False, frames[:4])], 4, predicted_tokens=500)
+    tables.write_part(tmp_path, pa.concat_tables([whole, shorter]), REQUESTS, "part-00000.parquet")
     totals = totals_of(tmp_path)
     # Of equal parts of 100 tokens: nine frames and five texts, where 45 were asked.
     assert (totals.prompt_tokens, totals.computed_tokens, totals.encoder_tokens) == (4500, 1400, 900)
@@ -202,21 +200,20 @@ def test_a_plan_counts_each_beginning_once_and_all_text_behind_frames(tmp_path: 
     assert (totals.output_tokens, totals.reply_tokens) == (5 * 64, 5 * 4)
 
 
-def counted(prompts: list[Shown], tokens: int, flags: list[str]) -> pa.Table:
-    """Requests of so many tokens each."""
-    return requests(prompts, flags=flags, predicted_tokens=tokens, stage=0)
-
-
 def test_frames_of_examples_are_parts_of_a_prompt_and_encoded_once(tmp_path: Path) -> None:
     frames = tuple(("cine", number) for number in range(9))
     plain, with_examples = tmp_path / "plain", tmp_path / "examples"
-    tables.write_part(plain, counted([("s", False, frames)], 1000, []), REQUESTS, "part-00000.parquet")
+    tables.write_part(
+        plain,
+        requests([("s", False, frames)], flags=[], predicted_tokens=1000),
+        REQUESTS,
+        "part-00000.parquet",
+    )
     lent = [ShownExample(f"q{name}", name, tuple(FrameRef("cine", n) for n in range(9))) for name in "BC"]
     for number in range(2):  # both parts show the same examples
         part = with_examples / f"part-{number:05d}.parquet"
-        shown = counted([("s", False, frames)], 2800, ["shots:2"])
-        study = pa.array([f"A{number}"], pa.string())
-        shown = shown.set_column(REQUESTS.get_field_index("frames_study_id"), "frames_study_id", study)
+        told = {"flags": ["shots:2"], "predicted_tokens": 2800, "frames_study_id": f"A{number}"}
+        shown = requests([("s", False, frames)], **told)
         tables.write_part(with_examples, shown, REQUESTS, part.name)
         write_examples(part, {"0": lent})
     assert totals_of(plain).frame_tokens == totals_of(with_examples).frame_tokens == 100
@@ -227,14 +224,10 @@ def test_frames_of_examples_are_parts_of_a_prompt_and_encoded_once(tmp_path: Pat
 
 def test_a_frame_is_encoded_again_in_every_video(tmp_path: Path) -> None:
     frames = tuple(("cine", number) for number in range(4))
-    table = pa.concat_tables(
-        [
-            counted([("s", False, frames), ("s", False, frames[:2])], 500, []),
-            counted([("s", False, frames), ("s", False, frames), ("s", False, frames[:2])], 500, ["video:1"]),
-        ]
-    )
-    keys = pa.array([str(number) for number in range(5)])
-    table = table.set_column(REQUESTS.get_field_index("request_key"), "request_key", keys)
+    one, half = ("s", False, frames), ("s", False, frames[:2])
+    alone = requests([one, half], flags=[], predicted_tokens=500)
+    filmed = requests([one, one, half], 2, flags=["video:1"], predicted_tokens=500)
+    table = pa.concat_tables([alone, filmed])
     tables.write_part(tmp_path, table, REQUESTS, "part-00000.parquet")
     totals = totals_of(tmp_path)
     assert (totals.frames_distinct, totals.encoder_frames) == (4, 4 + 4 + 2)

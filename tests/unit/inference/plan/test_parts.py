@@ -72,14 +72,11 @@ def test_several_processes_write_the_bytes_of_one(
 
 @pytest.mark.full
 def test_a_model_that_fails_in_another_process_leaves_nothing(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, broken: str, monkeypatch: pytest.MonkeyPatch
 ):
-    embedded.build(tmp_path / "model")
-    (tmp_path / "model" / "chat_template.jinja").write_text("{{ raise_exception('No system') }}")
     monkeypatch.setattr(planning, "_WORTH", 0)
-    broken = TINY | {"source": str(tmp_path / "model")}
-    spec = sweep_spec(root, broken, reader("uniform"), name="broken", keep_going=True, **ARMS)
-    planned = plan(spec)
+    model = TINY | {"source": broken.partition("=")[2]}
+    planned = plan(sweep_spec(root, model, reader("uniform"), name="broken", keep_going=True, **ARMS))
     assert list(planned.identities) == ["uniform"]
     assert "No system" in planned.failed["tiny"]
     assert not planned.run.requests("tiny").exists()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from small_cohort import reader
+from small_cohort import reader, requests_of
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
@@ -21,7 +21,6 @@ from cardiolens.protocol.select.feature_store import missing_parts, read_feature
 from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.legal import constraint_of
-from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
 
@@ -32,9 +31,9 @@ EVERY = "selector=[clinical,random@7,uniform,all,kcenter,kmedoids]"
 def frames_by_arm(spec: SweepSpec) -> dict[str, list[tuple[str, int]]]:
     planned = plan(spec)
     names = {arm.arm_id: f"{arm.selector_name}/{arm.budget}" for arm in planned.arms}
-    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
     return {
-        names[row["arm_id"]]: [(frame["volume_id"], frame["idx"]) for frame in row["frames"]] for row in rows
+        names[row["arm_id"]]: [(frame["volume_id"], frame["idx"]) for frame in row["frames"]]
+        for row in requests_of(planned)
     }
 
 
@@ -67,7 +66,7 @@ def test_a_data_driven_selector_without_features_is_refused(sweep_of: Sweep):
 
 def test_a_budget_in_tokens_shows_what_fits_the_model_s_own_processor(sweep_of: Sweep):
     planned = plan(sweep_of("model=[tiny]", "subtask=[C10]", "budget=[tokens:100]"))
-    (row,) = tables.read(planned.run.requests("tiny"), schemas.REQUESTS).to_pylist()
+    (row,) = requests_of(planned)
     folder = planned.identities["tiny"].folder
     assert folder is not None
     height, width = planned.volumes["height"][0].as_py(), planned.volumes["width"][0].as_py()
@@ -86,9 +85,7 @@ def test_a_budget_in_tokens_shows_what_fits_the_model_s_own_processor(sweep_of: 
 def test_how_a_reply_is_bound_follows_the_answer_format_and_the_prompt(sweep_of: Sweep, given, formats):
     words = ["model=[uniform]", "subtask=[C10,R-CINE]", "budget=[2]", "prompt=[standard,reasoning]"]
     planned = plan(sweep_of(*words, f"answer_format={given}"))
-    prompts = {arm.arm_id: arm.prompt.name for arm in planned.arms}
-    rows = tables.read(planned.run.requests("uniform"), schemas.REQUESTS).to_pylist()
-    asked = {(row["subtask"], prompts[row["arm_id"]]): row for row in rows}
+    asked = {(row["subtask"], name): row for name in formats for row in requests_of(planned, prompt=name)}
     assert {name: asked["C10", name]["answer_format"] for name in formats} == formats
     assert {asked["R-CINE", name]["answer_format"] for name in formats} == {"json"}
     closing = '{"answer": ["<letter>"]}' if given == "json" else "ANSWER: <letter>"

@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cardiolens.base.errors import RunError
-from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.stream import pipeline
 from cardiolens.inference.stream.pipeline import cause_of
@@ -36,19 +35,6 @@ def test_a_part_on_disk_starts_the_clock_anew(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no request was completed"):
         list(pipeline._watched(writing(), tmp_path, 0.8, 5))
     assert time.monotonic() - began > 1.2 + 0.7
-
-
-@pytest.mark.parametrize(
-    ("model", "limit"),
-    [
-        ({"engine": "vllm"}, 90),
-        ({"engine": "oracle", "simulated": True}, 10),
-        ({"engine": "http", "http": "x"}, 10),
-    ],
-)
-def test_only_models_that_load_have_the_time_of_loading(model: dict[str, Any], limit: float) -> None:
-    given = SimpleNamespace(**{"simulated": False, "http": None} | model)
-    assert pipeline._stall_limit(given, StreamSpec(stall_seconds=10)) == limit  # type: ignore[arg-type]
 
 
 WRAPPED = """\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)

@@ -14,12 +14,11 @@ from cardiolens.inference.engine.ask import (
     Ask,
     EngineDeadError,
     ErrorKind,
-    FrameWork,
     Pictures,
     Reply,
     RequestError,
 )
-from cardiolens.inference.engine.readers import Simulated
+from cardiolens.inference.engine.readers import Reader, Simulated
 from cardiolens.inference.stream.loader import STUDY_ASKS, AskRow
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.writer import write_completions
@@ -28,17 +27,9 @@ from cardiolens.storage import schemas, tables
 
 def ask(number: int, attempt: int = 1) -> AskRow:
     return {
-        "request_key": f"{number:032x}",
-        "system": "system",
-        "prompt": "text",
-        "frame_keys": (),
-        "answer_type": "single",
-        "option_keys": ("A", "B"),
-        "max_tokens": 8,
-        "answer_format": "letters",
-        "attempt": attempt,
-        "arm_id": None,
-        "qa_id": None,
+        **{"request_key": f"{number:032x}", "system": "system", "prompt": "text", "frame_keys": ()},
+        **{"answer_type": "single", "option_keys": ("A", "B"), "answer_format": "letters"},
+        **{"max_tokens": 8, "attempt": attempt, "arm_id": None, "qa_id": None},
     }
 
 
@@ -117,14 +108,8 @@ POISON = [
 
 
 def row(number: int, **changes: Any) -> Any:
-    made = {
-        "request_key": f"key {number}",
-        "text": "A",
-        "finish_reason": "stop",
-        "prompt_tokens": 1,
-        "status": "ok",
-    }
-    return made | {"node": "here", "attempt": 1} | changes
+    made = {"request_key": f"key {number}", "text": "A", "finish_reason": "stop", "prompt_tokens": 1}
+    return made | {"status": "ok", "node": "here", "attempt": 1} | changes
 
 
 @pytest.mark.parametrize("poison", POISON, ids=[next(iter(one)) for one in POISON])
@@ -150,15 +135,11 @@ def test_every_reply_of_a_part_is_stored_or_named(
     )
 
 
-class Poisoned:
+class Poisoned(Reader):
     """Engine that answers late, and fails at its second request in a way that no engine announces."""
-
-    mortal = False
 
     def __init__(self) -> None:
         self.asked = 0
-
-    async def start(self) -> None: ...
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         self.asked += 1
@@ -167,11 +148,6 @@ class Poisoned:
         if number == 2:
             raise RecursionError("maximum recursion depth exceeded")
         return Reply(text="A", finish_reason="stop")
-
-    def frames(self) -> FrameWork:
-        return FrameWork()
-
-    def close(self) -> None: ...
 
 
 def test_what_was_in_flight_is_on_disk_before_an_unknown_error_ends_the_run(tmp_path: Path) -> None:
@@ -192,7 +168,7 @@ def test_what_was_in_flight_is_on_disk_before_an_unknown_error_ends_the_run(tmp_
 N, DEADLY = 200, f"{7:032x}"
 
 
-class Deadly:
+class Deadly(Reader):
     """Dies of one request; rejects all others, or answers them."""
 
     mortal = True
@@ -217,11 +193,6 @@ class Deadly:
         if self._rejects:
             raise RequestError(ErrorKind.REJECTED, "too long")
         return Reply(text="A", finish_reason="stop")
-
-    def frames(self) -> FrameWork:
-        return FrameWork()
-
-    def close(self) -> None: ...
 
 
 def run(folder: Path, engine: Deadly, attempt: int) -> None:

@@ -1,20 +1,26 @@
-"""Submitting and status without SLURM: the plan, models that are not planned, files that are missing."""
+"""Submitting and status without SLURM: plans, records of a model's job, models and files that are missing."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phases import phase
 from cardiolens.config.sweep import SweepSpec
+from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run, run_of
 from cardiolens.study.cohort import read_cohort, write_cohort
 from cardiolens.study.manifest import read_study
-from cardiolens.workflow.slurm.records import give_up
-from cardiolens.workflow.slurm.run_status import status
+from cardiolens.workflow.slurm import job_steps as work
+from cardiolens.workflow.slurm.commands import Alive
+from cardiolens.workflow.slurm.job_steps import run_model
+from cardiolens.workflow.slurm.records import Attempt, ModelRecord, begin, end, give_up, read_model_record
+from cardiolens.workflow.slurm.run_status import rate_of, status, status_of
 from cardiolens.workflow.slurm.submission import submit
 from cardiolens.workflow.steps.conclude import closing_progress
 
@@ -105,10 +111,105 @@ def test_a_failure_that_would_come_again_is_kept_and_said(
     with pytest.raises(InputError) as caught:
         read_study(studies / "EMPTY")
     cohort = read_cohort(spec.store)
-    assert cohort is not None
     write_cohort(spec.store, cohort.model_copy(update={"failed": {"EMPTY": str(caught.value)}}))
     assert submit(spec) == 0
     said = capsys.readouterr().out
     assert "prepare.sbatch" not in said
     assert f"not prepared: EMPTY: {caught.value}" in said
     assert "python -m cardiolens.prepare ... tries again" in said
+
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def start(job: str, rows: int) -> Attempt:
+    return Attempt(job=job, nodes="n1", started=NOW, rows_before=rows)
+
+
+def ended(run: Run, rows: int, outcome: str) -> str:
+    return end(run, "m", rows=rows, outcome=outcome, reason="", streamed=None)
+
+
+def test_a_start_that_ended_unheard_is_closed_by_the_next(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    assert not begin(run, "m", start("7", 10))
+    assert not begin(run, "m", start("7", 25))
+    assert not ended(run, 40, "done")
+    record = read_model_record(run, "m")
+    assert record.state == "done"
+    assert [(one.outcome, one.added) for one in record.attempts] == [("lost", 15), ("done", 15)]
+    assert (record.streamed.counters["ok"], record.restarts) == (30, 1)
+
+
+def test_a_job_that_was_killed_twice_without_new_rows_is_given_up(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for rows in (10, 25, 25):  # a start that added rows, and one that added none
+        assert not begin(run, "m", start("7", rows))
+    assert "added no rows: no end recorded" in begin(run, "m", start("7", 25))
+    record = read_model_record(run, "m")
+    assert (record.state, len(record.attempts)) == ("failed", 3), "no further start was made"
+
+
+def test_submitting_again_counts_anew(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    for job in ("7", "8"):
+        assert not begin(run, "m", start(job, 0))
+        assert not ended(run, 0, "stopped")
+
+
+def missing(unique: int, done: int, exhausted: int = 0) -> Missing:
+    return Missing(pa.Table.from_pylist([], schema=WORK), unique, done, exhausted)
+
+
+@pytest.mark.parametrize(
+    ("left", "alive", "record", "state"),
+    [
+        (missing(9, 9), [], ModelRecord(model="m"), "done"),
+        (missing(9, 8, 1), [], ModelRecord(model="m"), "done"),
+        (missing(9, 0), [Alive("7", "m", "PENDING", "(Priority)")], ModelRecord(model="m"), "queued"),
+        (missing(9, 0), [Alive("7", "m", "RUNNING", "n1")], ModelRecord(model="m"), "running"),
+        (missing(9, 0), [], ModelRecord(model="m", state="failed", reason="why"), "failed"),
+        (missing(9, 0), [], ModelRecord(model="m"), "not running"),
+    ],
+)
+def test_how_a_model_stands(left: Missing, alive: list[Alive], record: ModelRecord, state: str) -> None:
+    assert status_of(record, left, alive, rate=1.0).state == state
+
+
+def test_time_left_follows_the_rate_of_this_start() -> None:
+    written = [NOW - timedelta(seconds=second) for second in range(0, 2000, 2)]
+    rate = rate_of(written, NOW, NOW - timedelta(seconds=100))
+    assert rate == pytest.approx(0.51)
+    running = status_of(ModelRecord(model="m"), missing(151, 100), [Alive("7", "m", "RUNNING", "n1")], rate)
+    assert running.seconds_left == pytest.approx(100)
+
+
+def record_of(spec: SweepSpec) -> ModelRecord:
+    return read_model_record(run_of(spec), "uniform")
+
+
+def test_an_error_that_nobody_foresaw_fails_the_start_and_its_words_are_not_repeated(
+    small_sweep: SweepSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> None:
+        raise ValueError("Doe, Jane")
+
+    monkeypatch.setattr(work, "_answer", failing)
+    with pytest.raises(ValueError, match="Doe"):
+        run_model(run_of(small_sweep), small_sweep, "uniform", 1)
+    found = record_of(small_sweep)
+    assert (found.state, found.reason) == ("failed", "ValueError; see the output of the job")
+    (attempt,) = found.attempts
+    assert (attempt.outcome, attempt.reason) == ("failed", found.reason)
+    assert attempt.ended is not None
+    assert "Doe" not in found.model_dump_json()
+
+
+def test_a_store_that_cannot_be_written_is_the_reason(small_sweep: SweepSpec) -> None:
+    requests = run_of(small_sweep).requests("uniform")
+    requests.parent.mkdir(parents=True)
+    Path(requests).write_text("a file where a folder should be")
+    with pytest.raises(RunError):
+        run_model(run_of(small_sweep), small_sweep, "uniform", 1)
+    assert record_of(small_sweep).state == "failed"
+    assert "cannot be written" in record_of(small_sweep).reason

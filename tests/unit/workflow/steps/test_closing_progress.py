@@ -45,7 +45,6 @@ def test_what_a_killed_run_did_last_is_read_with_its_age_and_an_error_leaves_not
         fail()
     assert read_closing(run) is None
     (record,) = left_by_a_kill
-    assert record is not None
     later = record.written + timedelta(minutes=20)
     assert record.line(later) == "judging: 0 of 2 models (written 0:20:00 ago)"
 

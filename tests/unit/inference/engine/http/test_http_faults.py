@@ -10,31 +10,11 @@ from typing import Any
 import pytest
 
 from cardiolens.base.errors import RunError
-from cardiolens.inference.plan.plan import Plan, plan
+from cardiolens.inference.plan.plan import Plan
 from cardiolens.storage import schemas, tables
 from tests.unit import http_server
-from tests.unit.asked import Asked, served
-from tests.unit.http_server import Fault, Server, answers, says, writes
-from tests.unit.small_cohort import make_cohort, sweep_spec
-
-PATIENTS = 4
-SUBTASKS = ["C01", "C02", "C03", "C10", "L01", "L02"]
-KEY = "sk-0123456789abcdef"
-
-
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("cohort"), PATIENTS)
-
-
-@pytest.fixture(scope="module")
-def planned(cohort: Path) -> Plan:
-    return plan(sweep_spec(cohort, served().model_dump(), subtask=SUBTASKS))
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_KEY", KEY)
+from tests.unit.asked import KEY, Asked, planned_for_server
+from tests.unit.http_server import Fault, Server, answers, replies, says
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +24,7 @@ def undisturbed(planned: Plan, tmp_path_factory: pytest.TempPathFactory) -> dict
         asked = Asked(planned, tmp_path_factory.mktemp("undisturbed"))
         server = Server()
         asked.against(server)
-    assert len(asked.answered()) == len(server.seen) > 2 * PATIENTS
+    assert len(asked.answered()) == len(server.seen) > 8
     return asked.answered()
 
 
@@ -54,9 +34,13 @@ PASSING: dict[str, Fault] = {
     "503 with Retry-After": says(503, "overloaded", Retry_After="0"),
     "slow": http_server.hangs,
     "cut": http_server.cuts,
-    "wrong JSON": writes('{"choices": [{'),
+    "wrong JSON": replies(200, b'{"choices": [{'),
     "no choices": answers(choices=[]),
     "no text": answers(choices=[{"message": {"content": None}, "finish_reason": "stop"}]),
+    "text in parts": answers(choices=[{"message": {"content": ["A"]}, "finish_reason": "stop"}]),
+    "negative tokens": answers(
+        usage={"prompt_tokens": -1, "completion_tokens": 1}, choices=[{"message": {"content": "C"}}]
+    ),
     "two answers": http_server.answers_twice,
 }
 
@@ -87,7 +71,7 @@ LASTING: dict[str, tuple[Fault, str]] = {
     "500": (says(500, {"message": "oops"}), "5 requests in a row failed, the last so: fails: 500 .*oops"),
     "slow": (http_server.hangs, "5 requests in a row failed, the last so: did not answer in time"),
     "wrong JSON": (
-        writes("{"),
+        replies(200, b"{"),
         "5 requests in a row failed, the last so: sent a malformed completion",
     ),
     "other model": (
@@ -191,27 +175,23 @@ def test_a_throttling_server_is_asked_less_at_once(planned: Plan, tmp_path: Path
     assert 0 < turned_away < len(asked.answered())
 
 
+HEADERS = {"Host", "User-Agent", "Authorization", "Accept", "Accept-Encoding"}
+HEADERS |= {"Content-Type", "Content-Length"}
+
+
 def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
-    cohort: Path, planned: Plan, tmp_path: Path
+    root: Path, planned: Plan, tmp_path: Path
 ) -> None:
     asked = Asked(planned, tmp_path)
     server = Server()
     asked.against(server)
-    questions = tables.read(cohort / "store" / "questions", schemas.QUESTIONS)
+    questions = tables.read(root / "store" / "questions", schemas.QUESTIONS)
     names = {*questions["patient_id"].to_pylist(), *questions["study_id"].to_pylist()}
-    names |= {*questions["qa_id"].to_pylist(), *asked.answered(), str(tmp_path), str(cohort)}
+    names |= {*questions["qa_id"].to_pylist(), *asked.answered(), str(tmp_path), str(root)}
     for headers, body in server.seen:
         sent = json.loads(body)
         assert set(sent) == {"model", "messages", "max_tokens", "temperature", "top_p"}
-        assert set(headers) == {
-            "Host",
-            "Content-Type",
-            "User-Agent",
-            "Authorization",
-            "Accept",
-            "Accept-Encoding",
-            "Content-Length",
-        }
+        assert set(headers) == HEADERS
         assert headers["Authorization"] == f"Bearer {KEY}"
         pictures = re.findall(rb"data:image/png;base64,([A-Za-z0-9+/=]+)", body)
         assert pictures
@@ -220,14 +200,6 @@ def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
 
 
 FIRST = {"A": -0.2, "B": -2.0}  # what the first token may be: of an answer, or of reasoning that begins "A"
-
-
-@pytest.fixture(scope="module")
-def choosing(tmp_path_factory: pytest.TempPathFactory) -> Plan:
-    root = make_cohort(tmp_path_factory.mktemp("cohort"), 2)
-    return plan(
-        sweep_spec(root, served(dialect="vllm").model_dump(), subtask=["L01"], answer_format="choice")
-    )
 
 
 def choice(tokens: list[str], **message: str) -> dict[str, Any]:
@@ -249,8 +221,9 @@ def choice(tokens: list[str], **message: str) -> dict[str, Any]:
     ],
 )
 def test_only_the_token_that_is_the_reply_gives_probabilities(
-    tokens: list[str], message: dict[str, str], kept: dict[str, float], choosing: Plan, tmp_path: Path
+    tokens: list[str], message: dict[str, str], kept: dict[str, float], root: Path, tmp_path: Path
 ) -> None:
+    choosing = planned_for_server(root, "L01", dialect="vllm", decoding="choice")
     asked = Asked(choosing, tmp_path, dialect="vllm")
     asked.against(Server(lambda *_: True, answers(choices=[choice(tokens, **message)])))
-    assert [dict(row["option_logprobs"]) for row in asked.rows()] == [kept] * 2
+    assert [dict(row["option_logprobs"]) for row in asked.rows()] == [kept] * 4

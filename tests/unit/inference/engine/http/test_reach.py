@@ -18,8 +18,9 @@ from cardiolens.storage.schemas import FRAME
 from tests.unit.asked import served
 from tests.unit.http_server import MODEL
 from tests.unit.running_server import running
-from tests.unit.small_cohort import make_cohort, sweep_spec
+from tests.unit.small_cohort import sweep_spec
 
+PATIENTS = 1
 ANSWER: dict[str, Any] = {"status": 200, "body": {"data": [{"id": MODEL}]}}
 
 
@@ -38,8 +39,7 @@ class Listing(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    monkeypatch.setenv("SOME_KEY", "sk-0123456789abcdef")
+def url() -> Iterator[str]:
     with running(http.server.HTTPServer(("127.0.0.1", 0), Listing)) as server:
         yield f"http://127.0.0.1:{server.server_port}/v1"
 
@@ -63,7 +63,7 @@ def test_a_server_is_asked_what_it_serves(
     except InputError as error:
         line = str(error)
     assert line.startswith(url)
-    assert line.endswith(said) or said in line
+    assert said in line
 
 
 def test_a_server_that_cannot_be_reached_is_named_at_once(url: str) -> None:
@@ -73,17 +73,9 @@ def test_a_server_that_cannot_be_reached_is_named_at_once(url: str) -> None:
     assert time.monotonic() - began < 15
 
 
-@pytest.fixture(scope="module")
-def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("cohort"), 1)
-
-
-def requests(cohort: Path, budget: int | str = 8, **told: Any) -> list[dict[str, Any]]:
-    http = {"base_url": "http://127.0.0.1/v1", "api_model": "some-model"}
-    model = {"name": "m", "engine": "http", "revision": "r", "long_side": 8, "http": http} | told
-    planned = plan(sweep_spec(cohort, model, subtask=["C10"], budget=[budget]))
-    rows: list[dict[str, Any]] = tables.read(planned.run.requests("m"), schemas.REQUESTS).to_pylist()
-    return rows
+def requests(root: Path, budget: int | str = 8, **told: Any) -> list[dict[str, Any]]:
+    planned = plan(sweep_spec(root, served().model_dump() | told, subtask=["C10"], budget=[budget]))
+    return tables.read(planned.run.requests("m"), schemas.REQUESTS).to_pylist()
 
 
 def test_an_estimate_is_of_declared_image_tokens_and_a_third_of_the_characters() -> None:
@@ -92,23 +84,23 @@ def test_an_estimate_is_of_declared_image_tokens_and_a_third_of_the_characters()
     assert tokens.image_tokens((8, 8)) == 100
 
 
-def test_estimated_prompts_are_flagged_and_those_too_long_overflow(cohort: Path) -> None:
-    (row,) = requests(cohort, image_tokens=100)
+def test_estimated_prompts_are_flagged_and_those_too_long_overflow(root: Path) -> None:
+    (row,) = requests(root, image_tokens=100)
     shown = row["prompt"].count(FRAME)
     text = len(row["system"]) + len(row["prompt"])
     assert row["status"] == "planned"
     assert row["flags"][-1] == "estimated_tokens"
     assert 0 <= row["predicted_tokens"] - (100 * shown + text / 3) < 4
-    (row,) = requests(cohort, image_tokens=100, max_model_len=800)
+    (row,) = requests(root, image_tokens=100, max_model_len=800)
     assert row["status"] == "overflow"
 
 
-def test_without_declared_image_tokens_nothing_is_predicted(cohort: Path) -> None:
-    (row,) = requests(cohort)
+def test_without_declared_image_tokens_nothing_is_predicted(root: Path) -> None:
+    (row,) = requests(root)
     assert (row["status"], row["predicted_tokens"]) == ("planned", None)
     assert "estimated_tokens" not in row["flags"]
 
 
-def test_a_budget_in_tokens_shows_as_many_frames_as_are_declared_to_fit(cohort: Path) -> None:
-    (row,) = requests(cohort, budget="tokens:450", image_tokens=100)
+def test_a_budget_in_tokens_shows_as_many_frames_as_are_declared_to_fit(root: Path) -> None:
+    (row,) = requests(root, budget="tokens:450", image_tokens=100)
     assert len(row["frames"]) == 4
