@@ -13,8 +13,7 @@ from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.on_demand import Scripts
 from cardiolens.show.page.case_viewer.viewer_files import render_viewer
 from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import RunWords, read_runs
+from cardiolens.storage.places import Run, RunWords, read_runs
 from cardiolens.workflow.steps.judge_run import joined
 
 
