@@ -13,13 +13,12 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.features import volume_features
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 BUDGETS = (8, 16, 32, 64)
-ROUTES = [Route.of(subtask) for subtask in load_catalogue("openprotocol-1").subtasks.values()]
+SUBTASKS = load_catalogue("openprotocol-1").subtasks.values()
 SHAPES = {
     "cine_sax": (10, 25),
     "cine_4ch": (3, 25),
@@ -72,10 +71,10 @@ def features(structure: StudyStructure) -> StudyFeatures:
 def selections(
     selector: SelectorSpec, structure: StudyStructure, looked: StudyFeatures | None
 ) -> Iterator[tuple[Frame, ...]]:
-    for route in ROUTES:
+    for subtask in SUBTASKS:
         for seed in selector.seeds or (None,):
             for budget in BUDGETS:
-                yield choose(selector, seed, structure, route, budget, features=looked).frames
+                yield choose(selector, seed, structure, subtask, budget, features=looked).frames
 
 
 def prefilled(lists: list[tuple[Frame, ...]]) -> int:

@@ -60,8 +60,7 @@ from cardiolens.score.statistics.metrics import ratio, weighted_agreement
 from cardiolens.score.verdicts.text_metrics import common_subsequence, tokens
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import read_configuration, read_manifest
-from cardiolens.storage.places import Run, Store
-from cardiolens.storage.run_place import RunWord
+from cardiolens.storage.places import Run, RunWord, Store
 from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, REQUESTS
 from cardiolens.study.cohort import Cohort, read_cohort
 

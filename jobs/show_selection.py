@@ -26,7 +26,6 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import LookedAt, Pixels, look_at
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Frame, Selection
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.anatomy import anatomy_of
@@ -245,7 +244,7 @@ def _shown(seen: LookedAt, spec: SweepSpec) -> Iterator[ShownSelection]:
             selector,
             seed,
             seen.structure,
-            Route.of(asked),
+            asked,
             budget,
             features=features,
             question=asked.question,

@@ -27,8 +27,7 @@ from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.show.leaderboard.leaderboard_page import write_leaderboard
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage import documents
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import open_run
+from cardiolens.storage.places import Run, open_run
 from cardiolens.workflow.steps.judge_run import joined, judge_together
 
 

@@ -21,8 +21,7 @@ from cardiolens.show.export.figures import write_figures
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.export.table_export import export
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import RunWords
+from cardiolens.storage.places import Run, RunWords
 from cardiolens.workflow.steps.judge_run import joined
 
 _WRITERS: Mapping[str, Callable[..., Path]] = {

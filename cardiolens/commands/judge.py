@@ -20,8 +20,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
 from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import RunWord, RunWords
+from cardiolens.storage.places import Run, RunWord, RunWords
 from cardiolens.workflow.steps.judge_run import judge, judge_together
 
 _NO_REPORT = "holds no report with text; sweep R-CINE, R-LGE, R-PERF or R-T2 first"

@@ -12,8 +12,7 @@ from cardiolens.base.console import say
 from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
 from cardiolens.show.page.write import write_page
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import RunWords
+from cardiolens.storage.places import Run, RunWords
 from cardiolens.workflow.steps.judge_run import joined
 
 

@@ -14,7 +14,7 @@ def main() -> int:
     """Do the action that the first word names; without an action, serve the page."""
     from cardiolens.curation.review.audit import Audit, audit, report
     from cardiolens.curation.review.review_commands import Export, Serve, export, serve
-    from cardiolens.storage.run_place import RunWord
+    from cardiolens.storage.places import RunWord
 
     actions = {"export": export, "audit": audit, "report": report}
 

@@ -6,7 +6,7 @@ Without SLURM, or after its jobs have ended, the status comes from the disk alon
 import sys
 
 from cardiolens.commands.command import door
-from cardiolens.storage.run_place import RunWord, read_run
+from cardiolens.storage.places import RunWord, read_run
 from cardiolens.workflow.slurm.run_status import status
 
 

@@ -12,8 +12,7 @@ from cardiolens.show.page.case_viewer.cases import index_of
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.viewer_files import render_viewer
 from cardiolens.show.page.case_viewer.viewer_server import Scripts, Viewer, viewer_server
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import RunWords, read_runs
+from cardiolens.storage.places import Run, RunWords, read_runs
 from cardiolens.workflow.steps.judge_run import joined
 
 

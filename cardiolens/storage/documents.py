@@ -19,8 +19,7 @@ from cardiolens.config.base import validated
 from cardiolens.config.dataset import ReleaseSpec
 from cardiolens.config.sweep import SweepSpec, parse
 from cardiolens.config.sweep_factors import Primary
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import located, record_place
+from cardiolens.storage.places import Run, located, record_place
 
 _REMEDY = "another version of CardioLens wrote it, or it was changed: run the sweep again"
 

@@ -1,10 +1,25 @@
-"""Paths on disk: the store, shared by all sweeps on the same data, and the folder of one run."""
+"""Paths on disk: the store, shared by all sweeps on the same data, the folder of one run, and where they are.
 
+A configuration keeps its paths as they were given, because the name of the run is a digest of them. The
+folder that they are relative to is recorded when the run is made. A run that was moved or copied together
+with its store leads to the store beside it.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import TypeAdapter
+
+from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
+from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import Listed, read_words
 from cardiolens.config.sweep import SweepSpec
 
 
@@ -91,3 +106,142 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     values = spec.model_dump(mode="json", exclude=left_out)
     values["dataset"]["allow"] = sorted(set(values["dataset"]["allow"]) - {"absent_studies"})
     return values | {"model": [model.deciding() for model in spec.model]}
+
+
+_FOLDER = TypeAdapter(dict[str, str])
+_KEY = "made_in"
+
+
+def record_place(run: Run) -> None:
+    """Record the working folder as that which relative paths of the run's configuration are relative to."""
+    disk.write_text(run.made_in, json.dumps({_KEY: str(Path.cwd())}) + "\n")
+
+
+def located(run: Run, spec: SweepSpec) -> SweepSpec:
+    """Return a run's configuration with absolute paths: the store, and the files that are read after a sweep.
+
+    A path to nothing stays where it was recorded; who needs it says so (`store_of`).
+    """
+
+    def find(path: Path) -> Path:
+        places = list(_places(run, spec, path))
+        return next((place for place in places if place.exists()), places[-1])
+
+    dataset, statistics = spec.dataset, spec.statistics
+    named_paths = {"studies": dataset.studies, "questions": dataset.questions, "source": dataset.source}
+    paths: dict[str, object] = {name: find(path) for name, path in named_paths.items() if path is not None}
+    protocol = find(Path(dataset.protocol))  # the name of a packaged one, or a folder
+    if protocol.is_dir():
+        paths["protocol"] = str(protocol)
+    changes: dict[str, object] = {
+        "store": _find_store(run, spec) if run.given_store is None else run.given_store.absolute(),
+        "outputs": Path(os.path.abspath(run.root)).parent,
+        "dataset": dataset.model_copy(update=paths),
+    }
+    if statistics.bertscore_model is not None:
+        encoder = find(statistics.bertscore_model)
+        changes["statistics"] = statistics.model_copy(update={"bertscore_model": encoder})
+    return spec.model_copy(update=changes)
+
+
+def store_of(run: Run, spec: SweepSpec) -> Store:
+    """Return the store that a run's configuration names; InputError if it is not there."""
+    if not spec.store.is_dir():
+        raise InputError(
+            f"store={spec.store}: no such folder; expected the store of {run.root}; put it back, or add "
+            "store=... with the folder where it is now"
+        )
+    return Store(spec.store)
+
+
+def _find_store(run: Run, spec: SweepSpec) -> Path:
+    """The first place with the completions of all models of a finished run, else the first that is there."""
+    try:
+        keys = [str(facts["model_key"]) for facts in read_json(run.manifest)["models"].values()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not finished, or broken
+        keys = []
+    places = list(_places(run, spec, spec.store))
+    there = [place for place in places if place.is_dir()]
+    whole = [place for place in there if all(Store(place).completions(key).is_dir() for key in keys)]
+    return [*whole, *there, places[-1]][0]
+
+
+def _places(run: Run, spec: SweepSpec, path: Path) -> Iterator[Path]:
+    """Where a path may lead: as far from the run as it was, by name and behind links; then as recorded."""
+    made_in = _made_in(run)
+    if not path.is_absolute():
+        way = os.path.relpath(made_in / path, made_in / spec.outputs)
+        for root in (Path(os.path.abspath(run.root)), run.root.resolve()):
+            yield Path(os.path.normpath(root.parent / way))
+    yield made_in / path
+
+
+def _made_in(run: Run) -> Path:
+    if not run.made_in.exists():
+        return Path.cwd()
+    try:
+        folder = Path(_FOLDER.validate_python(read_json(run.made_in))[_KEY])
+        if not folder.is_absolute():
+            raise ValueError(f"{folder} is no absolute path")
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{run.made_in}: does not name the folder that the run was made in ({error}); put it back, or "
+            "delete it and name the store with store=..."
+        ) from None
+    return folder
+
+
+class RunWord(Spec):
+    """The words of a command on one run."""
+
+    run: GivenPath  # the folder of the run
+    store: GivenPath | None = None  # where the store of the run is now; None: where it was, or beside the run
+
+    def open(self) -> Run:
+        """Open the run; InputError if its folder does not exist."""
+        return open_run("run", self.run, self.store)
+
+
+class RunWords(Spec):
+    """The words of a command on one run, or on several as one; exactly one of both is given."""
+
+    run: GivenPath | None = None  # the folder of the run
+    runs: Annotated[tuple[GivenPath, ...], Listed] | None = None  # in place of run: several, as one
+    store: GivenPath | None = None  # where the store of the runs is now
+
+    def _problems(self) -> Iterator[str]:
+        if self.run is None and self.runs is None:
+            yield "run= is not given; give run=... or runs=[...,...]"
+        if self.run is not None and self.runs is not None:
+            yield "runs=: stands beside run=; give one of them"
+        if self.runs is not None and len(set(self.runs)) < max(2, len(self.runs)):
+            yield f"runs=[{','.join(map(str, self.runs))}]: give two runs or more, each once"
+
+    def open(self) -> list[Run]:
+        """Open the runs; InputError if a folder does not exist."""
+        if self.run is not None:
+            return [open_run("run", self.run, self.store)]
+        return [open_run("runs", folder, self.store) for folder in self.runs or ()]
+
+
+def read_runs(argv: Sequence[str]) -> list[Run]:
+    """Open the runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names."""
+    return read_words(RunWords, argv).open()
+
+
+def read_run(argv: Sequence[str]) -> Run:
+    """Open the run that `run=outputs/...` names."""
+    return read_words(RunWord, argv).open()
+
+
+def open_run(word: str, folder: Path, store: Path | None = None) -> Run:
+    """Open the run in a folder that a word named; InputError if there is none.
+
+    `store`: where the store of the run is now, if a word said so.
+    """
+    if not folder.is_dir():
+        quotes = "; a path with a comma stands in quotes: \"runs=['a,b',c]\"" if word == "runs" else ""
+        raise InputError(
+            f"{word}={folder}: no such folder; give the path that a sweep's last line named{quotes}"
+        )
+    return Run(folder, store)

@@ -15,10 +15,10 @@ from cardiolens.storage import schemas
 from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.blood_pool import cycle_of, size_doubts, with_cycle
 from cardiolens.study.cohort import Cohort, StudyRecord, read_cohort, state_of
-from cardiolens.study.layout import small
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.orientation import StudyOrientation
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
+from cardiolens.study.structure import small
 from cardiolens.study.times import FirstPass, central_mean, first_pass, heart_curve
 from cardiolens.study.volume import Volume, read_volume
 from cardiolens.study.volume_manifest import VolumeManifest

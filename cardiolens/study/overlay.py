@@ -16,8 +16,8 @@ from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.dataset import Windows
 from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.group import displayed_volumes
-from cardiolens.study.layout import even
 from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.structure import even
 from cardiolens.study.volume import Volume, read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
 

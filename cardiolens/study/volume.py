@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.layout import Layout, small
 from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
+from cardiolens.study.structure import Layout, small
 from cardiolens.study.volume_manifest import VolumeManifest
 
 _SWAPPED = 1.5  # ratio of change along the phases to change along the slices: above, axes are swapped

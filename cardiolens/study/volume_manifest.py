@@ -10,8 +10,8 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.study.anatomy import Anatomy, Sequence, SliceAxis, heart
-from cardiolens.study.layout import Layout, Order, even, resolve
 from cardiolens.study.nifti import ALIKE, Header, in_words
+from cardiolens.study.structure import Layout, Order, even, resolve
 
 MOST_VOXELS = 1 << 29  # per volume; a cine of 20 slices, 60 phases, 512 x 512 pixels has 0.6 of this
 MOST_FRAMES = 1 << 16  # per volume

@@ -27,7 +27,6 @@ from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import render, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import look_at
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.protocol.tasks.questions import Question, given_questions
 from cardiolens.show.page.case_viewer.pictures import encoded
@@ -86,7 +85,7 @@ def shown_frames(study: Study, questions: Iterable[Question], catalogue: Catalog
     rows: dict[str, Row] = {}
     for question in questions:
         subtask = catalogue[question.subtask]
-        selection = choose(SELECTOR, None, seen.structure, Route.of(subtask), BUDGET)
+        selection = choose(SELECTOR, None, seen.structure, subtask, BUDGET)
         places = [(frame.volume_id, frame.idx) for frame in selection.frames]
         for volume_id, idx in places:
             if (volume_id, idx) not in pngs:

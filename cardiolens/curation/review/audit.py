@@ -33,8 +33,7 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import Question
 from cardiolens.score.statistics.misreading import Stratum, misreading, shift
 from cardiolens.show.notebook.run import FinishedRun, read_run
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import RunWord
+from cardiolens.storage.places import Run, RunWord
 
 LEDGER = "audit.jsonl"
 SAMPLE = "audit_sample.json"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.review.review_items import Item
-from cardiolens.protocol.select.route import Route, resolve
+from cardiolens.protocol.select.selection import resolve
 from cardiolens.show.page.case_viewer.pictures import encoded, over, tiled
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study
@@ -83,7 +83,7 @@ class Pictures:
         loops = self.loops(item.study)
         if isinstance(loops, str):
             return (), loops
-        routed = resolve(tuple(loop.structure for loop in loops.values()), Route.of(item.subtask))
+        routed = resolve(tuple(loop.structure for loop in loops.values()), item.subtask)
         if routed.skipped is not None:
             return list(loops.values()), "the study has no view of this question; all its views are shown"
         is_substituted = any(flag.startswith("substituted") for flag in routed.flags)

@@ -251,7 +251,7 @@ class FrameSelector:
                 selector,
                 seed,
                 study.structure,
-                question.route,
+                question.subtask,
                 n_frames,
                 features=study.features,
                 question=question.asked.question,

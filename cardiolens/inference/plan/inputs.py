@@ -23,7 +23,6 @@ from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_p
 from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_store import KEY
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
 from cardiolens.protocol.tasks.quantity import PHASE
 from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, evidence_of
@@ -282,8 +281,7 @@ def _question(row: Row, catalogue: Catalogue, **further: object) -> PlannedQuest
         row["qa_id"],
         row["study_id"],
         asked_of(subtask, catalogue, row["question"], options),
-        Route.of(subtask),
-        wordings=subtask.wordings,
+        subtask,
         **further,  # type: ignore[arg-type]
     )
 

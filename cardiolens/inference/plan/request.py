@@ -17,8 +17,8 @@ from cardiolens.protocol.dialogue.chain import Chain, Choice
 from cardiolens.protocol.prompts.case_prompts import CaseText
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Closing
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Frame
+from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.storage.schemas import REQUESTS
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ class PlannedQuestion:
     qa_id: str
     study_id: str
     asked: AskedQuestion
-    route: Route
+    subtask: Subtask
     donor: str | None = None  # the study whose frames are shown under control other_patient
-    wordings: tuple[str, ...] = ()  # alternative wordings of the question
     case: CaseText | None = None  # text that prompts may include, for a case of images and text
     examples: tuple["SolvedExample", ...] = field(default=(), hash=False)  # that may be shown before it
 
@@ -47,7 +46,8 @@ class PlannedQuestion:
 
     def worded(self, wording: int) -> AskedQuestion:
         """Return the question in one of its wordings; 0 is the original."""
-        return replace(self.asked, question=self.wordings[wording - 1]) if wording else self.asked
+        words = self.subtask.wordings
+        return replace(self.asked, question=words[wording - 1]) if wording else self.asked
 
 
 class SolvedExample(NamedTuple):

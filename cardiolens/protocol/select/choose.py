@@ -8,8 +8,8 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.feature_store import StudyFeatures
 from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
-from cardiolens.protocol.select.route import Route, Source, Volumes, resolve
-from cardiolens.protocol.select.selection import Frame, Selection
+from cardiolens.protocol.select.selection import Frame, Selection, Source, Volumes, resolve
+from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.study.structure import StudyStructure
 
 LADDER = (8, 16, 32, 64)  # budgets; a nested order puts their frames first
@@ -75,7 +75,7 @@ def choose(
     selector: SelectorSpec,
     seed: int | None,
     structure: StudyStructure,
-    route: Route,
+    subtask: Subtask,
     budget: int,
     *,
     features: StudyFeatures | None = None,
@@ -90,23 +90,23 @@ def choose(
         raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
     asked = question if selector.plugged else None
     context = PoolContext(selector, structure.study_id, seed, features, asked)
-    return _chosen(tuple(structure.volumes.values()), route, budget, context)
+    return _chosen(tuple(structure.volumes.values()), subtask, budget, context)
 
 
 @lru_cache(maxsize=1024)
-def _chosen(volumes: Volumes, route: Route, budget: int, context: PoolContext) -> Selection:
-    routed = resolve(volumes, route)
+def _chosen(volumes: Volumes, subtask: Subtask, budget: int, context: PoolContext) -> Selection:
+    routed = resolve(volumes, subtask)
     if routed.skipped is not None:
         return Selection((), skipped=routed.skipped)
     if context.selector.kind == "clinical" and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
     pool = routed.volumes if context.selector.pool == "routed" else _whole_sequences(routed.volumes, volumes)
-    borrowed = () if route.only_routed else clinical.fallbacks(routed.sources, volumes)
+    borrowed = () if subtask.only_routed else clinical.fallbacks(routed.sources, volumes)
     lent = tuple(volume for volume in borrowed if volume not in pool)
     frames = _frames(routed.sources, pool, lent, budget, context)
     flags = {
         "short": len(frames) < budget,
-        "no_temporal_evidence": route.temporal and not _shows_motion(frames),
+        "no_temporal_evidence": subtask.temporal and not _shows_motion(frames),
         "levels_unknown": any(
             not volume.levels_known and volume.slice_axis is not None for volume in pool + lent
         ),

@@ -8,11 +8,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, zip_longest
 
-from cardiolens.protocol.select.route import Routed, Source, Volumes
-from cardiolens.protocol.select.selection import Frame, center_out, deal, pick, pick_all
+from cardiolens.protocol.select.selection import (
+    Frame,
+    Routed,
+    Source,
+    Volumes,
+    center_out,
+    deal,
+    pick,
+    pick_all,
+)
 from cardiolens.study.anatomy import Cascade
-from cardiolens.study.layout import even
-from cardiolens.study.structure import VolumeStructure
+from cardiolens.study.structure import VolumeStructure, even
 
 
 def short_axis(volume: VolumeStructure, quota: int) -> list[Frame]:

@@ -19,8 +19,7 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.protocol.select.features import ALGORITHMS, VERSION, distances, volume_features
-from cardiolens.protocol.select.route import Volumes
-from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
+from cardiolens.protocol.select.selection import Frame, Volumes, pick_all, pick_idx
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.cohort import read_cohort

@@ -11,9 +11,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.plugins import Options, PluginError, blamed, make
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.route import Volumes
-from cardiolens.protocol.select.selection import Frame, pick_all, pick_idx
-from cardiolens.study.layout import even
+from cardiolens.protocol.select.selection import Frame, Volumes, pick_all, pick_idx
+from cardiolens.study.structure import even
 
 
 def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:

@@ -90,6 +90,9 @@ class Subtask:
 
     __pydantic_config__ = _STRICT
 
+    def __hash__(self) -> int:
+        return hash(self.id)  # as every request looks up the frames of its subtask
+
     @property
     def finding(self) -> str:
         """Name of the finding that answers the question, e.g. `lge.levels`."""

@@ -10,8 +10,7 @@ from cardiolens.base.digest import digest_of_rows
 from cardiolens.base.errors import InputError
 from cardiolens.score.run_results.model_replies import question_ids_of
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run, Store
-from cardiolens.storage.run_place import store_of
+from cardiolens.storage.places import Run, Store, store_of
 
 _AT_ONCE = 4_096  # questions that are Python objects at a time
 NUMERICS = ("engine", "device", "attention_backend", "tensor_parallel")

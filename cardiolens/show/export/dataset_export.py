@@ -17,8 +17,7 @@ from cardiolens.show.page.case_viewer.withheld import public_reply
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import release_of
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import store_of
+from cardiolens.storage.places import Run, store_of
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 _VERDICT = [name for name in schemas.VERDICTS.names if name != "counts"]

@@ -21,8 +21,7 @@ from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.runtime.stopping import StoppedError
 from cardiolens.storage import documents, tables
-from cardiolens.storage.places import Run, run_of
-from cardiolens.storage.run_place import open_run
+from cardiolens.storage.places import Run, open_run, run_of
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.slurm import records
 from cardiolens.workflow.slurm.records import Attempt, Outcome

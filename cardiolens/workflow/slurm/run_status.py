@@ -14,8 +14,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.plan.missing import Missing, missing_in
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import store_of
+from cardiolens.storage.places import Run, store_of
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.records import ModelRecord, read_model_record

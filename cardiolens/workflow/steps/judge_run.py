@@ -29,8 +29,7 @@ from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import store_of
+from cardiolens.storage.places import Run, store_of
 from cardiolens.workflow.steps.conclude import closing_progress
 
 

@@ -12,7 +12,7 @@ import yaml
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, tell
+from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.plugins import code_of
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return train(read_recipe(argv))
     except (InputError, RunError) as error:
-        return tell(error)
+        return print_error(error)
 
 
 def train(spec: ReaderSpec) -> int:

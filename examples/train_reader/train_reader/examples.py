@@ -101,7 +101,7 @@ class Cohort:
         groups: dict[object, list[PlannedQuestion]] = defaultdict(list)
         for question in self._inputs.questions[study_id]:
             if question.asked.answer_type != "report":
-                groups[question.route.sequence, question.route.views].append(question)
+                groups[question.subtask.sequence, question.subtask.route].append(question)
         weights = [_weight(group) for group in groups.values()]
         group = draw.choices(list(groups.values()), weights)[0]
         control: Control = _drawn(_SHOWN, draw)

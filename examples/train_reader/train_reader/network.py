@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cardiolens.inference.models.embedded import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
-from cardiolens.protocol.prompts.question import AskedQuestion, report_fields, words
+from cardiolens.protocol.prompts.question import AskedQuestion, words
 from cardiolens.protocol.prompts.template import question_block, template_for
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.anatomy import heart
@@ -99,7 +99,6 @@ def _corpus(catalogue: Catalogue) -> Iterator[str]:
                 options=options[::-1] if back else options,
                 exclusive=subtask.exclusive,
                 checklist=subtask.checklist,
-                fields=report_fields(subtask, catalogue),
                 reversed=back and subtask.answer_type == "ordinal",
             )
             template = template_for(asked, "standard" if style == "standard" else "reasoning")

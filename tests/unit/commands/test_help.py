@@ -15,7 +15,7 @@ from cardiolens.base.phrasing import choices, nearest_first
 from cardiolens.commands.help import VERBS, known_verb, options_of, remarks
 from cardiolens.config.conf_names import GROUPS, legal_names
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.storage.run_place import RunWord
+from cardiolens.storage.places import RunWord
 from tests.unit.test_architecture import PACKAGE
 from tests.unit.test_architecture import VERBS as MODULES
 

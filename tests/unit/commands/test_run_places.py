@@ -29,7 +29,7 @@ def _view() -> int:
     """The viewer without its server: the page and one of its scripts."""
     from cardiolens.base.errors import InputError
     from cardiolens.commands.command import print_error
-    from cardiolens.storage.run_place import read_runs
+    from cardiolens.storage.places import read_runs
 
     try:
         viewer = view.served_of(read_runs(sys.argv[1:]))

@@ -14,7 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words, with_quoted_texts
 from cardiolens.config.compose import read_spec
 from cardiolens.config.curation_specs import IngestSpec
-from cardiolens.storage.run_place import RunWord, RunWords
+from cardiolens.storage.places import RunWord, RunWords
 
 NAMES = [
     *("a=b", "two words", " a", "a,b", "[a]", "{a: b}", "o'brien", '"a"b', "~a", "50%", "a#b", "choice(a,b)"),

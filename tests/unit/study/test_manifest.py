@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from study_folders import study, volume
 
 from cardiolens.base.errors import InputError
-from cardiolens.study.layout import Layout, resolve, small
 from cardiolens.study.manifest import read_study
+from cardiolens.study.structure import Layout, resolve, small
 from cardiolens.study.volume_manifest import VolumeManifest
 
 

@@ -17,7 +17,6 @@ from cardiolens.curation.release.question_table import Contents, read_contents, 
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import look_at
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.study.manifest import read_study
@@ -88,7 +87,7 @@ def test_frames_are_those_of_a_sweep_with_the_prompt_around_them(
     catalogue = load_catalogue("openprotocol-1")
     seen = look_at(read_study(released / "studies" / row["study_id"]), Windows())
     clinical = SelectorSpec(name="clinical", kind="clinical")
-    selection = choose(clinical, None, seen.structure, Route.of(catalogue["C01"]), 16)
+    selection = choose(clinical, None, seen.structure, catalogue["C01"], 16)
     assert len(row["frames"]) == len(selection.frames) == 16
     for picture, frame in zip(row["frames"], selection.frames, strict=True):
         assert (np.asarray(picture) == seen.pixels[frame.volume_id][frame.idx]).all()

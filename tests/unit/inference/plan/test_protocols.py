@@ -18,7 +18,6 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.plan.request import ReplyForm
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import missing_parts, read_features, write_features
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.study.shards import read_volumes
@@ -52,10 +51,10 @@ def test_every_selector_plans_its_own_frames(sweep_of: Sweep):
     assert found["all/3"] == found["all/5"]
     assert plan(spec).most_frames == {"uniform": len(found["all/3"])}
     study, features = structures(volumes)["PH-NORMAL"], read_features(spec.store, volumes)
-    route = Route.of(load_catalogue("openprotocol-1")["C10"])
+    asked = load_catalogue("openprotocol-1")["C10"]
     for selector in spec.selector:
         if selector.looks_at_pixels:
-            chosen = choose(selector, None, study, route, 5, features=features)
+            chosen = choose(selector, None, study, asked, 5, features=features)
             assert found[f"{selector.name}/5"] == [(frame.volume_id, frame.idx) for frame in chosen.frames]
 
 

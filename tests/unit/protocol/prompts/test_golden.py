@@ -15,7 +15,6 @@ from cardiolens.protocol.prompts.frames import caption_block, captions
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import question_block, render, template_for
 from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -75,7 +74,7 @@ def golden_texts() -> dict[str, str]:
     texts = {}
     for (case, (subtask, budget)), style in product(CASES.items(), STYLES):
         question = asked(subtask)
-        frames = choose(CLINICAL, None, STUDY, Route.of(CATALOGUE[subtask]), budget).frames
+        frames = choose(CLINICAL, None, STUDY, CATALOGUE[subtask], budget).frames
         for level in LEVELS:
             prompt = render(frames, STUDY, question, template_for(question, style), level)
             texts[f"{case}-{style}-{level}"] = f"{prompt.system}\n-----\n{prompt.text}\n"

@@ -1,5 +1,7 @@
 """Data-driven selection: the check of section 6, plain definitions, features, their store and their order."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -22,7 +24,7 @@ from cardiolens.protocol.select.features import (
     small_pictures,
     volume_features,
 )
-from cardiolens.protocol.select.route import Route
+from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import part_writer
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -32,7 +34,7 @@ LINE = np.array([[0], [1], [2], [10], [11], [20]], np.float64)
 SAX = VolumeStructure("cine_sax", "cine", "sax", 3, 8, 0, 3, (0, 1, 2))
 FOUR = VolumeStructure("cine_4ch", "cine", "4ch", 1, 8, 0, 3)
 STUDY = StudyStructure("PH-0001", {"cine_sax": SAX, "cine_4ch": FOUR})
-ROUTE = Route("C12", "cine", (("cine_4ch", 1), ("cine_sax", 1)))
+SUBTASK = Subtask("C12", 1, "cine", "", "", "single", (("cine_4ch", 1), ("cine_sax", 1)), "")
 
 
 def selector(kind: str, **options: object) -> SelectorSpec:
@@ -113,26 +115,26 @@ def test_a_gradient_has_the_direction_in_which_it_brightens(degrees, direction):
 
 @pytest.mark.parametrize("kind", ["kcenter", "kmedoids"])
 def test_data_driven_selection_ignores_the_order_of_volumes(kind):
-    turned = Route("C12", "cine", tuple(reversed(ROUTE.views)))
-    one = choose(selector(kind), None, STUDY, ROUTE, 6, features=features())
+    turned = replace(SUBTASK, route=tuple(reversed(SUBTASK.route)))
+    one = choose(selector(kind), None, STUDY, SUBTASK, 6, features=features())
     other = choose(selector(kind), None, STUDY, turned, 6, features=features())
     assert set(one.frames) == set(other.frames)
     assert len(one.frames) == 6
     assert [frame.volume_id for frame in one.frames] == sorted(frame.volume_id for frame in one.frames)
-    more = choose(selector(kind), None, STUDY, ROUTE, 99, features=features())
+    more = choose(selector(kind), None, STUDY, SUBTASK, 99, features=features())
     assert len(more.frames) == 32
     assert "short" in more.flags
 
 
 def test_uniform_and_all_are_plain():
-    uniform = choose(selector("uniform"), None, STUDY, ROUTE, 4)
+    uniform = choose(selector("uniform"), None, STUDY, SUBTASK, 4)
     assert [(frame.volume_id, frame.idx) for frame in uniform.frames] == [
         ("cine_4ch", 4),
         ("cine_sax", 4),
         ("cine_sax", 12),
         ("cine_sax", 20),
     ]
-    everything = choose(selector("all"), None, STUDY, ROUTE, 4)
+    everything = choose(selector("all"), None, STUDY, SUBTASK, 4)
     assert len(everything.frames) == 32
     assert "short" not in everything.flags
 
@@ -142,13 +144,13 @@ def test_nested_order_puts_smaller_budgets_in_front_where_they_are_contained(kin
     chooses = selector(kind, order="nested", seeds=(1,) if kind == "random" else ())
     plain = selector(kind, seeds=(1,) if kind == "random" else ())
     seed, looked = (1 if kind == "random" else None), features()
-    shown = {k: choose(chooses, seed, STUDY, ROUTE, k, features=looked).frames for k in (3, 8, 12, 16, 32)}
+    shown = {k: choose(chooses, seed, STUDY, SUBTASK, k, features=looked).frames for k in (3, 8, 12, 16, 32)}
     for k, frames in shown.items():
-        assert set(frames) == set(choose(plain, seed, STUDY, ROUTE, k, features=looked).frames)
+        assert set(frames) == set(choose(plain, seed, STUDY, SUBTASK, k, features=looked).frames)
     if kind != "uniform":
         assert shown[16][:8] == shown[8]
         assert shown[12][:8] == shown[8]
-    assert shown[3] == choose(plain, seed, STUDY, ROUTE, 3, features=looked).frames
+    assert shown[3] == choose(plain, seed, STUDY, SUBTASK, 3, features=looked).frames
 
 
 def test_features_beside_the_shards_are_those_of_the_frames(tmp_path):
@@ -174,6 +176,6 @@ def test_features_beside_the_shards_are_those_of_the_frames(tmp_path):
     direct = StudyFeatures({name: volume_features(px, 8, cyclic=True) for name, px in pixels.items()})
     for budget in (1, 7):
         stored = choose(
-            selector("kcenter"), None, STUDY, ROUTE, budget, features=read_features(tmp_path, volumes)
+            selector("kcenter"), None, STUDY, SUBTASK, budget, features=read_features(tmp_path, volumes)
         )
-        assert stored == choose(selector("kcenter"), None, STUDY, ROUTE, budget, features=direct)
+        assert stored == choose(selector("kcenter"), None, STUDY, SUBTASK, budget, features=direct)

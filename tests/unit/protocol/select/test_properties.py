@@ -11,8 +11,7 @@ from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.route import Route, resolve
-from cardiolens.protocol.select.selection import Selection
+from cardiolens.protocol.select.selection import Selection, resolve
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
@@ -50,9 +49,9 @@ subtasks = st.sampled_from(sorted(SUBTASKS))
 @given(study(), subtasks, st.integers(1, 450))
 @settings(max_examples=300, deadline=None)
 def test_the_budget_is_spent_and_no_frame_is_shown_twice(structure, subtask, budget):
-    route = Route.of(SUBTASKS[subtask])
+    asked = SUBTASKS[subtask]
     for selector, seed in ((CLINICAL, None), (RANDOM, 2026)):
-        selection = choose(selector, seed, structure, route, budget)
+        selection = choose(selector, seed, structure, asked, budget)
         if selection.skipped is not None:
             continue
         names = {frame.volume_id for frame in selection.frames}
@@ -73,9 +72,9 @@ def test_the_budget_is_spent_and_no_frame_is_shown_twice(structure, subtask, bud
 @settings(max_examples=200, deadline=None)
 def test_random_draws_are_nested_in_the_budget(structure, subtask, budget, more, pool):
     selector = SelectorSpec(name="random", kind="random", seeds=(7,), pool=pool)
-    route = Route.of(SUBTASKS[subtask])
-    smaller = choose(selector, 7, structure, route, budget)
-    larger = choose(selector, 7, structure, route, budget + more)
+    asked = SUBTASKS[subtask]
+    smaller = choose(selector, 7, structure, asked, budget)
+    larger = choose(selector, 7, structure, asked, budget + more)
     assert set(smaller.frames) <= set(larger.frames)
     shared = [frame for frame in larger.frames if frame in set(smaller.frames)]
     assert tuple(shared) == smaller.frames
@@ -86,10 +85,10 @@ def test_random_draws_are_nested_in_the_budget(structure, subtask, budget, more,
 def test_the_order_of_volumes_in_a_study_does_not_matter(structure, subtask, budget):
     reversed_volumes = dict(reversed(structure.volumes.items()))
     turned = StudyStructure(structure.study_id, reversed_volumes)
-    route = Route.of(SUBTASKS[subtask])
+    asked = SUBTASKS[subtask]
     for selector, seed in ((CLINICAL, None), (RANDOM, 2026)):
-        assert choose(selector, seed, structure, route, budget) == choose(
-            selector, seed, turned, route, budget
+        assert choose(selector, seed, structure, asked, budget) == choose(
+            selector, seed, turned, asked, budget
         )
 
 
@@ -99,9 +98,6 @@ def test_a_selector_is_given_nothing_that_could_hold_a_label():
         *("volume_id", "sequence", "view", "n_slices", "n_phases", "ed_phase", "es_phase"),
         *("key_layers", "levels_known", "t_on", "t_peak"),
         "anatomy",  # of the protocol: the same for every study
-    }
-    assert {field.name for field in fields(Route)} == {
-        *("subtask", "sequence", "views", "temporal", "readable_on", "only_routed"),
     }
 
 
@@ -134,9 +130,9 @@ def views(selection: Selection) -> Counter[str]:
 @given(study(), st.sampled_from(sorted(SUBTASKS)), st.integers(1, 450))
 @settings(max_examples=150, deadline=None)
 def test_stratified_shows_each_view_as_often_as_clinical(structure, subtask, budget):
-    route = Route.of(SUBTASKS[subtask])
+    asked = SUBTASKS[subtask]
     clinical, stratified = (
-        choose(selector, seed, structure, route, budget)
+        choose(selector, seed, structure, asked, budget)
         for selector, seed in ((CLINICAL, None), (STRATIFIED, 2026))
     )
     assert views(stratified) == views(clinical)
@@ -147,13 +143,13 @@ def test_stratified_shows_each_view_as_often_as_clinical(structure, subtask, bud
 @given(study(), st.sampled_from(sorted(SUBTASKS)), st.integers(1, 450))
 @settings(max_examples=150, deadline=None)
 def test_every_selector_chooses_from_one_pool_and_borrows_the_same_views(structure, subtask, budget):
-    route = Route.of(SUBTASKS[subtask])
-    routed = resolve(tuple(structure.volumes.values()), route)
+    asked = SUBTASKS[subtask]
+    routed = resolve(tuple(structure.volumes.values()), asked)
     pool = {volume.volume_id for volume in routed.volumes}
     available = sum(volume.n_frames for volume in routed.volumes)
-    clinical = views(choose(CLINICAL, None, structure, route, budget))
+    clinical = views(choose(CLINICAL, None, structure, asked, budget))
     for selector, seed in ((RANDOM, 2026), (POOLED[0], None)):
-        found = views(choose(selector, seed, structure, route, budget))
+        found = views(choose(selector, seed, structure, asked, budget))
         assert sum(found.values()) == sum(clinical.values())
         assert {name: count for name, count in found.items() if name not in pool} == {
             name: count for name, count in clinical.items() if name not in pool
@@ -165,9 +161,7 @@ def test_where_the_budget_exceeds_the_pool_all_borrow_the_four_chamber_view():
     structure = whole()
     for selector in (CLINICAL, RANDOM, STRATIFIED, *POOLED):
         seed = 2026 if selector.seeds else None
-        chosen = choose(
-            selector, seed, structure, Route.of(SUBTASKS["C18"]), 64, features=features(structure)
-        )
+        chosen = choose(selector, seed, structure, SUBTASKS["C18"], 64, features=features(structure))
         assert views(chosen) == {"cine_3ch": 25, "cine_4ch": 39}, selector.name
         assert {frame.step for frame in chosen.frames if frame.volume_id == "cine_4ch"} == {4}
         assert "short" not in chosen.flags

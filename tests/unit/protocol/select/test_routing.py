@@ -5,7 +5,6 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Selection
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -42,7 +41,7 @@ def study(*views: str, levels_known: bool = True) -> StudyStructure:
 
 def chosen(subtask: str, budget: int, structure: StudyStructure, selector=CLINICAL) -> Selection:
     seed = 2026 if selector.kind == "random" else None
-    return choose(selector, seed, structure, Route.of(SUBTASKS[subtask]), budget)
+    return choose(selector, seed, structure, SUBTASKS[subtask], budget)
 
 
 def views(selection: Selection) -> dict[str, int]:

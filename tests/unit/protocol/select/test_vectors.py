@@ -5,11 +5,9 @@ import pytest
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose, fitting
 from cardiolens.protocol.select.clinical import settle, split
-from cardiolens.protocol.select.route import Route
 from cardiolens.protocol.select.selection import Selection
-from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.study.layout import even
-from cardiolens.study.structure import StudyStructure, VolumeStructure
+from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
+from cardiolens.study.structure import StudyStructure, VolumeStructure, even
 
 CLINICAL = SelectorSpec(name="clinical", kind="clinical")
 RANDOM = SelectorSpec(name="random", kind="random", seeds=(2026,))
@@ -25,12 +23,12 @@ def lge(view: str, n: int) -> VolumeStructure:
 
 def chosen(subtask: str, budget: int, *volumes: VolumeStructure) -> Selection:
     study = StudyStructure("PH-0001", {volume.volume_id: volume for volume in volumes})
-    return choose(CLINICAL, None, study, Route.of(SUBTASKS[subtask]), budget)
+    return choose(CLINICAL, None, study, SUBTASKS[subtask], budget)
 
 
 def drawn(subtask: str, budget: int, *volumes: VolumeStructure) -> Selection:
     study = StudyStructure("PH-0001", {volume.volume_id: volume for volume in volumes})
-    return choose(RANDOM, 2026, study, Route.of(SUBTASKS[subtask]), budget)
+    return choose(RANDOM, 2026, study, SUBTASKS[subtask], budget)
 
 
 def shown(selection: Selection, view: str) -> list[str]:
@@ -197,11 +195,11 @@ def test_lge_exhausted_and_short_axis_only():
 
 
 STACK = StudyStructure("PH-0001", {"cine_sax": VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9)})
-ROUTE = Route("C08", "cine", (("cine_sax", 1),))
+SUBTASK = Subtask("C08", 1, "cine", "", "", "single", (("cine_sax", 1),), "")
 
 
 def at_most(budget: int) -> Selection:
-    return choose(CLINICAL, None, STACK, ROUTE, budget)
+    return choose(CLINICAL, None, STACK, SUBTASK, budget)
 
 
 @pytest.mark.parametrize(("limit", "frames"), [(255, 0), (256, 1), (4096, 16), (4351, 16), (1_000_000, 250)])

@@ -12,8 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.view import served_of
 from cardiolens.score.run_results.merging import merged_run
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run
-from cardiolens.storage.run_place import read_runs
+from cardiolens.storage.places import Run, read_runs
 from cardiolens.workflow.steps.conclude import counters, write_manifest
 from cardiolens.workflow.steps.judge_run import judge_together
 
