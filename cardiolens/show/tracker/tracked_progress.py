@@ -1,4 +1,4 @@
-"""Progress of models, one JSON line per finished study, and judged runs: both mirrored in Weights & Biases."""
+"""Progress of models, one JSON line per finished study, and judged runs, mirrored in Weights & Biases."""
 
 import json
 import logging
@@ -25,7 +25,7 @@ from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Standing, Watch
-from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.scores import PREFIX
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.tracker.wandb_runs import DONE, WandbGroup, WandbRun, open_group
