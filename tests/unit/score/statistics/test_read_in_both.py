@@ -35,7 +35,7 @@ def replies(cut: float, bolder: float = 0.0) -> tuple[list[ArmFactors], list[dic
                 given = ABNORMAL if is_second and is_bolder else answer
                 is_lost = is_second and is_cut and given == ABNORMAL
                 lost = {"parsed": [], "parse_status": "truncated"} if is_lost else {}
-                rows.append(of_arm(arm.arm_id, f"p{number:03d}", "L01", gold, given, **lost))
+                rows.append(of_arm(arm.arm_id, f"p{number:03d}", "L01", gold, given) | lost)
     return arms, rows
 
 
