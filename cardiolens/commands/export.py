@@ -42,8 +42,6 @@ class Words(RunWords):
 def _written(words: Words, runs: Sequence[Run]) -> Path:
     """Write what is asked for, and return its folder."""
     if words.format == "figures":
-        if words.patient_ids:
-            raise InputError("patient_ids=true: no figure has any; leave it out")
         run = joined(runs)
         return write_figures(run, read_facts(run, runs))
     if len(runs) > 1:

@@ -164,11 +164,3 @@ def test_a_missing_package_is_named(facts: Facts, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(InputError, match=r"pip install 'cardiolens\[figures\]'"):
         pictures_of(figures_of(facts)[0])
-
-
-def test_figures_take_no_patient_ids(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["export", f"run={run.root}", "format=figures", "patient_ids=true"])
-    assert main() == 2
-    assert "no figure has any" in capsys.readouterr().err
