@@ -322,8 +322,5 @@ def cautions(facts: Facts) -> list[str]:
     )
     sentences = [sentence for applies, sentence in rules if applies]
     too_few = too_few_items(facts)
-    return [*sentences, *([too_few] if too_few else []), *_hospitals(facts)]
-
-
-def _hospitals(facts: Facts) -> list[str]:
-    return [str(row["sentence"]) for row in facts.analysis("hospitals")]
+    of_hospitals = [str(row["sentence"]) for row in facts.analysis("hospitals")]
+    return [*sentences, *([too_few] if too_few else []), *of_hospitals]
