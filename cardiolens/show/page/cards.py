@@ -16,7 +16,7 @@ from cardiolens.score.statistics.item_scores import RECIPROCAL, WITHIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
 from cardiolens.score.statistics.statistic import TIERS, Row
 from cardiolens.score.statistics.verdict_rows import percent_read
-from cardiolens.show.page.columns import caveats, model_of, reading, score_words
+from cardiolens.show.page.columns import caveats, ends, model_of, reading, score_words
 from cardiolens.show.page.elements import Card, Estimate
 from cardiolens.show.page.page_data import Facts
 
@@ -97,7 +97,7 @@ def _best(facts: Facts) -> Card:
         more = len(alike) - len(first)
         words += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
     verdict = f"{model_of(best)}, {best['value']:.1f} %"
-    estimates = tuple(Estimate.of_score(model_of(row), row) for row in headlines[:_MOST_RANKED])
+    estimates = tuple(Estimate(model_of(row), row["value"], **ends(row)) for row in headlines[:_MOST_RANKED])
     return Card("model", question, verdict, words, estimates, differences=False)
 
 

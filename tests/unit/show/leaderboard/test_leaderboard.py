@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -149,11 +150,7 @@ def test_other_releases_and_cohorts_are_refused(
 
 def copy_with(run: Run, other: Run, changes: dict[str, object]) -> None:
     """Copy a run with other entries of its manifest."""
-    for path in run.root.rglob("*"):
-        if path.is_file():
-            target = other.root / path.relative_to(run.root)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(path.read_bytes())
+    shutil.copytree(run.root, other.root)
     other.manifest.write_text(json.dumps(json.loads(other.manifest.read_text()) | changes))
 
 
