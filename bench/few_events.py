@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.effects import comparison
+from cardiolens.score.statistics.comparisons import comparison
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.metrics import (
     CRITERION,

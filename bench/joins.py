@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from bench.paper_size import specification, write
 from cardiolens.inference.plan.missing import missing
-from cardiolens.score.run_results.aligned_replies import align_completions
+from cardiolens.score.run_results.stored_replies import align_completions
 from cardiolens.storage.places import Run, Store
 
 REPEATS = 3

@@ -31,7 +31,7 @@ from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
-from cardiolens.show.page.case_viewer.viewer_files import write_viewer
+from cardiolens.show.page.case_viewer.viewer_server import write_viewer
 from cardiolens.show.page.page_data import read_facts, read_header
 from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import schemas, tables

@@ -22,8 +22,7 @@ import numpy as np
 from bench.claims import arms_of
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
-from cardiolens.score.statistics.comparisons import decided
-from cardiolens.score.statistics.effects import Effect
+from cardiolens.score.statistics.comparisons import Effect, decided
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio

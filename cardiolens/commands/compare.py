@@ -10,10 +10,9 @@ one page. Runs of other questions, words or studies are refused.
 
 import math
 import sys
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from cardiolens.base.console import say
 from cardiolens.base.phrasing import counted
@@ -68,20 +67,6 @@ class Board(Spec):
     runs: Annotated[tuple[GivenPath, ...], Listed] = Field(min_length=1)  # runs whose models are ranked
     out: GivenPath  # the HTML file
     store: GivenPath | None = None  # where the store of the runs is now
-
-    @field_validator("runs")
-    @classmethod
-    def _each_once(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
-        if len(set(value)) < len(value):
-            raise ValueError(f"is [{','.join(map(str, value))}]: give each run once")
-        return value
-
-    @field_validator("out")
-    @classmethod
-    def _html(cls, value: Path) -> Path:
-        if value.suffix != ".html":
-            raise ValueError(f"is {value}; expected the name of a page, e.g. leaderboard.html")
-        return value
 
 
 def leaderboard(words: Board) -> int:

@@ -7,7 +7,7 @@ PDF, with `runs=[...]` of several runs as one.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -15,13 +15,12 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
-from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.export.figures import write_figures
 from cardiolens.show.export.inspect_logs import write_inspect_logs
 from cardiolens.show.export.table_export import export
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.storage.places import Run, RunWords
+from cardiolens.storage.places import RunWords
 from cardiolens.workflow.steps.judge_run import joined
 
 _WRITERS: Mapping[str, Callable[..., Path]] = {
@@ -38,28 +37,23 @@ class Words(RunWords):
     patient_ids: bool = False  # whether patient ids are written
 
 
-def _written(words: Words, runs: Sequence[Run]) -> Path:
-    """Write what is asked for, and return its folder."""
-    if words.format == "figures":
-        if words.patient_ids:
-            raise InputError("patient_ids=true: no figure has any; leave it out")
-        run = joined(runs)
-        return write_figures(run, read_facts(run, runs))
-    if len(runs) > 1:
+def export_runs(words: Words) -> int:
+    """Write what is asked for, and name its folder."""
+    runs = words.open()
+    if words.format != "figures" and len(runs) > 1:
         raise InputError(f"runs=: format={words.format} is of one run; give run=..., or format=figures")
-    check_stored(runs[0])
-    return _WRITERS[words.format](runs[0], patient_ids=words.patient_ids)
-
-
-def _export(given: list[str]) -> int:
-    words = read_words(Words, given)
-    say(f"export: {_written(words, words.open())}")
+    run = joined(runs)
+    if words.format == "figures":
+        folder = write_figures(run, read_facts(run, runs))
+    else:
+        folder = _WRITERS[words.format](run, patient_ids=words.patient_ids)
+    say(f"export: {folder}")
     return 0
 
 
 def main() -> int:
     """Write what the command line asks for."""
-    return door(__doc__, {"": Words}, _export)
+    return door(__doc__, {"": Words}, lambda words: export_runs(read_words(Words, words)))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@
 """
 
 import sys
-from collections.abc import Sequence
 
 from pydantic import Field
 
@@ -12,32 +11,27 @@ from cardiolens.base.console import say
 from cardiolens.commands.command import door
 from cardiolens.config.command_words import read_words
 from cardiolens.show.page.write import write_page
-from cardiolens.storage.places import Run, RunWords
+from cardiolens.storage.places import RunWords
 from cardiolens.workflow.steps.judge_run import joined
 
 
 class Words(RunWords):
     """Words of the command."""
 
-    include_images: bool = Field(
-        False, alias="page.include_images"
-    )  # frames beside the page, for the case viewer
+    # frames beside the page, for the case viewer
+    include_images: bool = Field(False, alias="page.include_images")
 
 
-def report(runs: Sequence[Run], *, include_images: bool) -> int:
+def report(words: Words) -> int:
     """Write the page of a run, or one page of several runs."""
-    say(f"page: {write_page(joined(runs), runs, include_images=include_images)}")
+    runs = words.open()
+    say(f"page: {write_page(joined(runs), runs, include_images=words.include_images)}")
     return 0
-
-
-def _report(given: list[str]) -> int:
-    words = read_words(Words, given)
-    return report(words.open(), include_images=words.include_images)
 
 
 def main() -> int:
     """Write the page that the command line names."""
-    return door(__doc__, {"": Words}, _report)
+    return door(__doc__, {"": Words}, lambda words: report(read_words(Words, words)))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from cardiolens.base.console import say
 from cardiolens.commands.command import door
 from cardiolens.show.page.case_viewer.cases import index_of
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.viewer_files import render_viewer
-from cardiolens.show.page.case_viewer.viewer_server import Scripts, Viewer, viewer_server
+from cardiolens.show.page.case_viewer.viewer_server import Scripts, Viewer, render_viewer, viewer_server
 from cardiolens.storage.places import Run, RunWords, read_runs
 from cardiolens.workflow.steps.judge_run import joined
 

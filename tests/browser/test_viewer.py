@@ -13,10 +13,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from running_server import running
 
 from cardiolens.commands.view import served_of
-from cardiolens.show.page.case_viewer import viewer_files
+from cardiolens.show.page import case_viewer
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.viewer_files import write_viewer
-from cardiolens.show.page.case_viewer.viewer_server import Scripts, viewer_server
+from cardiolens.show.page.case_viewer.viewer_server import Scripts, viewer_server, write_viewer
 from cardiolens.show.page.page_data import read_header
 from cardiolens.storage.places import Run
 
@@ -24,7 +23,7 @@ from .conftest import findings_of_axe, opened_at, shown_as_models
 
 pytestmark = pytest.mark.full
 
-ASSETS = Path(viewer_files.__file__).parents[1] / "assets"
+ASSETS = Path(case_viewer.__file__).parents[1] / "assets"
 OPENED = "#case[data-opened]"
 COLLAPSE = "collapse · clinical · budget 8 · standard"
 
@@ -299,7 +298,7 @@ def sampled(
     context: BrowserContext, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Page]:
     """A portable viewer that holds a part of the run."""
-    monkeypatch.setattr(viewer_files, "MOST_ANSWERS", 500)
+    monkeypatch.setattr("cardiolens.show.page.case_viewer.viewer_server.MOST_ANSWERS", 500)
     address = (without_frames(run, tmp_path) / "index.html").as_uri()
     with opened_at(context, address, OPENED) as page:
         yield page

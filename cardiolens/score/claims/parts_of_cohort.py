@@ -11,14 +11,13 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.comparisons import adjust, decided
+from cardiolens.score.statistics.comparisons import adjust, comparison, decided
 from cardiolens.score.statistics.counting import Cells, Key
-from cardiolens.score.statistics.effects import comparison
 from cardiolens.score.statistics.factors import Headlines, Protocols, arms_of
-from cardiolens.score.statistics.headlines import PREFIX, model_means
 from cardiolens.score.statistics.hypothesis_tests import row_p
 from cardiolens.score.statistics.items import Bools, Floats, Items
 from cardiolens.score.statistics.metrics import ratio
+from cardiolens.score.statistics.scores import PREFIX, model_means
 from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.study.cohort import read_cohort

@@ -8,19 +8,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import arms, arms_asking_back
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, seen_table, walk
-from cardiolens.score.run_results.aligned_replies import align_completions, of_keys
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
 from cardiolens.score.run_results.second_turns import SecondTurns
+from cardiolens.score.run_results.stored_replies import align_completions, of_keys
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.verdicts import judge
-from cardiolens.storage import tables
-from cardiolens.storage.schemas import REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +104,3 @@ def _stages(
             )
         )
     return tuple(counts)
-
-
-def question_ids_of(requests: Path) -> pa.Array:
-    """The distinct questions of a model's requests; InputError if it has no requests."""
-    qa_ids = tables.from_parts(
-        requests,
-        REQUESTS,
-        ("qa_id",),
-        lambda parts: pc.unique(
-            pa.concat_arrays([pa.array([], pa.string()), *(pc.unique(part["qa_id"]) for part in parts)])
-        ),
-    )
-    if not len(qa_ids):
-        raise InputError(f"{requests}: holds no requests; plan the run again (mode=plan)")
-    return qa_ids

@@ -14,10 +14,9 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.score.run_results.aligned_replies import align_completions
+from cardiolens.score.run_results.stored_replies import align_completions
 from cardiolens.score.statistics.factors import ArmFactors, headlines
-from cardiolens.score.statistics.headlines import PREFIX
-from cardiolens.score.statistics.scores import score
+from cardiolens.score.statistics.scores import PREFIX, score
 from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals

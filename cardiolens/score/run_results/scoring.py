@@ -17,10 +17,14 @@ from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.claims.parts_of_cohort import Groups, full_minus_part, groups_of
-from cardiolens.score.run_results.model_replies import StageCounts, judge_model, question_ids_of
+from cardiolens.score.run_results.model_replies import StageCounts, judge_model
 from cardiolens.score.run_results.reply_readings import peer_scores
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, analyses_of, write_analyses
-from cardiolens.score.run_results.stored_replies import changed_questions, digest_of_questions
+from cardiolens.score.run_results.stored_replies import (
+    changed_questions,
+    digest_of_questions,
+    question_ids_of,
+)
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
 from cardiolens.score.statistics.factors import headlines, judged_arms

@@ -1,5 +1,8 @@
-"""The stored replies of a run: whether they are all there, and what computed them."""
+"""The stored replies of a run: whether they are all there, what computed them, and joined to requests."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +11,20 @@ import pyarrow.compute as pc
 
 from cardiolens.base.digest import digest_of_rows
 from cardiolens.base.errors import InputError
-from cardiolens.score.run_results.model_replies import question_ids_of
+from cardiolens.score.verdicts.final_completions import duplicates, finals
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store, store_of
+from cardiolens.storage.schemas import COMPLETIONS, PLANNED, REQUESTS
 
 _AT_ONCE = 4_096  # questions that are Python objects at a time
 NUMERICS = ("engine", "device", "attention_backend", "tensor_parallel")
 """Columns of completions; the same request may have another answer where one of them differs."""
+BLOCK = 2**16  # requests from which a block is full
+_REQUEST_COLUMNS = (
+    *("arm_id", "qa_id", "answer_type", "option_keys", "exclusive"),
+    *("stage", "status", "request_key"),
+)
+_COMPLETION_COLUMNS = ("request_key", "status", "text", "finish_reason", "option_logprobs", "written_at")
 
 
 def check_stored(run: Run) -> Store:
@@ -41,6 +51,21 @@ def _check_questions(run: Run, store: Store, models: list[str], recorded: str) -
     questions = every.filter(pc.is_in(every["qa_id"], pc.unique(qa_ids)))
     if digest_of_questions(questions) != recorded:
         raise changed_questions(run, store)
+
+
+def question_ids_of(requests: Path) -> pa.Array:
+    """The distinct questions of a model's requests; InputError if it has no requests."""
+    qa_ids = tables.from_parts(
+        requests,
+        REQUESTS,
+        ("qa_id",),
+        lambda parts: pc.unique(
+            pa.concat_arrays([pa.array([], pa.string()), *(pc.unique(part["qa_id"]) for part in parts)])
+        ),
+    )
+    if not len(qa_ids):
+        raise InputError(f"{requests}: holds no requests; plan the run again (mode=plan)")
+    return qa_ids
 
 
 def changed_questions(run: Run, store: Store) -> InputError:
@@ -96,3 +121,64 @@ def phrase(record: dict[str, Any]) -> str:
         size and f"tensor parallel {size}",
     )
     return f"{', '.join(part or 'unknown' for part in parts)} ({record['requests']:,} requests)"
+
+
+@dataclass(frozen=True, slots=True)
+class AlignedCompletions:
+    """Blocks of requests with their completions, and counts over all distinct requests."""
+
+    parts: Sequence[Sequence[Path]]  # of requests, by block
+    counts: Counter[str]  # by how planned requests ended; agreeing and disagreeing doubles
+    completions: pa.Table = field(repr=False)  # of the requests, in order of arrival
+    others: pa.Table = field(repr=False)  # of stages, of second turns, and of other runs
+
+    def blocks(self) -> Iterator[tuple[pa.Table, pa.Table]]:
+        """Yield the requests of each block and all their completions; blocks may share completions."""
+        for parts in self.parts:
+            requests = pa.concat_tables(tables.read_part(part, REQUESTS, _REQUEST_COLUMNS) for part in parts)
+            yield requests, of_keys(self.completions, requests["request_key"])
+
+
+def align_completions(requests: Path, completions: Path) -> AlignedCompletions:
+    """Join a folder's completions to its requests."""
+    asked = tables.read(requests, REQUESTS, ("request_key", "status"))
+    replies = tables.read(completions, COMPLETIONS, _COMPLETION_COLUMNS)
+    is_requested = pc.is_in(replies["request_key"], pc.unique(asked["request_key"]))
+    requested = replies.filter(is_requested)
+    planned = pc.unique(asked.filter(pc.equal(asked["status"], PLANNED))["request_key"])
+    others = replies.drop_columns(["option_logprobs"]).filter(pc.invert(is_requested))
+    return AlignedCompletions(
+        _blocks_of(requests), _count_endings(len(planned), requested), requested, others
+    )
+
+
+def of_keys(completions: pa.Table, keys: pa.ChunkedArray | pa.Array) -> pa.Table:
+    """The completions of some requests."""
+    return completions.filter(pc.is_in(completions["request_key"], pc.unique(keys)))
+
+
+def _blocks_of(requests: Path) -> list[list[Path]]:
+    """Group the parts of the request table into blocks of at least BLOCK rows."""
+    blocks, filled = list[list[Path]](), BLOCK
+    for part in tables.parts(requests):
+        if filled >= BLOCK:
+            blocks.append([])
+            filled = 0
+        blocks[-1].append(part)
+        filled += tables.count_part(part)
+    return blocks
+
+
+def _count_endings(n_planned: int, completions: pa.Table) -> Counter[str]:
+    """Count distinct planned requests by how they ended: a final status, `engine_error` or `missing`."""
+    final, surplus = finals(completions), duplicates(completions)
+    n_attempted = len(pc.unique(completions["request_key"]))
+    return Counter(
+        {
+            **Counter(final["status"].to_pylist()),
+            "engine_error": n_attempted - final.num_rows,
+            "missing": n_planned - n_attempted,
+            "agreeing": surplus.agreeing,
+            "disagreeing": surplus.disagreeing,
+        }
+    )

@@ -182,8 +182,8 @@ def of_entities(sums: Sums) -> dict[str, Floats]:
     """Entity precision, recall and F1, F1 of abnormal entities, and three error rates."""
     return {
         "entity_f1": _f1(sums, ""),
-        "entity_precision": _precision(sums),
-        "entity_recall": _recall(sums),
+        "entity_precision": _one_side(sums["tp"], sums["fp"], sums["fn"]),
+        "entity_recall": _one_side(sums["tp"], sums["fn"], sums["fp"]),
         "abnormal_f1": _f1(sums, "abnormal_"),
         "hallucination": ratio(sums["abnormal_fp"], sums["abnormal_tp"] + sums["abnormal_fp"]),
         "omission": ratio(sums["abnormal_fn"], sums["abnormal_tp"] + sums["abnormal_fn"]),
@@ -210,14 +210,6 @@ def bleu_4(sums: Sums) -> Floats:
 def _f1(sums: Sums, kind: str) -> Floats:
     right = sums[f"{kind}tp"]
     return ratio(2 * right, 2 * right + sums[f"{kind}fp"] + sums[f"{kind}fn"])
-
-
-def _precision(sums: Sums) -> Floats:
-    return _one_side(sums["tp"], sums["fp"], sums["fn"])
-
-
-def _recall(sums: Sums) -> Floats:
-    return _one_side(sums["tp"], sums["fn"], sums["fp"])
 
 
 def _one_side(right: Floats, wrong: Floats, other: Floats) -> Floats:

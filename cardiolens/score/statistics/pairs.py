@@ -12,9 +12,8 @@ import numpy as np
 from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
-from cardiolens.score.statistics.comparisons import RUN, VARIED
+from cardiolens.score.statistics.comparisons import RUN, VARIED, Effect
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, claimed_values
-from cardiolens.score.statistics.effects import Effect
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair, Families
 from cardiolens.score.statistics.hypothesis_tests import row_p, swap_p
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Rows

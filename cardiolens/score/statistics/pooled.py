@@ -10,9 +10,8 @@ import numpy as np
 from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT
 from cardiolens.score.statistics.bootstrap import Interval, resampled_variance
-from cardiolens.score.statistics.comparisons import LEVEL, adjust
+from cardiolens.score.statistics.comparisons import LEVEL, Effect, adjust, comparison, joined, mean, total
 from cardiolens.score.statistics.counting import Key
-from cardiolens.score.statistics.effects import Effect, comparison, joined, mean, total
 from cardiolens.score.statistics.factors import ArmPair
 from cardiolens.score.statistics.hypothesis_tests import row_p
 from cardiolens.score.statistics.items import Floats

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from cardiolens.base import disk
+from cardiolens.score.run_results.reply_scores import item_of
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.page.case_viewer.withheld import public_reply
@@ -37,7 +38,6 @@ _TABLE_NOTES = {
     "comparisons": "",
     "seen": "`seen` has the frames that each stage of a chain showed, by `request_key`, and how it ended.",
 }
-_SEPARATOR = "\x1f"
 
 _PROVENANCE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_digest")
 
@@ -130,7 +130,7 @@ class _Source:
 
     def answers(self, requests: pa.Table) -> pa.Table:
         """The answers to requests, one wide row per verdict."""
-        place = pc.index_in(_row_keys(self.verdicts), value_set=_row_keys(requests).combine_chunks())
+        place = pc.index_in(item_of(self.verdicts), value_set=item_of(requests).combine_chunks())
         verdicts, requests = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
         reply = _matching(self.replies, "request_key", requests["request_key"])
         question = _matching(self.questions, "qa_id", verdicts["qa_id"])
@@ -145,10 +145,6 @@ class _Source:
         columns["reply"] = _public(reply["text"], question["reference"])
         columns["counts"] = pa.array([_pairs(row) for row in verdicts["counts"].to_pylist()], _COUNTS)
         return pa.table(columns)
-
-
-def _row_keys(rows: pa.Table) -> pa.ChunkedArray:
-    return pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
 
 
 def _matching(table: pa.Table, key: str, wanted: pa.ChunkedArray) -> pa.Table:

@@ -6,8 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
@@ -26,34 +30,6 @@ from cardiolens.storage.places import Run
 VEGA_LITE = "6.4"  # of the packaged ones, so that a newer package draws the same
 _WIDTH = 300  # of a plot, in points
 _DIAGNOSES = ("D01+D02", "D01")  # the first that there is
-# Each of these is as light as no other, so that they differ in print without colour; shapes differ besides.
-COLOURS: Mapping[str, str] = {
-    **{"c0": "#161616", "c1": "#0072b2", "c2": "#e69f00"},
-    **{"c-shown": "#161616", "c-equivalent": "#0072b2", "c-open": "#a6a6a6"},
-    **{"ink": "#161616", "ink-soft": "#4d4d4d", "line": "#d9d9d9", "band": "#ededed", "accent": "#161616"},
-}
-_CONFIG: Mapping[str, Any] = {
-    "background": "#ffffff",
-    "font": "Liberation Sans",  # comes with the package that draws; in one weight alone
-    "view": {"stroke": None},
-    "axis": {
-        **{"titleFontWeight": 400, "gridColor": "var(--line)"},
-        **{"domainColor": "var(--ink-soft)", "tickColor": "var(--ink-soft)"},
-    },
-    "axisX": {"tickCount": 6},
-    "legend": {"labelLimit": 240, "titleFontWeight": 400},
-    "header": {"titleFontWeight": 400},
-    "range": {
-        "category": ["var(--c0)", "var(--c1)", "var(--c2)"],
-        "symbol": ["circle", "square", "triangle-up", "diamond", "triangle-down", "cross"],
-    },
-    "style": {
-        "band": {"fill": "var(--band)", "opacity": 1},
-        "zero": {"stroke": "var(--ink-soft)", "strokeWidth": 1},
-        "interval": {"strokeWidth": 1.5},
-        "interval_90": {"strokeWidth": 4, "strokeOpacity": 0.55},
-    },
-}
 _ABSENT = "the run has nothing to compare there"
 
 Record = dict[str, Cell]
@@ -142,10 +118,19 @@ def specification(figure: Figure) -> dict[str, Any]:
     form = {"width": _WIDTH, **deepcopy(dict(figure.form))}
     if "facet" in form:
         del form["width"]
-    form |= {"data": {"values": list(figure.records)}, "config": _CONFIG}
-    text = re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: COLOURS[match[1]], json.dumps(form))
+    theme = print_theme()
+    colours = theme["colours"]
+    form |= {"data": {"values": list(figure.records)}, "config": theme["config"]}
+    text = re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: colours[match[1]], json.dumps(form))
     coloured: dict[str, Any] = json.loads(text)
     return coloured
+
+
+@cache
+def print_theme() -> dict[str, Any]:
+    """The colours of print, by their names in the style sheet, and the configuration of Vega-Lite."""
+    tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("print_theme.yaml").read_text("utf-8"))
+    return tree
 
 
 def pictures_of(figure: Figure) -> tuple[str, bytes]:

@@ -66,16 +66,12 @@ def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], written_at: dat
         "plan": {"name": "plan", "steps": [], "config": {}},
         "results": {
             "total_samples": len(samples),
-            "completed_samples": sum(row["reply"] is not None for row in _firsts(by_question)),
+            "completed_samples": sum(row["reply"] is not None for row, *_ in by_question.values()),
             "scores": [_channel_score(rows, channel) for channel in channels],
         },
         "stats": {"started_at": at, "completed_at": at, "model_usage": {}},
         "samples": samples,
     }
-
-
-def _firsts(by_question: Mapping[str, Sequence[Row]]) -> list[Row]:
-    return [verdicts[0] for verdicts in by_question.values()]
 
 
 def _channel_score(rows: Sequence[Row], channel: str) -> dict[str, Any]:

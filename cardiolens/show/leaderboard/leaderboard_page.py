@@ -9,8 +9,7 @@ from typing import Any
 from cardiolens.base import disk
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.statistic import TIERS
-from cardiolens.show.page.cards import shown_lower
-from cardiolens.show.page.cautions import cautions
+from cardiolens.show.page.cards import cautions, shown_lower
 from cardiolens.show.page.columns import caveats, ends, model_of, scope_words, setting
 from cardiolens.show.page.elements import Table
 from cardiolens.show.page.embed import embed, to_json

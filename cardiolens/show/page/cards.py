@@ -1,4 +1,4 @@
-"""Cards of the first screen: nine questions, each with its result first and then whether it is claimed."""
+"""Cards of the first screen: each with its result first, then whether it is claimed; cautions above them."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,6 +8,7 @@ from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import PrimaryQuestionSpec
 from cardiolens.score.claims import declared
 from cardiolens.score.claims.sentences import result, sentence, sides, size, status
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.comparisons import is_reliable
 from cardiolens.score.statistics.factors import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import MARGIN
@@ -15,7 +16,7 @@ from cardiolens.score.statistics.item_scores import RECIPROCAL, WITHIN
 from cardiolens.score.statistics.metrics import CRITERION, ENTROPY_DEFICIT
 from cardiolens.score.statistics.statistic import TIERS, Row
 from cardiolens.score.statistics.verdict_rows import percent_read
-from cardiolens.show.page.columns import caveats, model_of, reading, score_words
+from cardiolens.show.page.columns import caveats, ends, model_of, reading, score_words
 from cardiolens.show.page.elements import Card, Estimate
 from cardiolens.show.page.page_data import Facts
 
@@ -99,7 +100,7 @@ def _best(facts: Facts) -> Card:
         more = len(alike) - len(first)
         words += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
     verdict = f"{model_of(best)}, {best['value']:.1f} %"
-    estimates = tuple(Estimate.of_score(model_of(row), row) for row in headlines[:_MOST_RANKED])
+    estimates = tuple(Estimate(model_of(row), row["value"], **ends(row)) for row in headlines[:_MOST_RANKED])
     return Card("model", question, verdict, words, estimates, differences=False)
 
 
@@ -272,3 +273,57 @@ def too_few_items(facts: Facts) -> str:
         f"No score on {' and '.join(tier.replace(':', ' ') for tier in unscored)}: no subtask has "
         f"statistics.min_n={needed} items{has}. Ask more studies, or lower statistics.min_n."
     )
+
+
+def cautions(facts: Facts) -> list[str]:
+    """Return the cautions of a run, the gravest first."""
+    dataset = facts.specs[0].dataset
+    scored = {arm.model for row in facts.scores_of(["primary"], "tier:") if (arm := facts.arm(row["arm_id"]))}
+    unscored = ", ".join(model for model in facts.models if model not in scored)
+    versions = sorted({str(manifest["cardiolens"]) for manifest in facts.manifests})
+    rules = (
+        (
+            facts.is_synthetic,
+            "A synthetic cohort: phantoms that this software draws. No score here says how well a model "
+            "reads a patient.",
+        ),
+        *(
+            (
+                facts.is_synthetic,
+                f"{model} was trained on phantoms of the same kind; with options in another order it answers "
+                "fewer questions right.",
+            )
+            for model in facts.packaged
+        ),
+        (
+            facts.simulated.issuperset(facts.models),
+            "Simulated readers only: these numbers test the software, not a model.",
+        ),
+        (
+            facts.n_patients < FEWEST_FOR_CLAIM,
+            f"{facts.patients_in_words}: with fewer than {FEWEST_FOR_CLAIM} this page claims nothing and "
+            "prints no interval.",
+        ),
+        (
+            "unverified" in dataset.allow,
+            "Answers that nobody verified were allowed (dataset.allow=[unverified]).",
+        ),
+        (
+            "public_hearts" in dataset.allow,
+            "Pictures and labels are of public sets, which may be in the training data of any model: a high "
+            "score may be memory. The answers are labels of the sets; nobody verified them for these "
+            "questions.",
+        ),
+        (
+            dataset.has_pictures,
+            "Closed questions of a public benchmark alone. Its pictures, questions and answers may be in the "
+            "training data of any model: a high score may be memory.",
+        ),
+        (bool(unscored) and bool(scored), f"Not in the scores, as no reply was judged: {unscored}."),
+        (len(versions) > 1, f"The runs were made by versions {', '.join(versions)} of CardioLens."),
+        (facts.is_unfinished, "Some requests have no answer yet: the scores are not final."),
+    )
+    sentences = [sentence for applies, sentence in rules if applies]
+    too_few = too_few_items(facts)
+    of_hospitals = [str(row["sentence"]) for row in facts.analysis("hospitals")]
+    return [*sentences, *([too_few] if too_few else []), *of_hospitals]

@@ -9,7 +9,7 @@ from cardiolens.score.claims.descriptions import JOINT
 from cardiolens.score.claims.sentences import SUBJECTS, sides
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.headlines import PREFIX
+from cardiolens.score.statistics.scores import PREFIX
 from cardiolens.score.statistics.statistic import Row
 from cardiolens.show.page.elements import Reading
 from cardiolens.show.page.page_data import Facts

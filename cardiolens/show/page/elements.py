@@ -1,6 +1,5 @@
 """Elements of a page as values: tables of cells, charts over them, sections. No HTML, no files."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -8,8 +7,6 @@ from importlib.resources import files
 from typing import Any, Literal
 
 import yaml
-
-from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "score", "points", "p", "number"]
@@ -155,13 +152,6 @@ class Estimate:
     high: float
     tone: Reading = "open"
     models: tuple[float, ...] = ()  # the values of the models over which it is pooled
-
-    @staticmethod
-    def of_score(label: str, row: Mapping[str, Any]) -> "Estimate":
-        """The estimate of a score, with its interval if that is one to rely on."""
-        is_reliable = row["n_patients"] >= FEWEST_FOR_CLAIM
-        low, high = (row["low"], row["high"]) if is_reliable else (math.nan, math.nan)
-        return Estimate(label, row["value"], low, high)
 
 
 @dataclass(frozen=True, slots=True)

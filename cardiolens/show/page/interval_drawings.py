@@ -12,21 +12,12 @@ _MOST_ROWS = 12  # of a drawing: the largest estimates
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """One estimate: a dot at `at`, and a segment from `low` to `high`, in units of the box."""
-
-    at: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
 class StripRow:
-    """A row of a drawing: one estimate with those of single models below it, or words on those left out."""
+    """A row of a drawing: a dot and a segment from low to high, with single models below, or words alone."""
 
     label: str
     tone: str
-    mark: Mark | None = None
+    mark: tuple[float, float, float] | None = None  # dot, low and high, in units of the box
     models: tuple[float, ...] = ()
 
 
@@ -63,9 +54,9 @@ def strip(answer: Card) -> Strip | None:
 
 def _row(estimate: Estimate, low: float, high: float) -> StripRow:
     ends = (estimate.value, estimate.value) if math.isnan(estimate.low) else (estimate.low, estimate.high)
-    mark = Mark(*(_x(value, low, high) for value in (estimate.value, *ends)))
+    at, left, right = (_x(value, low, high) for value in (estimate.value, *ends))
     models = tuple(_x(value, low, high) for value in estimate.models)
-    return StripRow(estimate.label, estimate.tone, mark, models)
+    return StripRow(estimate.label, estimate.tone, (at, left, right), models)
 
 
 def _ends(estimate: Estimate) -> tuple[float, ...]:

@@ -8,8 +8,7 @@ from importlib.resources import files
 import jinja2
 
 from cardiolens.base.phases import phase
-from cardiolens.show.page.cards import cards
-from cardiolens.show.page.cautions import cautions
+from cardiolens.show.page.cards import cards, cautions
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.elements import Section
 from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.phases import begin
-from cardiolens.show.page.case_viewer.viewer_files import write_viewer
+from cardiolens.show.page.case_viewer.viewer_server import write_viewer
 from cardiolens.show.page.embed import CHUNKS
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.page_rendering import render

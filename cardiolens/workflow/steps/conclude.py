@@ -38,8 +38,7 @@ from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import bars, show
 from cardiolens.show.terminal.bars import phase_display
-from cardiolens.show.tracker.mirror import track
-from cardiolens.show.tracker.tracked_progress import watching
+from cardiolens.show.tracker.tracked_progress import track, watching
 from cardiolens.storage import documents
 from cardiolens.storage.documents import cohort_digest
 from cardiolens.storage.places import Run

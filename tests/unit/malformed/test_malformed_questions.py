@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.commands.command import print_error
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
-from cardiolens.show.page.cautions import cautions
+from cardiolens.show.page.cards import cautions
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
 SECRET = "Jane-Roe-1950"  # whatever of it reaches a message has leaked

@@ -205,7 +205,8 @@ def read_stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
 def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
     """Return the final completion text per key; read texts only from row groups that hold a requested key."""
     try:
-        completions = finals(tables.concat(_matching_rows(folder, keys), _schema(_COMPLETION)))
+        schema = pa.schema([schemas.COMPLETIONS.field(name) for name in _COMPLETION])
+        completions = finals(tables.concat(_matching_rows(folder, keys), schema))
     except FileNotFoundError as error:
         raise InputError(f"{folder}: its parts were compacted while they were read; try again") from error
     except tables.UNREADABLE as error:
@@ -227,7 +228,3 @@ def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
                 rows = np.flatnonzero(np.asarray(pc.is_in(stored_keys, value_set=keys)))
                 if len(rows):
                     yield part.read_row_group(group, columns=list(_COMPLETION)).take(rows)
-
-
-def _schema(columns: Sequence[str]) -> pa.Schema:
-    return pa.schema([schemas.COMPLETIONS.field(name) for name in columns])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_verdicts import of_arm
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared
@@ -24,15 +25,8 @@ def answers(into_first: float, wrong: float) -> tuple[list[Any], list[dict[str, 
         for arm in arms:
             answer = "A" if dice.random() < into_first else gold
             answer = "AB"[answer == "A"] if dice.random() < wrong else answer
-            rows.append(verdict(arm.arm_id, f"p{number:03d}", gold, answer))
+            rows.append(of_arm(arm.arm_id, f"p{number:03d}", "L01", gold, answer))
     return arms, rows
-
-
-def verdict(arm: str, patient: str, gold: str, answer: str) -> dict[str, Any]:
-    names = {"arm_id": arm, "subtask": "L01", "tier": 1, "answer_type": "single", "channel": "answer"}
-    names |= {"qa_id": f"{patient}:L01", "patient_id": patient, "sequence": "lge", "status": "judged"}
-    names |= {"request_key": f"{arm}/{patient}", "parse_status": "ok", "parsed": [answer], "gold": [gold]}
-    return names | {"counts": [("options", 2.0)]}
 
 
 def pooled(into_first: float, wrong: float = 0.0) -> Row:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_verdicts import of_arm
 
 from cardiolens.score.claims.descriptions import item_difficulty, range_rows
 from cardiolens.score.claims.parts_of_cohort import FEWEST, subgroup_rows
@@ -19,7 +20,7 @@ from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import QUESTIONS, VERDICTS
 from cardiolens.storage.tables import from_rows
 
-SINGLE = {"C10": 4, "L01": 2, "P01": 2}
+SINGLE = ("C10", "L01", "P01")
 
 
 def arm(name: str, model: str = "m", selector: str = "clinical", **changes: Any) -> ArmFactors:
@@ -30,13 +31,7 @@ DEFAULTS = {"budget": "16", "prompt": "standard"}
 
 
 def verdict(arm_id: str, patient: int, subtask: str, right: bool) -> dict[str, Any]:
-    return {
-        **{"arm_id": arm_id, "qa_id": f"p{patient:03d}:{subtask}", "channel": "answer", "tier": 1},
-        **{"study_id": f"p{patient:03d}", "patient_id": f"p{patient:03d}", "sequence": "cine"},
-        **{"subtask": subtask, "answer_type": "single", "request_key": f"{arm_id}/{patient}/{subtask}"},
-        **{"status": "judged", "parse_status": "ok", "gold": ["A"], "parsed": ["A" if right else "B"]},
-        **{"correct": right, "counts": [("options", 2.0)]},
-    }
+    return of_arm(arm_id, f"p{patient:03d}", subtask, "A", "A" if right else "B", answer_type="single")
 
 
 def verdicts(shares: dict[str, float], patients: int = 40, seed: int = 1) -> pa.Table:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_verdicts import verdict
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.claims.parts_of_cohort import full_minus_part, gold_shift, separate_weights
@@ -24,23 +25,7 @@ def cohort(patients: int = 60) -> pa.Table:
     for patient in range(patients):
         gold = "A" if patient < patients / 2 else dice.choice("AB")
         parsed = gold if dice.random() < (0.95 if patient < patients / 2 else 0.5) else "B"
-        rows.append(
-            {
-                "arm_id": "arm",
-                "qa_id": f"p{patient:02d}:L01",
-                "channel": "answer",
-                "patient_id": f"p{patient:02d}",
-                "tier": 1,
-                "sequence": "lge",
-                "subtask": "L01",
-                "answer_type": "single",
-                "status": "judged",
-                "parse_status": "ok",
-                "parsed": [parsed],
-                "gold": [gold],
-                "counts": [("options", 2.0)],
-            }
-        )
+        rows.append(verdict(f"p{patient:02d}", "L01", gold, parsed))
     return from_rows(rows, VERDICTS)
 
 

@@ -8,8 +8,8 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 
 from cardiolens.inference.plan import plan as planning
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.score.run_results import aligned_replies as aligned
 from cardiolens.score.run_results import model_replies
+from cardiolens.score.run_results import stored_replies as aligned
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS

@@ -83,7 +83,6 @@ def test_what_one_run_lacks_another_gives(root: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
-        ({"limit": 3}, "questions_digest"),
         ({"subtask": ["C10"]}, "questions_digest"),
         ({"caption": "full"}, "caption"),
         ({"statistics": {"min_n": 2, "resamples": 200, "seed": 7}}, "statistics"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_scores import cohort, table, verdict
+from made_verdicts import cohort, table, verdict
 
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import arm_statistics, chance_accuracy

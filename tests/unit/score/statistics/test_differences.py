@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from made_verdicts import KINDS, of_arm
 
 from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.comparisons import reversed_row
@@ -16,39 +17,18 @@ from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
-TYPES = {"C10": ("ordinal", 4), "L01": ("single", 2), "L02": ("multi", 5)}
-
-
-def verdict(arm: str, patient: int, subtask: str, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:
-    answer_type, size = TYPES[subtask]
-    return {
-        "arm_id": arm,
-        "qa_id": f"p{patient:02d}:{subtask}",
-        "channel": "answer",
-        "patient_id": f"p{patient:02d}",
-        "tier": 1,
-        "sequence": "lge" if subtask.startswith("L") else "cine",
-        "subtask": subtask,
-        "answer_type": answer_type,
-        "request_key": f"{arm}/{patient}/{subtask}",
-        "status": "judged",
-        "parse_status": "ok",
-        "parsed": list(parsed),
-        "gold": list(gold),
-        "counts": [("options", float(size))],
-    } | changes
-
 
 def cohort(patients: int = 30, seed: int = 4) -> list[dict[str, Any]]:
     """Arm `good` is right more often than arm `poor`."""
     dice = random.Random(seed)
     rows = []
     for patient in range(patients):
-        for subtask, (_, size) in TYPES.items():
+        for subtask in ("C10", "L01", "L02"):
+            size = KINDS[subtask][1]
             gold = dice.choice("ABCDE"[:size])
             for arm, share in (("good", 0.9), ("poor", 0.4)):
                 parsed = gold if dice.random() < share else dice.choice("ABCDE"[:size])
-                rows.append(verdict(arm, patient, subtask, gold, parsed))
+                rows.append(of_arm(arm, f"p{patient:02d}", subtask, gold, parsed, parse_status="ok"))
     return rows
 
 

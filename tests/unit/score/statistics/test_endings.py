@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from made_verdicts import verdict
 
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
@@ -12,30 +13,16 @@ from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
 
-def verdict(number: int, status: str, parse_status: str | None = None, **changes: Any) -> dict[str, Any]:
-    judged = status == "judged"
-    return {
-        "arm_id": "arm",
-        "qa_id": f"p{number}:L01",
-        "channel": "answer",
-        "patient_id": f"p{number}",
-        "tier": 1,
-        "sequence": "lge",
-        "subtask": "L01",
-        "answer_type": "single",
-        "status": status,
-        "parse_status": parse_status,
-        "parsed": ["A"] if judged else None,
-        "gold": ["A"],
-        "counts": [("options", 2.0)] if judged else None,
-    } | changes
+def ended(number: int, status: str, parse_status: str | None = None) -> dict[str, Any]:
+    lost = {} if status == "judged" else {"parsed": None, "counts": None}
+    return verdict(f"p{number}", "L01", "A", "A", status=status, parse_status=parse_status) | lost
 
 
 ROWS = [
-    *(verdict(number, "judged", "ok") for number in range(97)),
-    verdict(97, "judged", "refusal"),
-    verdict(98, "overflow"),
-    verdict(99, "skipped: no view"),
+    *(ended(number, "judged", "ok") for number in range(97)),
+    ended(97, "judged", "refusal"),
+    ended(98, "overflow"),
+    ended(99, "skipped: no view"),
 ]
 
 
@@ -67,6 +54,6 @@ def test_a_score_of_less_than_99_percent_of_its_items_says_so() -> None:
 
 
 def test_a_score_of_99_percent_is_complete() -> None:
-    rows = rows_of([*ROWS[:-1], verdict(100, "judged", "ok")])
+    rows = rows_of([*ROWS[:-1], ended(100, "judged", "ok")])
     assert rows["primary", "tier:1"]["percent_judged"] is None
     assert caveats(rows["primary", "tier:1"]) == []

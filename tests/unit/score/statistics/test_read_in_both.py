@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_verdicts import of_arm
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared
@@ -14,7 +15,7 @@ from cardiolens.score.statistics.comparisons import comes_of_reading, decided
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.statistic import Row
 
-GATE, PATIENTS = "L01", 120
+PATIENTS = 120
 MODELS = ("a", "b", "c")
 ABNORMAL = "B"
 
@@ -33,21 +34,9 @@ def replies(cut: float, bolder: float = 0.0) -> tuple[list[ArmFactors], list[dic
                 is_second = arm.prompt == "reasoning"
                 given = ABNORMAL if is_second and is_bolder else answer
                 is_lost = is_second and is_cut and given == ABNORMAL
-                rows.append(verdict(arm.arm_id, f"p{number:03d}", gold, "" if is_lost else given))
+                lost = {"parsed": [], "parse_status": "truncated"} if is_lost else {}
+                rows.append(of_arm(arm.arm_id, f"p{number:03d}", "L01", gold, given) | lost)
     return arms, rows
-
-
-def verdict(arm: str, patient: str, gold: str, answer: str) -> dict[str, Any]:
-    names = {"arm_id": arm, "subtask": GATE, "tier": 1, "answer_type": "single", "channel": "answer"}
-    names |= {"qa_id": f"{patient}:{GATE}", "patient_id": patient, "sequence": "lge", "status": "judged"}
-    status = "ok" if answer else "truncated"
-    return names | {
-        "request_key": f"{arm}/{patient}",
-        "parse_status": status,
-        "parsed": [answer] if answer else [],
-        "gold": [gold],
-        "counts": [("options", 2.0)],
-    }
 
 
 def pooled(metric: str, cut: float, bolder: float = 0.0) -> Row:

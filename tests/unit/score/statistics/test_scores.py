@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_verdicts import cohort, table, verdict
 from scipy import stats
 
 from cardiolens.score.statistics import pairs
@@ -17,36 +18,6 @@ from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.schemas import SCORES, VERDICTS
-from cardiolens.storage.tables import from_rows
-
-TYPES = {"C10": "ordinal", "L01": "single", "L02": "multi", "D01": "single", "D02": "single"}
-SIZES = {"C10": 4, "L01": 2, "L02": 5, "D01": 3, "D02": 5}
-SEQUENCES = {"C": "cine", "L": "lge", "D": "all"}
-
-
-def verdict(patient: str, subtask: str, gold: str, parsed: str, **changes: Any) -> dict[str, Any]:
-    return {
-        "arm_id": "arm",
-        "qa_id": f"{patient}:{subtask}",
-        "channel": "answer",
-        "study_id": patient,
-        "patient_id": patient,
-        "tier": 3 if subtask.startswith("D") else 1,
-        "sequence": SEQUENCES[subtask[0]],
-        "subtask": subtask,
-        "answer_type": TYPES[subtask],
-        "request_key": f"{patient}:{subtask}",
-        "status": "judged",
-        "parse_status": "ok" if parsed else "parse_error",
-        "parsed": list(parsed),
-        "gold": list(gold),
-        "correct": set(gold) == set(parsed),
-        "counts": [("options", float(SIZES[subtask]))],
-    } | changes
-
-
-def table(rows: list[dict[str, Any]]) -> pa.Table:
-    return from_rows(rows, VERDICTS)
 
 
 def scored(rows: pa.Table | Verdicts, min_n: int, resamples: int, seed: int) -> pa.Table:
@@ -60,19 +31,6 @@ def scores_of(
     scores = scored(table(rows), min_n, resamples, seed=1)
     assert scores.schema.equals(SCORES)
     return {(row["metric"], row["scope"]): row for row in scores.to_pylist()}
-
-
-def cohort(patients: int, arms: str = "a", seed: int = 3) -> list[dict[str, Any]]:
-    """Every patient answers every subtask in every arm, right more often than not."""
-    dice = random.Random(seed)
-    rows = []
-    for number in range(patients):
-        for subtask, size in SIZES.items():
-            gold = dice.choice("ABCDE"[:size])
-            for arm in arms:
-                parsed = gold if dice.random() < 0.6 else dice.choice(["", *"ABCDE"[:size]])
-                rows.append(verdict(f"p{number:03d}", subtask, gold, parsed, arm_id=arm))
-    return rows
 
 
 def same(first: pa.Table, second: pa.Table) -> bool:

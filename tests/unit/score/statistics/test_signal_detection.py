@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_scores import table, verdict
+from made_verdicts import table, verdict
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.few_events import rejections

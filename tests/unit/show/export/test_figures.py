@@ -16,10 +16,10 @@ from bench.claims import arms_of, compared, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.commands.export import main
 from cardiolens.show.export.figures import (
-    COLOURS,
     Record,
     figures_of,
     pictures_of,
+    print_theme,
     specification,
     write_figures,
 )
@@ -117,8 +117,9 @@ def lightness(colour: str) -> float:
 
 @pytest.mark.parametrize("together", [("c0", "c1", "c2"), ("c-shown", "c-equivalent", "c-open")])
 def test_colours_that_stand_together_differ_in_grey(together: tuple[str, ...]) -> None:
+    colours = print_theme()["colours"]
     for one, other in combinations(together, 2):
-        assert abs(lightness(COLOURS[one]) - lightness(COLOURS[other])) > 20, (one, other)
+        assert abs(lightness(colours[one]) - lightness(colours[other])) > 20, (one, other)
 
 
 def test_no_colour_is_left_to_a_style_sheet(facts: Facts) -> None:
@@ -163,11 +164,3 @@ def test_a_missing_package_is_named(facts: Facts, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     with pytest.raises(InputError, match=r"pip install 'cardiolens\[figures\]'"):
         pictures_of(figures_of(facts)[0])
-
-
-def test_figures_take_no_patient_ids(
-    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["export", f"run={run.root}", "format=figures", "patient_ids=true"])
-    assert main() == 2
-    assert "no figure has any" in capsys.readouterr().err

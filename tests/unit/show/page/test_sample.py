@@ -7,9 +7,9 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.show.page.case_viewer import viewer_files
+from cardiolens.show.page.case_viewer import viewer_server
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.viewer_files import sampled
+from cardiolens.show.page.case_viewer.viewer_server import sampled
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def test_a_sample_is_bounded_and_has_every_answer_of_as_many_questions_of_each_s
     sources: Sources, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     _, whole, _ = sampled(sources)
-    monkeypatch.setattr(viewer_files, "MOST_ANSWERS", most)
+    monkeypatch.setattr(viewer_server, "MOST_ANSWERS", most)
     held, letters, words = sampled(sources)
     assert most - len(sources.arms) < (letters != ord(" ")).sum() <= most
     places = {qa_id: at for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())}
@@ -42,7 +42,7 @@ def test_a_sample_is_bounded_and_has_every_answer_of_as_many_questions_of_each_s
 def test_a_question_stands_under_each_arm_that_was_asked_however_many_there_are(
     sources: Sources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(viewer_files, "MOST_ANSWERS", 1)
+    monkeypatch.setattr(viewer_server, "MOST_ANSWERS", 1)
     held, letters, _ = sampled(sources)
     assert letters.shape == (1, len(sources.arms))
     assert held.qa_id(0) in set(sources.questions["qa_id"].to_pylist())

@@ -9,7 +9,6 @@ from page_run import finished, full_spec, small_spec
 from small_cohort import VIEWS, make_cohort, reader
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.study_layout import EvidenceIndex, Sent, evidence_index, shown_under
 from cardiolens.show.page.case_viewer.viewer_server import Scripts
@@ -161,11 +160,3 @@ def test_a_chain_sends_the_frames_of_all_its_requests(tmp_path: Path) -> None:
     wanted = {(frame["volume_id"], frame["idx"]) for stage in stages for frame in stage["frames"] or ()}
     assert {tuple(frame) for frame in lane["frames"]} == wanted
     assert len(wanted) == 3
-
-
-def test_the_questions_of_this_file_are_read(tmp_path: Path) -> None:
-    root = make_cohort(tmp_path, 1)
-    questions_with_slices(root / "questions.jsonl")
-    rows = given_questions(root / "questions.jsonl", load_catalogue("openprotocol-1"))
-    named = {row.question.subtask for row in rows if row.question.evidence_slices}
-    assert {"L01", "C06"} <= named

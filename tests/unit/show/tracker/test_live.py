@@ -16,8 +16,7 @@ from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.stream.execution import Standing
 from cardiolens.show.tracker import tracked_progress as watched
-from cardiolens.show.tracker.mirror import track
-from cardiolens.show.tracker.tracked_progress import appender, read_rows, row_of, watching
+from cardiolens.show.tracker.tracked_progress import appender, read_rows, row_of, track, watching
 from cardiolens.show.tracker.wandb_runs import WandbGroup
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run

@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 MIRROR = """
 import sys
 from pathlib import Path
-from cardiolens.show.tracker.mirror import track
+from cardiolens.show.tracker.tracked_progress import track
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 run = Run(Path(sys.argv[1]))

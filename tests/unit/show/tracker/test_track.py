@@ -14,7 +14,7 @@ from small_cohort import make_cohort
 from cardiolens.config.sweep import TrackerSpec
 from cardiolens.show.page.write import write_page
 from cardiolens.show.tracker import wandb_runs
-from cardiolens.show.tracker.mirror import track
+from cardiolens.show.tracker.tracked_progress import track
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from tests.wandb_files import content, kept_tables
