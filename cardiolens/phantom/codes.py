@@ -1,7 +1,5 @@
 """Tissue codes: the value of each tissue in rendered planes and in the mask files."""
 
-from typing import Any
-
 import numpy as np
 
 from cardiolens.phantom.parameters import data_file
@@ -37,7 +35,7 @@ DARK_RIM = 200  # added to the code of the segment
 
 def labels() -> dict[int, str]:
     """Return the name of every code."""
-    tissues: Any = data_file("tissues")
+    tissues: dict[int, str] = {int(code): name for code, name in data_file("tissues").items()}
     names = dict(tissues)
     for segment in range(1, 18):
         names[segment] = f"myocardium, segment {segment}"

@@ -3,7 +3,6 @@
 It reads what the import wrote, and writes to the file of decisions alone.
 """
 
-import io
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,6 +32,7 @@ from cardiolens.show.local_server import (
     refusal,
     text_reply,
 )
+from cardiolens.show.page.case_viewer.pictures import encoded, tiled
 from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.study import nifti
 from cardiolens.study.anatomy import sequences
@@ -90,8 +90,6 @@ def sheet_of(path: Path) -> bytes | None:
 
     Frames stand as DICOM has them, rows down; the page turns them. None where the volume cannot be read.
     """
-    from PIL import Image
-
     try:
         stored = nifti.read_file(path)
         header = nifti.parse_header(stored)
@@ -104,11 +102,7 @@ def sheet_of(path: Path) -> bytes | None:
     frames = frames[:, :, ::step, ::step]
     low, high = np.percentile(frames, _PCT)
     grey = np.clip((frames - low) / max(float(high - low), 1e-6) * 255, 0, 255).astype(np.uint8)
-    slices, phases, height, width = grey.shape
-    sheet = grey.transpose(0, 2, 1, 3).reshape(slices * height, phases * width)
-    png = io.BytesIO()
-    Image.fromarray(sheet).save(png, "PNG", compress_level=1)
-    return png.getvalue()
+    return encoded(tiled(list(grey.reshape(-1, *grey.shape[2:])), grey.shape[1]), fast=True)
 
 
 class Change(Spec):

@@ -138,10 +138,6 @@ class SubtaskProbe:
     def leaks(self) -> bool:
         return self.excess > MOST_EXCESS
 
-    def record(self) -> dict[str, Any]:
-        """Return the JSON record."""
-        return {**asdict(self), "leaks": self.leaks}
-
 
 def probe_scores(questions: Sequence[Question], replies: Replies) -> dict[str, SubtaskProbe]:
     """Return the scores of each subtask; `replies` follow the order of the questions."""
@@ -284,7 +280,11 @@ def _write(
     lines = read_lines(folder / "questions.jsonl")
     write_lines(
         folder / "questions.jsonl",
-        [_probed(line, scores, len(replies)) for line in lines if _id(line) not in out],
+        [
+            _probed(line, scores, len(replies))
+            for line in lines
+            if (line.get("study") or line["study_id"], line["subtask"]) not in out
+        ],
     )
     rejects = [
         line
@@ -297,14 +297,10 @@ def _write(
     write_lines(folder / "rejects.jsonl", rejects)
     record = {
         "models": sorted(replies),
-        "subtasks": {name: score.record() for name, score in scores.items()},
+        "subtasks": {name: asdict(score) | {"leaks": score.leaks} for name, score in scores.items()},
         "out": len(out),
     }
     disk.write_text(folder / PROBES, json.dumps(record, indent=1) + "\n")
-
-
-def _id(line: Record) -> tuple[str, str]:
-    return line.get("study") or line["study_id"], line["subtask"]
 
 
 def _probed(line: Record, scores: Mapping[str, SubtaskProbe], n_models: int) -> Record:

@@ -28,13 +28,6 @@ _MOST_BYTES = 1 << 20  # of a file of the package
 _READER = ("reply_words", "marks", "answer_values", "strict_reading")
 _TESTED = "0.7.3"  # the version of lmms-eval that the tests run
 _CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
-_FUNCTIONS = {
-    "doc_to_visual": "visuals",
-    "doc_to_text": "text",
-    "doc_to_messages": "messages",
-    "doc_to_target": "target",
-    "process_results": "process_results",
-}
 
 
 class Harness(Spec):
@@ -100,12 +93,8 @@ def _task(folder: Path, name: str, split: str) -> str:
         "dataset_path": "parquet",
         "dataset_kwargs": {"data_files": {split: [path.relative_to(folder).as_posix() for path in tables]}},
         "test_split": split,
-        "output_type": "generate_until",
-        "generation_kwargs": {"max_new_tokens": 64, "temperature": 0, "do_sample": False},
-        "metric_list": [{"metric": "accuracy", "aggregation": "mean", "higher_is_better": True}],
     }
-    functions = "".join(f"{role}: !function {_MODULE}.{name}\n" for role, name in _FUNCTIONS.items())
-    return f"{yaml.safe_dump(head, sort_keys=False)}{functions}"
+    return yaml.safe_dump(head, sort_keys=False) + _text("task").format(module=_MODULE)
 
 
 def task_module() -> str:

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.commands.command import print_error
+
 LIBRARIES = r"Traceback|site-packages|pydantic|errors\.pydantic|object at 0x"
 
 Snapshot = dict[str, str]
@@ -19,6 +22,19 @@ def snapshot(root: Path) -> Snapshot:
 
 
 _MAY_APPEAR = r"outputs/[^/]+/sweep\.log|store/(questions|evidence)/part-[^/]+\.parquet|.*digests\.json"
+
+
+def verb(act: Callable[[], object]) -> Callable[[], int]:
+    """As the verbs end: what was refused is told, and nothing else is caught."""
+
+    def run() -> int:
+        try:
+            act()
+        except (InputError, RunError) as error:
+            return print_error(error)
+        return 0
+
+    return run
 
 
 def refused(

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusals import refused
+from refusals import refused, verb
 from small_cohort import make_cohort, sweep_spec
 
-from cardiolens.base.errors import InputError
-from cardiolens.commands.command import print_error
 from cardiolens.inference.models import embedded
 from cardiolens.inference.plan.plan import plan
 
@@ -78,19 +76,13 @@ def no_template(folder: Path) -> None:
 
 EACH = "{% for m in messages %}{% for p in m['content'] %}"
 END = "{% endfor %}{% endfor %}"
-WEIGHTS: list[tuple[str, Break, str]] = [
+MODELS: list[tuple[str, Break, str]] = [
     ("weights cut", weights(lambda b: b[:-100]), rf"holds \d+ bytes; expected \d+ by its header; {AGAIN}"),
     ("header too long", weights(lambda b: struct.pack("<Q", 10**15) + b[8:]), r"expected 1000000000000008"),
-]
-JSON: list[tuple[str, Break, str]] = [
     ("no config", gone("config.json"), r"config\.json"),
     ("config broken", text("config.json", "{"), rf"config\.json: is not a whole JSON file .*; {AGAIN}"),
     ("config a list", text("config.json", "[]"), r"config\.json: holds a list, expected a JSON object"),
     ("tokenizer broken", text("tokenizer.json", "{"), r"tokenizer\.json: is not a whole JSON file"),
-]
-MODELS: list[tuple[str, Break, str]] = [
-    *JSON,
-    *WEIGHTS,
     ("a file", a_file, r"folder '.*/model' does not exist; give a folder or a hub id"),
     ("no architectures", edited("config.json", lambda t: t.pop("architectures")), r"architectures is None"),
     (
@@ -119,22 +111,11 @@ MODELS: list[tuple[str, Break, str]] = [
 ]
 
 
-def told(act: Callable[[], object]) -> Callable[[], int]:
-    def run() -> int:
-        try:
-            act()
-        except InputError as error:
-            return print_error(error)
-        return 0
-
-    return run
-
-
 @pytest.mark.parametrize(("spoil", "said"), [row[1:] for row in MODELS], ids=[row[0] for row in MODELS])
 def test_a_model_that_cannot_be_asked_is_named(spoil, said, place, capsys):
     spoil(place / "model")
     model = {"name": "mine", "engine": "vllm", "source": str(place / "model"), "long_side": 64}
-    refused(told(lambda: plan(sweep_spec(place, model))), said, capsys, place)
+    refused(verb(lambda: plan(sweep_spec(place, model))), said, capsys, place)
 
 
 @pytest.mark.parametrize("source", ["/nowhere/x", "./nope", "nobody/nothing", "a b/c d", "x/y/z"])
@@ -143,4 +124,4 @@ def test_a_model_that_is_not_here_is_named(source, place, capsys):
     said = (
         r"does not exist; give a folder or a hub id|is not on this machine; fetch it first with `hf download"
     )
-    refused(told(lambda: plan(sweep_spec(place, model))), said, capsys, place)
+    refused(verb(lambda: plan(sweep_spec(place, model))), said, capsys, place)

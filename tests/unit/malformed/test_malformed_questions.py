@@ -10,18 +10,15 @@ from typing import Any
 
 import pytest
 import yaml
-from refusals import refused
+from refusals import refused, verb
 from small_cohort import make_cohort, reader, sweep_spec
 
-from cardiolens.base.errors import InputError
-from cardiolens.commands.command import print_error
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import plan
 from cardiolens.show.page.cards import cautions
 
 MINIATURE = Path(__file__).parents[1] / "miniature"
 SECRET = "Jane-Roe-1950"  # whatever of it reaches a message has leaked
-JINJA = "cannot be rendered as a Jinja template"
 VIEWS = "expected of cine_2ch, cine_3ch"
 
 
@@ -37,14 +34,7 @@ def place(cohort: Path, tmp_path: Path) -> Path:
 
 
 def planned(place: Path, **changes: Any) -> Callable[[], int]:
-    def run() -> int:
-        try:
-            plan(sweep_spec(place, reader("uniform"), **changes))
-        except InputError as error:
-            return print_error(error)
-        return 0
-
-    return run
+    return verb(lambda: plan(sweep_spec(place, reader("uniform"), **changes)))
 
 
 def lines(records: list[dict[str, Any]]) -> bytes:

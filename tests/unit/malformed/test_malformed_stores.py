@@ -9,11 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from refusals import refused
+from refusals import refused, verb
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import print_error
 from cardiolens.inference.plan.plan import plan
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
@@ -49,19 +47,6 @@ def place(finished: Path, tmp_path: Path) -> Path:
 
 def spec_of(root: Path, **changes: Any) -> Any:
     return sweep_spec(root, reader("uniform"), **changes)
-
-
-def verb(act: Callable[[], object]) -> Callable[[], int]:
-    """As the verbs end: what was refused is told, and nothing else is caught."""
-
-    def run() -> int:
-        try:
-            act()
-        except (InputError, RunError) as error:
-            return print_error(error)
-        return 0
-
-    return run
 
 
 def run_of(root: Path) -> Path:
@@ -160,7 +145,6 @@ STREAMED: list[tuple[str, Break, str]] = [  # found when frames are read
     ("digest of another", column("frames", "digest", lambda _: "0" * 32), r"are not those of its digest"),
 ]
 
-NO_MODELS = {"schema": "manifest-1"}
 JUDGED: list[tuple[str, Break, str]] = [  # found when the run is judged
     ("completions cut", cut("completions/*"), r"not a whole Parquet file .*; delete it and run again"),
     ("requests cut", cut("requests/*"), r"requests/uniform/part-00000\.parquet: not a whole Parquet file"),
