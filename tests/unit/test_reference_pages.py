@@ -1,11 +1,15 @@
-"""The reference pages are made of the code, and leave no option, column or command without a meaning."""
+"""The reference pages: made of the code, without a gap; and the names that pages of a run print."""
 
 import re
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from printed_names import printed_names
 
+from cardiolens.base.paths import PACKAGE
 from cardiolens.commands.help import VERBS
+from cardiolens.score.statistics import statistic
 from cardiolens.storage import schemas
 from jobs.make_reference import classes, pages, remarks
 
@@ -42,3 +46,25 @@ def test_every_command_has_its_help() -> None:
     for verb, text in blocks.items():
         assert text.startswith(f"python -m cardiolens.{verb}")
     assert "Options" in blocks["sweep"]
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "page-names.md"
+NAMED = set(re.findall(r"`([^`]+)`", PAGE.read_text("utf-8")))
+
+
+def test_every_name_of_the_page_is_in_the_reference() -> None:
+    assert len(printed_names()) > 100
+    assert sorted(printed_names() - NAMED) == []
+
+
+def test_every_name_of_the_reference_is_written_somewhere_in_the_code() -> None:
+    code = "".join(
+        path.read_text("utf-8")
+        for path in sorted(PACKAGE.rglob("*"))
+        if path.suffix in (".py", ".yaml", ".html", ".js") and path.stat().st_size < 200_000
+    ).lower()
+    assert [name for name in sorted(NAMED) if name.lower() not in code and name != "scores.metric"] == []
+
+
+def test_every_share_and_every_metric_with_a_unit_of_its_own_is_in_the_reference() -> None:
+    assert sorted((statistic._SHARES | statistic.OWN_UNIT) - NAMED - {"text_entity_f1"}) == []

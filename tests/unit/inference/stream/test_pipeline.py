@@ -1,4 +1,4 @@
-"""The stream around the engines: its blocks, its end, what is told of errors, when it needs no Ray."""
+"""The stream around the engines: its blocks and studies on their way, its end, what is told of errors."""
 
 import asyncio
 import gc
@@ -9,14 +9,26 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.base.errors import RunError
-from cardiolens.inference.plan.missing import WORK
-from cardiolens.inference.stream import pipeline
+from cardiolens.inference.models.token_counts import Rendering
+from cardiolens.inference.plan.missing import WORK, missing
+from cardiolens.inference.plan.plan import plan
+from cardiolens.inference.stream import loader, pipeline
+from cardiolens.inference.stream.loader import (
+    STUDY_ASKS,
+    PictureRow,
+    StudyAsks,
+    StudyLoader,
+    pictures_of,
+    studies_of,
+)
 from cardiolens.inference.stream.pipeline import cause_of
 from cardiolens.inference.stream.replica_resources import blocks, blocks_in_flight
 from cardiolens.storage import schemas, tables
@@ -169,3 +181,74 @@ def test_a_replica_holds_no_more_than_keeps_it_busy(sizes: list[int], width: int
     assert held == at_most or held >= 2
     assert held == at_most or (held - 1) * mean >= 2 * width  # also while one of them ends
     assert held <= 2 or (held - 2) * mean < 2 * width
+
+
+FRAME_SIZES = st.tuples(st.integers(1, 5), st.integers(1, 7), st.sampled_from([1, 3]))
+
+
+def study(name: str, sizes: list[tuple[int, int, int]]) -> StudyAsks:
+    dice = np.random.default_rng(len(name))
+    pictures: list[PictureRow] = [
+        {
+            "key": f"{name}-{n}",
+            "height": height,
+            "width": width,
+            "channels": channels,
+            "pixels": dice.integers(0, 256, height * width * channels, np.uint8).tobytes(),
+        }
+        for n, (height, width, channels) in enumerate(sizes)
+    ]
+    return {"study_id": name, "part": "", "asks": [], "pictures": pictures}
+
+
+@given(st.lists(st.lists(FRAME_SIZES, max_size=4), min_size=1, max_size=5), st.data())
+def test_what_is_sent_arrives(cohort: list[list[tuple[int, int, int]]], data: st.DataObject) -> None:
+    sent = [study("S" * (1 + n), sizes) for n, sizes in enumerate(cohort)]
+    cut = data.draw(st.integers(0, len(sent)))
+    block = pa.concat_tables(
+        [
+            pa.Table.from_pylist(sent[:cut], schema=STUDY_ASKS),
+            pa.Table.from_pylist(sent[cut:], schema=STUDY_ASKS),
+        ]
+    )
+    assert block.schema.equals(STUDY_ASKS)
+    first = data.draw(st.integers(0, len(sent) - 1))
+    if data.draw(st.booleans()):
+        block = block.combine_chunks()
+    arrived = studies_of(block.slice(first))
+    for ours, theirs in zip(sent[first:], arrived, strict=True):
+        assert theirs["study_id"] == ours["study_id"]
+        shown, meant = pictures_of(theirs["pictures"]), pictures_of(ours["pictures"])
+        for row in ours["pictures"]:
+            assert np.array_equal(shown(row["key"]), meant(row["key"]))
+        small = [{**row, "pixels": None} for row in theirs["pictures"]]
+        assert small == [{**row, "pixels": None} for row in ours["pictures"]]
+
+
+FULL = 5_000
+
+
+@pytest.fixture
+def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
+    """What the loader makes of nine studies where a table takes no further study from FULL bytes on."""
+    planned = plan(sweep_spec(make_cohort(tmp_path, 9), reader("constant", answer="A")))
+    work = missing(planned.run.requests("constant"), tmp_path / "nothing", 1).work
+    monkeypatch.setattr(loader, "TABLE_BYTES", FULL)
+    return list(StudyLoader(planned.store.root, planned.volumes, Rendering(8))(work))
+
+
+def size(study: StudyAsks) -> int:
+    return sum(row["height"] * row["width"] * row["channels"] for row in study["pictures"])
+
+
+def test_every_study_is_there_once_in_order(loaded: list[pa.Table]) -> None:
+    ids = [study_id for table in loaded for study_id in table["study_id"].to_pylist()]
+    assert ids == sorted(ids)
+    assert len(ids) == len(set(ids)) == 9
+    assert 1 < len(loaded) < 9
+
+
+def test_a_table_is_full_and_holds_no_study_more(loaded: list[pa.Table]) -> None:
+    for table in loaded[:-1]:
+        *but_last, last = map(size, studies_of(table))
+        assert sum(but_last) < FULL <= sum(but_last) + last

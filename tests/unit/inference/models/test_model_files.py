@@ -1,4 +1,4 @@
-"""Keys under which completions are stored: what decides them, and what must not."""
+"""Files of models: the keys under which completions are stored, and language models without images."""
 
 import errno
 import hashlib
@@ -13,7 +13,9 @@ import pytest
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models import identity
+from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.identity import identify, known_digests
+from cardiolens.storage.schemas import FRAME
 
 
 @pytest.fixture
@@ -121,3 +123,36 @@ def test_a_file_that_changed_a_moment_ago_is_not_kept(tmp_path: Path) -> None:
     os.utime(file, (long_ago, long_ago))  # its change of anything is now
     ask(kept, file)
     assert not kept.exists()
+
+
+TEMPLATE = (
+    "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] | trim }}{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def text_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    root = tmp_path_factory.mktemp("text_model")
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "no": 1, "LGE": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]", chat_template=TEMPLATE)
+    fast.save_pretrained(root)
+    (root / "config.json").write_text(
+        json.dumps({"model_type": "llama", "architectures": ["LlamaForCausalLM"]})
+    )
+    return root
+
+
+def test_a_language_model_has_prompts_of_texts(text_model: Path) -> None:
+    chat = Chat(text_model)
+    assert chat.prompt("read", "no LGE") == "<system>read<user>no LGE<assistant>"
+    assert chat.count("read", "no LGE", ()) > 0
+
+
+def test_a_language_model_refuses_frames(text_model: Path) -> None:
+    with pytest.raises(InputError, match="language model without images"):
+        Chat(text_model).prompt("read", f"{FRAME}no LGE?")
