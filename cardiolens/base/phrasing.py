@@ -1,7 +1,9 @@
-"""Words of messages: a number of things, and what a mistyped name may have meant."""
+"""Words of messages: a number of things, names with a meaning, and what a mistyped name may have meant."""
 
 import difflib
 from collections.abc import Iterable
+from enum import StrEnum
+from typing import Self
 
 
 def counted(number: object, noun: str) -> str:
@@ -9,6 +11,18 @@ def counted(number: object, noun: str) -> str:
     if number == 1:
         return f"1 {noun}"
     return f"{number} {noun[:-1]}ies" if noun.endswith("y") else f"{number} {noun}s"
+
+
+class NameWithMeaning(StrEnum):
+    """A name that files hold, with its meaning."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Self:
+        """Make a member; its value is its name."""
+        member = str.__new__(cls, name)
+        member._value_, member.meaning = name, meaning
+        return member
 
 
 _MOST_LIKELY = 3  # names that may have been meant

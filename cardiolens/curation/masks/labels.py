@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import yaml
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import ConfigDict, TypeAdapter
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.phrasing import NameWithMeaning
 
 Tissues = NDArray[np.uint8]
 LesionKind = Literal["scar", "oedema"]
@@ -136,19 +137,7 @@ def _table(name: str) -> dict[str, Any]:
     return tree
 
 
-class Named(StrEnum):
-    """A name that files hold, with its meaning."""
-
-    meaning: str
-
-    def __new__(cls, name: str, meaning: str) -> Self:
-        """Make a member; its value is its name."""
-        member = str.__new__(cls, name)
-        member._value_, member.meaning = name, meaning
-        return member
-
-
-class MaskReason(Named):
+class MaskReason(NameWithMeaning):
     """A reason why a mask gives no certain answer, and its meaning."""
 
     NOT_LABELLED = "not_labelled", "the masks do not label the structure"
