@@ -3,10 +3,10 @@
 `docs/reference/import.md` is made of these lists.
 """
 
-from cardiolens.curation.masks.labels import Named
+from cardiolens.curation.masks.labels import Explained
 
 
-class Reason(Named):
+class Reason(Explained):
     """Why a file, a frame or a stack is left out or waits; every unused file has exactly one."""
 
     # files
@@ -54,7 +54,7 @@ class Reason(Named):
     FAILED = "failed", "belongs to a study that could not be imported; report it with the kind of error"
 
 
-class Flag(Named):
+class Flag(Explained):
     """What a person should look at in a volume; those of `HOLDS` let it wait."""
 
     TEXT = "text_in_picture", "all its frames show a row of text, perhaps a name; it waits: look at it"

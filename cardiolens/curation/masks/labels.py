@@ -136,7 +136,7 @@ def _table(name: str) -> dict[str, Any]:
     return tree
 
 
-class Named(StrEnum):
+class Explained(StrEnum):
     """A name that files hold, with its meaning."""
 
     meaning: str
@@ -148,7 +148,7 @@ class Named(StrEnum):
         return member
 
 
-class MaskReason(Named):
+class MaskReason(Explained):
     """A reason why a mask gives no certain answer, and its meaning."""
 
     NOT_LABELLED = "not_labelled", "the masks do not label the structure"
