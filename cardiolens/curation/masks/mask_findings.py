@@ -34,14 +34,9 @@ _MOTION = (
 def body_of(manifest: StudyManifest) -> tuple[Sex | None, float | None]:
     """Return a patient's sex and body surface in m2 (Mosteller: sqrt(cm * kg / 3600)), if known."""
     sex: Sex | None = manifest.sex if manifest.sex in ("male", "female") else None
-    height_cm, weight_kg = manifest.height_cm, manifest.weight_kg
-    if height_cm is None or weight_kg is None:
+    if manifest.height_cm is None or manifest.weight_kg is None:
         return sex, None
-    if not (30 < height_cm < 260 and 1 < weight_kg < 400):
-        raise InputError(
-            f"height {height_cm:g} cm or weight {weight_kg:g} kg is implausible; expected cm and kg"
-        )
-    return sex, math.sqrt(height_cm * weight_kg / 3600)
+    return sex, math.sqrt(manifest.height_cm * manifest.weight_kg / 3600)
 
 
 def mask_findings(folder: Path, labels: str, protocol: str = "openprotocol-1") -> list[dict[str, Any]]:
