@@ -178,7 +178,7 @@ def test_a_dead_engine_is_told_apart(error, errored, tmp_path: Path):
 
 
 def test_the_cause_of_a_death_is_read_from_what_the_engine_wrote(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(vllm_engine, "root_cause", lambda since: "torch.OutOfMemoryError: CUDA")
+    monkeypatch.setattr(vllm_engine, "root_cause", lambda since: "torch.OutOfMemoryError: out of memory")
     _, bad, _ = answers(Started(tmp_path, Generating(dead())))
     assert isinstance(bad, RequestError)
     assert "lower max_num_seqs" in str(bad)

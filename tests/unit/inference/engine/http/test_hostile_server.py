@@ -81,9 +81,9 @@ def test_hostile_words_are_cleaned_and_lose_no_paid_answer(
         assert len(row["text"] or "") < 64 * 1024
         assert len(row["finish_reason"] or "") <= 64
         assert (row["finish_reason"] or "").isprintable()
-    assert len(asked.answered()) == 3 or form == "reply"
-    assert len(asked.answered()) >= 3
-    Asked(planned, tmp_path).against(Server())
+    if any(said):
+        assert len(asked.answered()) == 3
+        Asked(planned, tmp_path).against(Server())
     assert len(asked.answered()) > 3, "the same command goes on"
 
 
