@@ -14,8 +14,8 @@ from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.pipeline import need_no_cluster
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
-from cardiolens.score.claims.planned_power import power_lines
 from cardiolens.score.statistics.factors import arm_factors
+from cardiolens.score.statistics.pooled import power_lines
 from cardiolens.show.terminal import show
 from cardiolens.show.terminal.show import show_placement
 from cardiolens.storage import documents, schemas, tables

@@ -100,7 +100,11 @@ def _best(facts: Facts) -> Card:
         more = len(alike) - len(first)
         words += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
     verdict = f"{model_of(best)}, {best['value']:.1f} %"
-    estimates = tuple(Estimate(model_of(row), row["value"], **ends(row)) for row in headlines[:_MOST_RANKED])
+    estimates = tuple(
+        Estimate(model_of(row), row["value"], interval["low"], interval["high"])
+        for row in headlines[:_MOST_RANKED]
+        for interval in [ends(row)]
+    )
     return Card("model", question, verdict, words, estimates, differences=False)
 
 

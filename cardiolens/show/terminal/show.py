@@ -13,8 +13,8 @@ from cardiolens.inference.plan.candidates import Totals
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.claims.declared import when_declared
-from cardiolens.score.claims.planned_power import ASSUMED
 from cardiolens.score.run_results.run_comparison import Changes
+from cardiolens.score.statistics.pooled import ASSUMED
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.terminal.ending import ending
 from cardiolens.storage import documents

@@ -11,10 +11,10 @@ from made_verdicts import of_arm
 
 from cardiolens.score.claims.descriptions import item_difficulty, range_rows
 from cardiolens.score.claims.parts_of_cohort import FEWEST, subgroup_rows
-from cardiolens.score.claims.planned_power import number_of_questions, power_lines
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
+from cardiolens.score.statistics.pooled import number_of_questions, power_lines
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import QUESTIONS, VERDICTS

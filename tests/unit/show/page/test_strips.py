@@ -7,9 +7,8 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort
 
 from cardiolens.show.page.elements import Card, Estimate
-from cardiolens.show.page.interval_drawings import WIDTH, strip
 from cardiolens.show.page.page_data import Header, read_facts
-from cardiolens.show.page.page_rendering import templates
+from cardiolens.show.page.page_rendering import WIDTH, strip, templates
 from cardiolens.show.page.sections.answer_sections import collapse
 
 
