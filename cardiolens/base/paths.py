@@ -1,9 +1,6 @@
-"""Places and version of the installed package."""
+"""Places of the installed package."""
 
-from importlib.metadata import version
 from pathlib import Path
-
-from cardiolens import __version__
 
 PACKAGE = Path(__file__).resolve().parents[1]  # the folder `cardiolens`
 
@@ -24,11 +21,3 @@ def shipped(name: str) -> Path:
 def checkout() -> Path | None:
     """The checkout that the package runs from; None for an installed wheel."""
     return PACKAGE.parent if (PACKAGE.parent / ".git").exists() else None
-
-
-def running_version() -> str:
-    """Return e.g. 0.1.0, or 0.1.0.dev27+g1a2b3c4d of a wheel that was built away from a release.
-
-    A checkout has its number alone: its commit may have changed since, and stands in the manifest of a run.
-    """
-    return __version__ if is_source() else version("cardiolens")
