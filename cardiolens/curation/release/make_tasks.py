@@ -25,7 +25,7 @@ from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
 
 _MODULE = "cardiolens_task"
 _MOST_BYTES = 1 << 20  # of a file of the package
-_READER = ("reply_words", "marks", "answer_values", "strict_reading")
+_READER = ("reply_words", "marks", "strict_reading")
 _HEAD = '''"""A task of lmms-eval whose replies are read as a sweep of CardioLens reads them.
 
 {about}
