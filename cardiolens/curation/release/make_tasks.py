@@ -25,7 +25,7 @@ from cardiolens.protocol.tasks.catalogue import OPEN, load_catalogue
 
 _MODULE = "cardiolens_task"
 _MOST_BYTES = 1 << 20  # of a file of the package
-_READER = ("reply_words", "marks", "answer_values", "strict_reading")
+_READER = ("reply_words", "marks", "strict_reading")
 _TESTED = "0.7.3"  # the version of lmms-eval that the tests run
 _CANARY = re.compile(r"cardiolens canary [0-9a-f-]{36}")
 

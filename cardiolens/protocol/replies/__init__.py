@@ -21,8 +21,7 @@ A refusal by the host has no text and is not read here. `visible_text` is what c
 where reasoning was never closed. RULES_VERSION is raised with every change that may read a reply differently.
 """
 
-from cardiolens.protocol.replies.answer_values import Option
 from cardiolens.protocol.replies.marks import objects, refuses, visible_text
-from cardiolens.protocol.replies.strict_reading import RULES_VERSION, Reading, Status, read_reply
+from cardiolens.protocol.replies.strict_reading import RULES_VERSION, Option, Reading, Status, read_reply
 
 __all__ = ["RULES_VERSION", "Option", "Reading", "Status", "objects", "read_reply", "refuses", "visible_text"]
