@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.base.errors import RunError
+from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import WORK, missing
 from cardiolens.inference.plan.plan import plan
@@ -47,6 +48,19 @@ def test_a_part_on_disk_starts_the_clock_anew(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="no request was completed"):
         list(pipeline._watched(writing(), tmp_path, 0.8, 5))
     assert time.monotonic() - began > 1.2 + 0.7
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"),
+    [
+        ({"engine": "vllm"}, 90),
+        ({"engine": "oracle", "simulated": True}, 10),
+        ({"engine": "http", "http": "x"}, 10),
+    ],
+)
+def test_only_models_that_load_have_the_time_of_loading(model: dict[str, Any], limit: float) -> None:
+    given = SimpleNamespace(**{"simulated": False, "http": None} | model)
+    assert pipeline._stall_limit(given, StreamSpec(stall_seconds=10)) == limit  # type: ignore[arg-type]
 
 
 WRAPPED = """\x1b[36mray::MapWorker(MapBatches(Replica)).submit()\x1b[39m (pid=1, ip=192.0.2.2)
