@@ -6,13 +6,15 @@ ranked, wherever they lie, but are shown like all others.
 
 Percentile q of n sorted values is at position (n - 1) * q / 100, interpolated linearly between its two
 neighbours. A value v is shown as floor((v - low) * (255 / (high - low)) + 1/2), clipped to 0..255: a half
-rounds up. Values are ranked, never summed, and the few float operations are single IEEE double
+rounds up. Values are counted or sorted, never summed, and the few float operations are single IEEE double
 operations, so a volume gives the same bytes on every machine.
 """
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +25,7 @@ from cardiolens.base.errors import InputError
 ZEROS_SHARE = 0.01  # share of all voxels from which exact zeros are padding
 BORDER_SHARE = 0.1  # share of the outermost pixels from which one value is a border
 BORDER_SIDE = 8  # pixels; smaller frames are taken to have no border
-MAX_LEVELS = 1 << 16  # integers in at most this many levels are converted by a table
+MAX_LEVELS = 1 << 16  # integers in at most this many levels are counted and converted by a table
 
 Grey = NDArray[np.uint8]
 
@@ -77,10 +79,10 @@ def grey_scale(
         raise InputError(
             f"is constant ({lowest * slope + inter:g}); expected an image with contrast; re-export the volume"
         )
-    tabulated = frames.dtype.kind in "iu" and highest - lowest < MAX_LEVELS
+    counted = frames.dtype.kind in "iu" and highest - lowest < MAX_LEVELS
     if window is None:
-        percentages = window_pct if slope > 0 else (100 - window_pct[0], 100 - window_pct[1])
-        ends = _percentiles(frames, padding(frames, slope, inter), percentages)
+        rank = partial(_counted, lowest=lowest, highest=highest) if counted else _selected
+        ends = _ends(rank(frames, padding(frames, slope, inter)), window_pct, slope)
         if ends[0] == ends[1]:
             ends = [lowest, highest] if slope > 0 else [highest, lowest]
         window = ends[0] * slope + inter, ends[1] * slope + inter
@@ -91,7 +93,7 @@ def grey_scale(
             f"shows {scale.low:g} as black and {scale.high:g} as white, too far apart or too near to scale; "
             "expected ordinary intensities; re-export it"
         )
-    return scale.tabulated(lowest, highest) if tabulated else scale
+    return scale.tabulated(lowest, highest) if counted else scale
 
 
 def _check_finite(frames: NDArray[Any]) -> None:
@@ -117,21 +119,43 @@ def padding(frames: NDArray[Any], slope: float, inter: float) -> tuple[float, ..
     return tuple(sorted(fills))
 
 
-def _percentiles(
-    frames: NDArray[Any], fills: tuple[float, ...], percentages: tuple[float, float]
-) -> list[float]:
-    """Return percentiles of the values that are not of padding; of all values if no other is there."""
-    imaged = frames
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Order statistics of stored values: their number, and the k-th smallest, k from 0."""
+
+    n: int
+    at: Callable[[int], float]
+
+    def percentile(self, pct: float) -> float:
+        position = (self.n - 1) * pct / 100
+        below = math.floor(position)
+        low, high = self.at(below), self.at(min(below + 1, self.n - 1))
+        return low + (position - below) * (high - low)
+
+
+def _ends(ranked: Ranked, window_pct: tuple[float, float], slope: float) -> list[float]:
+    """Return the stored values shown as black and white."""
+    percentages = window_pct if slope > 0 else (100 - window_pct[0], 100 - window_pct[1])
+    return [ranked.percentile(pct) for pct in percentages]
+
+
+def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highest: int) -> Ranked:
+    """Return order statistics from a histogram filled frame by frame, without a copy of the volume."""
+    counts = np.zeros(highest - lowest + 1, np.int64)
+    for frame in frames:
+        counts += np.bincount(np.subtract(frame, lowest, dtype=np.intp).ravel(), minlength=counts.size)
+    remaining = counts.copy()
     for fill in fills:
-        imaged = imaged[imaged != fill]
-    values = (imaged if imaged.size else frames).ravel()
-    positions = [(values.size - 1) * pct / 100 for pct in percentages]
-    around = [
-        (math.floor(position), min(math.floor(position) + 1, values.size - 1)) for position in positions
-    ]
-    ranked = np.partition(values, sorted({place for pair in around for place in pair}))
-    ends = [(float(ranked[below]), float(ranked[above])) for below, above in around]
-    return [
-        low + (position - math.floor(position)) * (high - low)
-        for position, (low, high) in zip(positions, ends, strict=True)
-    ]
+        if fill == int(fill) and lowest <= fill <= highest:
+            remaining[int(fill) - lowest] = 0
+    counts = remaining if remaining.any() else counts
+    at_most = np.cumsum(counts)
+    return Ranked(int(at_most[-1]), lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right"))))
+
+
+def _selected(frames: NDArray[Any], fills: tuple[float, ...]) -> Ranked:
+    """Return order statistics by sorting, for floats and integers of a wide range."""
+    ordered = np.sort(frames, axis=None)
+    remaining = ordered[~np.isin(ordered, fills)] if fills else ordered
+    ordered = remaining if remaining.size else ordered
+    return Ranked(ordered.size, lambda k: float(ordered[k]))

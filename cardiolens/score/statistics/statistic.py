@@ -126,9 +126,9 @@ class Statistic:
     of_pairs: bool = False  # a difference of two arms on the same items
 
     def interval(self, unit: float, level: float = 0.95, kind: Kind = "other") -> Interval:
-        """The value in a unit, with its interval by the bootstrap, or near the boundary (`near_boundary`).
+        """The value in a unit, with its interval by the bootstrap, or near 0 and 1 by a score test.
 
-        There is none where the patients are too few (`enough_data`), or where no resample differs from
+        There is none where the patients are too few (`without_interval`), or where no resample differs from
         another and the statistic is neither a share nor a difference of shares.
         """
         reason = self.basis.without_interval
