@@ -242,7 +242,7 @@ def _columns() -> Iterator[str]:
         table = schema.metadata[b"table"].decode()
         yield f"## {table}\n\n| column | type | meaning |\n|---|---|---|"
         for field in schema:
-            meaning = schemas.COLUMNS[table][field.name].partition(" | ")[2]
+            meaning = schemas.COLUMNS[table][field.name][1]
             yield _row(f"`{field.name}`", f"`{field.type}`", meaning)
         yield ""
 

@@ -27,7 +27,7 @@ READ = ("ok", ASKED_BACK, "inconsistent")
 
 _FILE = files("cardiolens.storage").joinpath("schemas.yaml").read_text(encoding="utf-8")
 COLUMNS: Mapping[str, Mapping[str, Any]] = yaml.load(_FILE, Loader=yaml.CSafeLoader)
-"""Of each table the columns, as `type | meaning`; under `records` the entries of lists."""
+"""Type and meaning of each column, by table; under `records` the fields of entries of lists."""
 
 _TYPES = {"instant": pa.timestamp("us", tz="UTC"), "numbers": pa.map_(pa.string(), pa.float64())}
 
@@ -42,7 +42,7 @@ def _type(name: str) -> pa.DataType:
 
 
 def _schema(name: str) -> pa.Schema:
-    fields = [(column, _type(said.partition(" | ")[0])) for column, said in COLUMNS[name].items()]
+    fields = [(column, _type(kind)) for column, (kind, _) in COLUMNS[name].items()]
     return pa.schema(fields, metadata={"table": name, "version": SCHEMA_VERSION})
 
 
