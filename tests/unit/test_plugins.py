@@ -191,6 +191,7 @@ class Part:
 """
 METRIC = "class Part:\n    def score(self, pairs):\n        {}\n"
 CHANGED = "return frames, question and replace(question, options={})"
+FEWER = "question.options if question.answer_type == 'ordinal' else question.options[1:]"
 BAD = [
     (SELECTOR, "return [('cine_sax', 999)]", "999.*expected at most 8 different frames of the pool"),
     (SELECTOR, "return [(pool[0].volume_id, n) for n in range(budget + 1)]", "chose .*at most 8 different"),
@@ -205,6 +206,7 @@ BAD = [
     (CONTROL, "return frames, None", "TypeError"),
     (CONTROL, CHANGED.format("()"), "changes more of a question"),
     (CONTROL, CHANGED.format("question.options[::-1]"), "changes more of a question"),
+    (CONTROL, CHANGED.format(FEWER), "changes more of a question"),
     (METRIC, "return []", "gives 0 values for 1 reports"),
     (METRIC, "return [float('nan')]", "gives nan, which is not within 0..1"),
 ]

@@ -193,6 +193,7 @@ def test_nothing_that_is_sent_names_a_patient_a_study_or_a_question(
         assert set(sent) == {"model", "messages", "max_tokens", "temperature", "top_p"}
         assert set(headers) == HEADERS
         assert headers["Authorization"] == f"Bearer {KEY}"
+        assert headers["Accept-Encoding"] == "identity"
         pictures = re.findall(rb"data:image/png;base64,([A-Za-z0-9+/=]+)", body)
         assert pictures
         whole = b"".join([body, str(headers).encode(), *map(base64.b64decode, pictures)])
