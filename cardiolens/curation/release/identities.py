@@ -84,7 +84,7 @@ def _tables() -> dict[str, Any]:
 
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern whose `<NAMES>` stand for fragments."""
+    """Compile a pattern in which each `<NAME>` stands for a fragment."""
     fragments = _tables()["fragments"]
     while (whole := re.sub(r"<([A-Z_]+)>", lambda name: str(fragments[name[1]]), text)) != text:
         text = whole
