@@ -1,4 +1,4 @@
-"""How replies were read: shares by model and arm, and scores by the readings of others."""
+"""How replies were read: shares by model and arm, bounds of scores, and scores by the readings of others."""
 
 import math
 from collections import Counter
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -21,7 +22,7 @@ from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
-from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, ILLEGAL_SELECTION, NO_ANSWER
+from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, ILLEGAL_SELECTION, NO_ANSWER, VERDICTS
 
 SHARES, PEERS = "how replies were read", "readings of others"  # names of tables
 READINGS = ("at_once", "asked_back", "no_answer", "unread", "refused", "cut", ILLEGAL_SELECTION)
@@ -34,18 +35,24 @@ _READING = {
 }
 _COUNTED = ("status", "answer_type", "parse_status")
 _OF_REPLY = ("request_key", "status", "text", "finish_reason", "written_at")
+BOUNDS = ("once_tier_1", "high_tier_1", "once_tier_3", "high_tier_3")  # columns, where an arm has them
 _Scores = Mapping[tuple[str, str], float]  # by model or arm, and tier
 
 
-def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors]) -> list[Row]:
-    """Percentages of the replies to choice questions, by model and by arm."""
+def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> list[Row]:
+    """Percentages of the replies to choice questions by model and by arm, and bounds of an arm's tier scores.
+
+    `once`: the score if every answer that was asked back is wrong; `high`: if every reply that was not read
+    is right. The score itself counts what was not read as wrong. Without such replies there are no bounds.
+    """
     counts = {arm.arm_id: _counts(verdicts.of_arm(arm.arm_id, _COUNTED)) for arm in arms}
     rows: list[Row] = []
     for model in dict.fromkeys(arm.model for arm in arms):
         of_model = sum((counts[arm.arm_id] for arm in arms if arm.model == model), Counter[str]())
         rows += _shares(model, None, of_model)
     for arm in arms:
-        rows += _shares(arm.model, arm.arm_id, counts[arm.arm_id])
+        bounds = _bounds(verdicts.of_arm(arm.arm_id), counts[arm.arm_id], min_n)
+        rows += [row | bounds for row in _shares(arm.model, arm.arm_id, counts[arm.arm_id])]
     return rows
 
 
@@ -60,6 +67,35 @@ def _shares(model: str, arm_id: str | None, counts: Counter[str]) -> Iterator[Ro
     if n_replies := counts.total():
         row: Row = {"model": model, "arm_id": arm_id, "n": n_replies}
         yield row | {name: 100 * counts[name] / n_replies for name in READINGS}
+
+
+def _bounds(verdicts: pa.Table, counts: Counter[str], min_n: int) -> Row:
+    """The tier scores of one arm if what was not read at once counted otherwise; empty without any."""
+    if not counts["asked_back"] and not counts["unread"]:
+        return {}
+    changed = {
+        "once": _with_all(verdicts, [ASKED_BACK], right=False),
+        "high": _with_all(verdicts, ["parse_error", "contradicted"], right=True),
+    }
+    return {
+        f"{name}_{scope.replace(':', '_')}": value
+        for name, rows in changed.items()
+        for (_, scope), value in _tier_scores(rows, (), min_n).items()
+    }
+
+
+def _with_all(verdicts: pa.Table, statuses: Sequence[str], *, right: bool) -> pa.Table:
+    """Verdicts in which those of some parse statuses are all wrong, or all right."""
+    of_statuses = pc.is_in(verdicts["parse_status"], value_set=pa.array(statuses))
+    chosen = pc.fill_null(pc.and_(of_statuses, pc.equal(verdicts["channel"], "answer")), False)
+    rows, others = verdicts.filter(chosen), verdicts.filter(pc.invert(chosen))
+    columns = {
+        "parsed": rows["gold"] if right else pa.array([[]] * rows.num_rows, VERDICTS.field("parsed").type),
+        "parse_status": pa.repeat("ok" if right else "parse_error", rows.num_rows),
+        "correct": pa.array(np.full(rows.num_rows, right)),
+    }
+    changed = pa.table([columns.get(name, rows[name]) for name in VERDICTS.names], schema=VERDICTS)
+    return pa.concat_tables([others.select(VERDICTS.names), changed])
 
 
 def _tier_scores(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], min_n: int) -> _Scores:

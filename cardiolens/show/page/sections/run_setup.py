@@ -234,7 +234,8 @@ def _arms(facts: Facts) -> Table:
         {**read.get(arm.arm_id, {}), **arm_cells(arm, facts.simulated), "arm_id": arm.arm_id}
         for arm in facts.arms
     ]
-    return Table.of("arms", records).without(() if read else ("n", *reply_readings.READINGS))
+    absent = [name for name in reply_readings.BOUNDS if not any(name in record for record in records)]
+    return Table.of("arms", records).without([*absent, *(() if read else ("n", *reply_readings.READINGS))])
 
 
 def shared_settings(facts: Facts) -> Table:

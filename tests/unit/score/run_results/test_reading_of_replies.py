@@ -51,6 +51,9 @@ def test_shares_with_and_without_second_turns(runs):
     assert once["unread"] == pytest.approx(back["asked_back"] + back["no_answer"])
     assert back["at_once"] == once["at_once"]
     assert tier_one(silent.scores) < tier_one(asking.scores)
+    assert back["once_tier_1"] == pytest.approx(tier_one(silent.scores)), "asked back counts as wrong"
+    assert back["high_tier_1"] == pytest.approx(tier_one(asking.scores)), "nothing is unread"
+    assert once["high_tier_1"] > tier_one(asking.scores)
 
 
 def test_readings_of_others_are_scored_beside_the_strict_one(runs):
