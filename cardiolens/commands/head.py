@@ -1,7 +1,8 @@
 """`python -m cardiolens.head`: start a Ray cluster on this machine for several sweeps, closed to other users.
 
 Plain `ray start --head` lets whoever reaches its ports run programs as its user. Further words are options
-of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can join. `ray stop` ends it.
+of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can join, each by this command with
+`--address=HEAD:PORT`. `ray stop` ends it.
 """
 
 import os
@@ -11,30 +12,35 @@ from contextlib import nullcontext
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
-from cardiolens.runtime.guard import loopback_kept, make_token_file, no_api_server, private_folder, token_file
+from cardiolens.runtime import guard
 
 _LOOPBACK = "--node-ip-address=127.0.0.1"
 
 
 def start(words: Sequence[str]) -> int:
-    """Start the head with the token of the environment or of the user's file; return Ray's exit code.
+    """Start the head, or with `--address=` a node that joins one; return Ray's exit code.
+
+    The token is the environment's, or that of the user's file, which the head makes if it is absent.
 
     InputError for an option that `ray start` does not know.
     """
-    if not os.environ.get("RAY_AUTH_TOKEN"):
-        make_token_file(token_file(os.environ))
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_TMPDIR": str(private_folder(os.environ))}
-    alone = not any(word.startswith("--node-ip-address") for word in words)
+    joins = any(word.startswith("--address") for word in words)
+    if not joins and not os.environ.get("RAY_AUTH_TOKEN"):
+        guard.make_token_file(guard.token_file(os.environ))
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_TMPDIR": str(guard.private_folder(os.environ))}
+    alone = not joins and not any(word.startswith("--node-ip-address") for word in words)
 
     from click import ClickException
     from ray._private import services
     from ray.scripts.scripts import start as ray_start
 
-    services.start_api_server = no_api_server
-    options = ["--disable-usage-stats", "--include-dashboard=false", *([_LOOPBACK] if alone else [])]
+    services.start_api_server = guard.no_api_server
+    services.get_node = guard.patient(services.get_node)
+    role = [] if joins else ["--head", "--include-dashboard=false"]
+    options = ["--disable-usage-stats", *role, *([_LOOPBACK] if alone else [])]
     try:
-        with loopback_kept() if alone else nullcontext():
-            ray_start.main(["--head", *options, *words], prog_name="ray start", standalone_mode=False)
+        with guard.loopback_kept() if alone else nullcontext():
+            ray_start.main([*options, *words], prog_name="ray start", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     except ClickException as error:

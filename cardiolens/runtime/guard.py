@@ -6,9 +6,11 @@ folder that only its user can enter.
 
 import os
 import secrets
-from collections.abc import Iterator, Mapping, MutableMapping
+import time
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -27,7 +29,7 @@ def guarded() -> Iterator[None]:
     """
     from ray._private import services
 
-    before, server = dict(os.environ), services.start_api_server
+    before, replaced = dict(os.environ), (services.start_api_server, services.get_node)
     folder = private_folder(os.environ)
     os.environ |= {
         "RAY_AUTH_MODE": "token",
@@ -37,13 +39,13 @@ def guarded() -> Iterator[None]:
     # By default vLLM finds its address by a route to the internet, and puts sockets into /tmp.
     for name, value in {"VLLM_HOST_IP": "127.0.0.1", "VLLM_RPC_BASE_PATH": str(folder)}.items():
         os.environ.setdefault(name, value)
-    services.start_api_server = no_api_server
+    services.start_api_server, services.get_node = no_api_server, patient(services.get_node)
     _read_again()
     try:
         with loopback_kept():
             yield
     finally:
-        services.start_api_server = server
+        services.start_api_server, services.get_node = replaced
         os.environ.clear()
         os.environ |= before
         _read_again()
@@ -69,6 +71,28 @@ def no_api_server(*_arguments: object, **_options: object) -> tuple[None, None]:
     off. Ray continues without the server, as when the server fails to start.
     """
     return None, None
+
+
+def patient(get_node: Callable[..., Any]) -> Callable[..., Any]:
+    """Return Ray's look-up of a node, which then waits up to three minutes for a node that is starting.
+
+    Ray gives up after 30 s, which is too short where other work keeps the processors busy.
+    """
+
+    def look_up(*arguments: Any, **options: Any) -> Any:
+        end = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                return get_node(*arguments, **options)
+            except RuntimeError:  # it is not registered yet
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.2)
+
+    return look_up
+
+
+_START_SECONDS = 180
 
 
 def _read_again() -> None:
