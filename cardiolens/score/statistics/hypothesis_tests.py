@@ -24,14 +24,23 @@ _PINELIS = 3.178
 
 
 def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"] = "holm") -> Floats:
-    """Adjusted p-values of one family; undefined ones stay NaN and do not count."""
-    from statsmodels.stats.multitest import multipletests
+    """Adjusted p-values of one family; undefined ones stay NaN and do not count.
 
-    p = np.asarray(p_values, dtype=np.float64)
-    is_defined = ~np.isnan(p)
-    p_adjusted = np.full(len(p), np.nan)
-    if is_defined.any():
-        p_adjusted[is_defined] = multipletests(np.minimum(p[is_defined], 1), method=method)[1]
+    Holm (1979), or Benjamini and Hochberg (1995). Not by statsmodels: each of its calls collects the garbage
+    of the whole process, which took most of the time of scoring.
+    """
+    from scipy import stats
+
+    p_adjusted = np.array(p_values, dtype=np.float64)
+    is_defined = ~np.isnan(p_adjusted)
+    p = np.minimum(p_adjusted[is_defined], 1)
+    if method == "holm":
+        order = np.argsort(p)
+        steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+        p[order] = np.minimum(steps, 1)
+    elif len(p):
+        p = stats.false_discovery_control(p)
+    p_adjusted[is_defined] = p
     return p_adjusted
 
 
