@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import nibabel as nib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -161,6 +160,8 @@ def stored(frames: NDArray[np.generic]) -> NDArray[np.generic]:
 
 def nifti_bytes(volume_IJK: NDArray[np.generic], affine: NDArray[np.float64]) -> bytes:
     """Return a volume as the bytes of a `.nii.gz` file, in mm and scanner coordinates."""
+    import nibabel as nib
+
     image = nib.Nifti1Image(volume_IJK, affine)
     image.header.set_xyzt_units("mm")
     image.set_qform(affine, code="scanner")

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
-from cardiolens.report_text.extract import Entity
+
+Entity = tuple[str, str]  # report field, option text
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
+from cardiolens.report_text.entities import Entity
 from cardiolens.report_text.findings import asserted, findings
-
-Entity = tuple[str, str]  # report field, option text
 
 
 class Stated(Protocol):

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from cardiolens.protocol.replies import objects, refuses, visible_text
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
-from cardiolens.report_text.entities import ReportForm, entity_counts, fields_equal
-from cardiolens.report_text.extract import Entity, extract
+from cardiolens.report_text.entities import Entity, ReportForm, entity_counts, fields_equal
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
 from cardiolens.score.verdicts.text_metrics import overlap_counts
 
@@ -35,6 +34,10 @@ def judge_fields(case: Case, reply: CaseReply) -> Judgement:
 
 def judge_text(case: Case, reply: CaseReply) -> Judgement:
     """Judge findings and impression, or the whole reply if it has no JSON with the fields."""
+    from cardiolens.report_text.extract import (
+        extract,
+    )  # with its many patterns, which other verbs do not need
+
     form = _form(case)
     json_report = _json_report(form, reply)
     reference, text = texts(case, reply)
