@@ -17,6 +17,7 @@ from running_server import running
 
 from .conftest import Seen, watch
 
+pytestmark = pytest.mark.full
 ROOT = Path(__file__).resolve().parents[2]
 
 

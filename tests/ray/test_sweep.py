@@ -131,6 +131,7 @@ def test_caches_of_the_engine_are_hit(demo: Place) -> None:
     assert 0 < frames["encoded"] <= 1.1 * frames["processed"]
 
 
+@pytest.mark.full
 def test_a_second_sweep_executes_only_what_is_new(demo: Place) -> None:
     demo.sweep(*DEMO)
     assert demo.manifest()["requests"]["executed"] == 0
