@@ -48,6 +48,7 @@ def named_chat(
     return request.param, folder, Chat(folder, FAMILIES[request.param].options, trust_remote_code=True)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("frames", [1, 3, 32])
 def test_tokens_predicted_are_those_of_vllm(named_chat: tuple[str, Path, Chat], frames: int):
     name, folder, chat = named_chat

@@ -145,6 +145,7 @@ def test_a_second_sweep_executes_only_what_is_new(demo: Place) -> None:
     shutil.rmtree(second)
 
 
+@pytest.mark.full
 def test_a_dry_run_touches_no_engine(place: Place) -> None:
     printed = place.sweep(*DEMO, "mode=plan", "cluster.gpus=8")
     counted = ("asked", "unique", "done", "overflow", "distinct", "prompt tokens")
@@ -152,6 +153,7 @@ def test_a_dry_run_touches_no_engine(place: Place) -> None:
     assert not (place.root / "store" / "completions").exists()
 
 
+@pytest.mark.full
 def test_judging_again_changes_nothing(demo: Place) -> None:
     before = demo.scores()
     command = [sys.executable, "-m", "cardiolens.judge", f"run={demo.run}"]

@@ -38,6 +38,7 @@ def requests(root: Path, protocol: str, **changes: Any) -> list[dict[str, Any]]:
     return requests_of(plan(spec_of(root, protocol, reader("uniform"), **changes)))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("protocol", [BOTH, "authors-1-gated"])
 @pytest.mark.parametrize("answer_format", ["letters", "choice"])
 def test_the_oracle_scores_100(root: Path, protocol: str, answer_format: str) -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.full
+
 ROOT = Path(__file__).resolve().parents[3]
 SCRIPT = Path(sys.executable).with_name("cardiolens")
 SHADOWS = [
@@ -44,7 +46,6 @@ def run(*words: str, folder: Path, **more: str) -> subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_command_imports_nothing_from_the_working_folder(hostile: Path, verb: str) -> None:
     done = run("-m", f"cardiolens.{verb}".rstrip("."), *VERBS[verb], folder=hostile)
@@ -77,7 +78,6 @@ def test_the_installed_command_runs_no_package_of_its_own_name(hostile: Path) ->
     assert done.stderr.startswith("error: verify=.: is no release")
 
 
-@pytest.mark.full
 @pytest.mark.ray
 def test_workers_of_ray_import_nothing_from_the_working_folder(hostile: Path) -> None:
     """A worker imports NumPy, pandas and pyarrow before any module of ours."""

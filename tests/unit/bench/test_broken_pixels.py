@@ -10,6 +10,8 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.phantom_cohort import make_cohort
 from cardiolens.study.manifest import read_study
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_break_moves_frames_and_invents_none(name):

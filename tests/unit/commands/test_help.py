@@ -72,6 +72,7 @@ def test_a_sweep_without_a_word_makes_nothing_and_says_what_to_write(tmp_path: P
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_the_version_is_printed_by_every_door(tmp_path: Path) -> None:
     doors = [("cardiolens", "--version"), ("cardiolens.sweep", "--version")]
     assert {run(*door, cwd=tmp_path).stdout for door in doors} == {f"cardiolens {__version__}\n"}
@@ -108,6 +109,7 @@ def test_nearest_first_keeps_every_name(name: str, legal: list[str]) -> None:
         assert nearest_first(name, legal)[0] == name
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "script",
     [

@@ -19,6 +19,8 @@ from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.structure import VolumeStructure
 
+pytestmark = pytest.mark.full
+
 SEED, FOLDS, MARGIN = 2026, 10, 2.0
 SIZE = sizes()["default"]
 

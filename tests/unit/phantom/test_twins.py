@@ -19,6 +19,8 @@ from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 from cardiolens.study.nifti import parse_header, read_file, voxels
 
+pytestmark = pytest.mark.full
+
 NAMES = ("PH-NORMAL", "PH-ICM-LAD", "PH-INFLAM", "PH-HCM-ASH", "PH-ICM-RCA")
 
 

@@ -187,6 +187,7 @@ def test_a_body_may_be_as_large_as_the_limit_and_no_larger(server: LocalServer, 
     assert [len(body) for body in routes.bodies] == [MOST_BYTES]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("length", "status"),
     [

@@ -16,6 +16,8 @@ from cardiolens.curation.ingest.import_run import ingest
 from tests.unit.curation.ingest.exports import NORMAL, SHORT_AXIS, contracting, proposals
 from tests.unit.curation.ingest.nifti_exports import save
 
+pytestmark = pytest.mark.full
+
 AFFINE = np.eye(4)
 AFFINE[:3, :3] = np.diag([-1.0, -1.0, 1.0]) @ np.array([SHORT_AXIS[:3], SHORT_AXIS[3:], -NORMAL]).T
 AFFINE[:3, :3] *= [2.0, 2.0, 8.0]

@@ -181,6 +181,7 @@ def again(root: Path, out: Path, decisions: Path | None, **options: object) -> N
     ingest(IngestSpec(source=source, out=out, key=root / "key", decisions=decisions, **options))
 
 
+@pytest.mark.full
 def test_a_second_export_needs_no_second_look(twice: Path, tmp_path: Path, capsys):
     listed = by_series(twice / "out")
     turned = {"transpose": True, "flip_rows": True, "flip_cols": True}
@@ -252,6 +253,7 @@ def test_an_excluded_stack_is_in_no_study_and_its_repeat_may_be_confirmed(
     assert "excluded by a person" in capsys.readouterr().out
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("wrong", "reason", "refused"),
     [

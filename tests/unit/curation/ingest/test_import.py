@@ -97,6 +97,7 @@ def test_the_same_key_gives_the_same_bytes_and_a_second_run_does_nothing(small, 
     assert {path: (again / path).read_bytes() for path in files} == files
 
 
+@pytest.mark.full
 def test_processes_beside_this_one_change_no_byte(tmp_path, monkeypatch):
     healthy(tmp_path / "export")
     healthy(tmp_path / "export", 901, StudyInstanceUID="1.2.3.9", PatientID="another")
@@ -194,6 +195,7 @@ def test_a_key_that_others_can_read_is_refused(small, tmp_path, mode):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.full
 def test_the_verb_ends_without_a_traceback(tmp_path):
     save(header(Modality="CT"), tmp_path / "export" / "IM1")
     command = [sys.executable, "-m", "cardiolens.ingest", f"source={tmp_path}/export", f"out={tmp_path}/out"]

@@ -29,6 +29,8 @@ from tests.unit.curation.ingest.set_phantoms import (
     write_set,
 )
 
+pytestmark = pytest.mark.full
+
 WAITS = {("myops", "103"), ("mscmr", "patient3")}  # their files tell no position
 
 

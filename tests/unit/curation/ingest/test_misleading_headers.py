@@ -30,6 +30,8 @@ from tests.unit.curation.ingest.exports import (
 )
 from tests.unit.curation.ingest.test_bad_nifti import AFFINE, VOXELS
 
+pytestmark = pytest.mark.full
+
 CORNERS = np.array([k * 8.0 * -NORMAL for k in range(10)])
 
 

@@ -45,6 +45,7 @@ def in_any_spelling(folder: Path, grid: Grid, draw: random.Random) -> None:
     SPELLINGS[draw.choice(ORDERLY)](folder, grid.placed(*draw.choice(PLACED)))
 
 
+@pytest.mark.full
 def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volumes, truth, tmp_path):
     draw = random.Random(7)
     for grid in volumes.values():

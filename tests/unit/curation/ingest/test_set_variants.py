@@ -23,6 +23,8 @@ from tests.unit.curation.ingest.set_phantoms import (
     write_set,
 )
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def normal():

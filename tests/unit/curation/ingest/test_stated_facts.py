@@ -24,6 +24,8 @@ from tests.unit.curation.ingest.set_phantoms import (
     write_set,
 )
 
+pytestmark = pytest.mark.full
+
 SHOWN = DisplayTransform(transpose=True)
 
 

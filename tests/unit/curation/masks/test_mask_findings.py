@@ -275,6 +275,7 @@ def test_bands_do_not_overlap_and_lead_to_options_of_the_catalogue():
             assert all(one[1] < other[0] for one, other in itertools.pairwise(ends))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     [pytest.param(one, marks=[pytest.mark.long] * (one != "PH-HCM-ASH")) for one in canonical_values()],

@@ -112,6 +112,7 @@ def test_a_remark_above_the_findings_concludes_nothing() -> None:
     assert diagnosed("Remark: DCM\n" + NORMAL) is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["ninth_closed", "tenth", "tenth_closed"])
 def test_few_drafts_of_hospital_reports_are_wrong_and_many_are_made(name: str) -> None:
     """Of reports that the rules were repaired on; `bench/hospitals.py` measures others."""

@@ -12,6 +12,8 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.release.make import release
 from cardiolens.phantom.phantom_cohort import make_cohort
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(scope="module")
 def phantoms(tmp_path_factory: pytest.TempPathFactory) -> Path:

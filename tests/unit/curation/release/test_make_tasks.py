@@ -36,6 +36,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.full
 def test_what_is_handed_out_imports_nothing_of_ours(root: Path) -> None:
     for path in (root / "tasks").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -39,6 +39,7 @@ def loaded(released: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> d
     return datasets.load_dataset(str(released), cache_dir=str(tmp_path))
 
 
+@pytest.mark.full
 def test_it_loads_without_network_with_the_counts_of_the_card(
     released: Path, loaded: datasets.DatasetDict
 ) -> None:

@@ -15,6 +15,8 @@ from cardiolens.inference.engine.readers import READERS
 from cardiolens.inference.models.identity import identify
 from cardiolens.score.run_results.scoring import RunResults
 
+pytestmark = pytest.mark.full
+
 PATIENTS = 40
 
 CHOICES = ["C06", "C10", "L01", "P01", "T01"]  # one right option
@@ -55,7 +57,6 @@ def test_a_constant_reader_has_collapse_index_one_wherever_classes_differ(root: 
     assert {found["collapse_index", f"subtask:{subtask}"]["value"] for subtask in several} == {100}
 
 
-@pytest.mark.full
 def test_a_collapsing_reader_collapses_more_the_more_it_gives_up(root: Path) -> None:
     shares = (0.0, 0.3, 0.6, 1.0)
     models = [reader("collapse", f"collapse{share}", share=share) for share in shares]
@@ -69,7 +70,6 @@ def test_a_collapsing_reader_collapses_more_the_more_it_gives_up(root: Path) -> 
     assert means[-1] == 100
 
 
-@pytest.mark.full
 def test_a_conservative_reader_loses_recall_and_is_more_cautious_but_loses_no_precision(root: Path) -> None:
     models = [reader("conservative", f"conservative{drop}", drop=drop) for drop in (0.0, 0.3, 0.6)]
     found = read(root, *models, subtask=[*SETS, *CHOICES])

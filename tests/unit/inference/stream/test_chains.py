@@ -90,6 +90,7 @@ def test_a_stage_that_ends_a_chain_is_seen_in_its_verdict(fresh, ends, how):
     assert len(again.asked) == N * (4 - int(ends))  # stages before it are not asked again
 
 
+@pytest.mark.full
 @settings(max_examples=6, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):

@@ -128,6 +128,7 @@ def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
     assert answer(naming(1)) != choice().next_request([naming(1)]).request_key
 
 
+@pytest.mark.full
 @given(st.lists(st.integers(0, N + 1), max_size=N), st.booleans())
 def test_a_reply_that_decoding_allows_is_one_line_of_legal_names(numbers, again):
     said = [naming(2)] if again else []
@@ -236,6 +237,7 @@ def test_a_stage_that_fails_ends_its_chain(fresh, fails, status):
     assert len(again.asked) == (n if fails == "answer" else 0)  # only the answers are asked again
 
 
+@pytest.mark.full
 @settings(max_examples=5, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):

@@ -128,6 +128,7 @@ def test_a_sample_that_failed_is_asked_again_and_no_other(fresh, fails):
     assert [ask.seed for ask in again.asked] == [fails] * n
 
 
+@pytest.mark.full
 @settings(max_examples=4, deadline=None)
 @given(lost=st.data())
 def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(root, lost):

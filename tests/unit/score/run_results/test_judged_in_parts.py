@@ -14,6 +14,8 @@ from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import COMPLETIONS, REQUESTS
 
+pytestmark = pytest.mark.full
+
 CONTROLS = ["none", "blind", "shuffled_options", "reversed_options"]
 SOME = ["C02", "L01", "D02", "R-CINE"]
 
@@ -58,7 +60,6 @@ def said(results: RunResults, planned: Plan) -> tuple[str, ...]:
     return *tables_of_run, run.analyses.read_text(), repr(counts), repr(replies.stages)
 
 
-@pytest.mark.full
 def test_parts_of_a_model_change_no_digit(planned: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
     results = judged(planned)
     whole = said(results, planned)

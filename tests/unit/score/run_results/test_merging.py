@@ -16,6 +16,8 @@ from cardiolens.storage.places import Run, read_runs
 from cardiolens.workflow.steps.conclude import counters, write_manifest
 from cardiolens.workflow.steps.judge_run import judge_together
 
+pytestmark = pytest.mark.full
+
 ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
 
 

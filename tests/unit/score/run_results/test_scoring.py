@@ -29,6 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SOME = ["C02", "C10", "L01", "D01", "D02"]
 
 
+@pytest.mark.full
 def test_scores_of_a_run_hold_paired_differences_of_its_arms(root: Path) -> None:
     spec = sweep_spec(root, reader("oracle"), reader("uniform", seed=1), budget=[4, 8], subtask=SOME)
     planned, judged = swept(spec)
@@ -63,6 +64,7 @@ def test_an_arm_without_a_judged_item_is_compared_with_nothing(root: Path) -> No
     assert judged.replies.counts["missing"] == judged.replies.unfinished > 0
 
 
+@pytest.mark.full
 def test_reports_stand_beside_the_best_constant(root: Path) -> None:
     readers = reader("oracle"), reader("prevalence")
     spec = sweep_spec(root, *readers, name="reports", subtask=["R-CINE", "R-LGE", "R-PERF", "R-T2"])

@@ -30,6 +30,7 @@ def value(rows: list[dict[str, Any]], arm: str, number: int) -> dict[tuple[str, 
     return {key: float(statistic.values[0]) for key, statistic in found.items()}
 
 
+@pytest.mark.full
 def test_swaps_test_the_statistic_of_the_interval() -> None:
     """All 64 swaps of six patients, each written out as lists of verdicts, against sums of cells."""
     rows, number = cohort(6, arms="ab", seed=5), 6

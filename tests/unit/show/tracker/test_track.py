@@ -61,6 +61,7 @@ def rows_of(tables_of_run: dict[str, Any], name: str) -> int:
     return sum(len(table["data"]) for path, table in tables_of_run.items() if of_name.fullmatch(path))
 
 
+@pytest.mark.full
 def test_every_row_is_shown_and_kept_as_it_is_stored(run: Run) -> None:
     (path,) = filter(is_sweep, again(run))
     stored = tables.read(run.scores, schemas.SCORES)

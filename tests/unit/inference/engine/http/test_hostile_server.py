@@ -25,6 +25,8 @@ from tests.unit.asked import KEY, Asked, planned_for_server
 from tests.unit.http_server import Fault, Server, answers, replies, says, serving
 from tests.unit.small_cohort import make_cohort
 
+pytestmark = pytest.mark.full
+
 ATTACKED = (2, 3)  # calls, among others that are answered
 FULL = pytest.mark.full
 MIB = 2**20
@@ -126,7 +128,6 @@ def test_a_body_that_is_no_completion_fails_its_request_alone(
 USAGE = [float("nan"), -1, 2**31, "1e9", None, []]
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("count", USAGE, ids=map(repr, USAGE))
 @pytest.mark.parametrize("name", ["prompt_tokens", "cached_tokens"])
 def test_a_count_of_tokens_that_cannot_be_fails_its_request_alone(
@@ -169,7 +170,6 @@ def test_a_body_without_end_is_left_at_the_limit(planned: Plan, tmp_path: Path) 
     assert len(asked.answered()) > 2
 
 
-@pytest.mark.full
 @pytest.mark.parametrize("status", [200, 500])
 def test_a_body_that_swells_is_not_unpacked(status: int, planned: Plan, tmp_path: Path) -> None:
     packer = zlib.compressobj(9, wbits=31)
