@@ -206,9 +206,9 @@ def test_reports_are_read_twice_and_drafts_say_by_whom(
     spec = read_words(QuestionsSpec, words)
     assert spec.studies is not None
     sweep = asking_spec(spec.studies, spec.stages / "model", spec.protocol, ["model=uniform"])
-    with answering(scripted) as (answer, prompts):
-        monkeypatch.setattr(model_reader, "execute_plan", answer)
-        assert questions(spec, partial(read_with_model, sweep)) == 0
+    answer, prompts = answering(scripted)
+    monkeypatch.setattr(model_reader, "execute_plan", answer)
+    assert questions(spec, partial(read_with_model, sweep)) == 0
     assert len(prompts) == 2 * len(GROUPS)
     made = lines(tmp_path / "out" / "questions.jsonl")
     by = {(one["study"], one["subtask"]): one["verification"]["drafted_by"] for one in made}

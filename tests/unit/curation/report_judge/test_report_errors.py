@@ -1,7 +1,6 @@
 """A judge of reports behind a scripted server: asked in both orders, counted apart, no verdict touched."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,10 +49,10 @@ def reply_to(prompt: str) -> str:
 
 
 @pytest.fixture
-def prompts(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    with answering(reply_to) as (answer, prompts):
-        monkeypatch.setattr(ask_texts, "execute_plan", answer)
-        yield prompts
+def prompts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    answer, prompts = answering(reply_to)
+    monkeypatch.setattr(ask_texts, "execute_plan", answer)
+    return prompts
 
 
 def sweep_in(folder: Path) -> Any:
@@ -78,6 +77,12 @@ def test_an_error_counts_where_both_orders_name_it(prompts: list[str], tmp_path:
     assert found[3] is None
     assert len(prompts) == 6, "equal pairs are asked about once, each in two orders"
     assert all("data that somebody else wrote" in prompt for prompt in prompts)
+
+
+def test_a_truncated_reply_is_no_judgement(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    answer, _ = answering(reply_to, finish_reason="length")
+    monkeypatch.setattr(ask_texts, "execute_plan", answer)
+    assert judge_reports(sweep_in(tmp_path), [PAIR, SAME]) == [None, None]
 
 
 def test_the_two_requests_differ_in_the_order_of_texts_and_lists_alone() -> None:
@@ -151,9 +156,9 @@ def test_the_command_writes_apart_and_touches_no_verdict(
     run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = read(run.verdicts, VERDICTS)
-    with answering(lambda prompt: saying(("other", "omission", "minor"))) as (answer, prompts):
-        monkeypatch.setattr(ask_texts, "execute_plan", answer)
-        assert judge_errors(run, ["model=uniform"]) == 0
+    answer, prompts = answering(lambda prompt: saying(("other", "omission", "minor")))
+    monkeypatch.setattr(ask_texts, "execute_plan", answer)
+    assert judge_errors(run, ["model=uniform"]) == 0
     written = json.loads((run.root / "report_errors-uniform.json").read_text())
     assert (written["unusable"], written["judges_itself"]) == (0, [])
     assert {counts["errors_per_report"] for counts in written["arms"].values()} == {1.0}
