@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import door
 from cardiolens.runtime import guard
 
@@ -21,13 +21,15 @@ def start(words: Sequence[str]) -> int:
     """Start the head, or with `--address=` a node that joins one; return Ray's exit code.
 
     The token is the environment's, or that of the user's file, which the head makes if it is absent.
-
-    InputError for an option that `ray start` does not know.
+    InputError for an option that `ray start` does not know, or without a token to join by; RunError if the
+    node does not start.
     """
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_TMPDIR": str(guard.private_folder(os.environ))}
     joins = any(word.startswith("--address") for word in words)
     if not joins and not os.environ.get("RAY_AUTH_TOKEN"):
         guard.make_token_file(guard.token_file(os.environ))
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_TMPDIR": str(guard.private_folder(os.environ))}
+    elif joins and not guard.use_token(os.environ):
+        raise InputError(f"{guard.token_file(os.environ)}: no token; copy it from the machine of the head")
     alone = not joins and not any(word.startswith("--node-ip-address") for word in words)
 
     from click import ClickException
@@ -45,6 +47,8 @@ def start(words: Sequence[str]) -> int:
         return end.code if isinstance(end.code, int) else 1
     except ClickException as error:
         raise InputError(f"{error.format_message()}; give options of `ray start`") from None
+    except Exception as error:
+        raise RunError(f"Ray could not start a node here ({str(error).splitlines()[0]})") from error
     return 0
 
 

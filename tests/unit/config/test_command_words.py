@@ -220,6 +220,15 @@ def test_options_that_ray_does_not_know_are_refused(monkeypatch, capsys):
         assert "give options of `ray start`" in message
 
 
+def test_a_node_without_a_token_joins_nothing(monkeypatch, capsys, tmp_path):
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    message = refused("cardiolens.commands.head", ["--address=127.0.0.1:1"], monkeypatch, capsys)
+    assert f"{tmp_path / 'token'}: no token; copy it from the machine of the head" in message
+
+
 MOST = 120  # of a sweep, an import and drafts together; 180 at the first count
 
 
