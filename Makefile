@@ -15,9 +15,9 @@ setup-dev:
 demo: setup  ## set up, make a phantom cohort, sweep it with a small model on CPU, show the scores
 	$(python) -m cardiolens.sweep +experiment=demo
 
-# A file of tests runs in one process. There are two processes more than processors, as tests wait for others. The
+# A file of tests runs in one process. There is one process more than processors, as tests wait for others. The
 # files with the longest waits (browser, Ray, SLURM) come first.
-pytest := $(python) -m pytest -n $(shell expr $$(nproc) + 2) --dist loadfile --no-loadscope-reorder
+pytest := $(python) -m pytest -n $(shell expr $$(nproc) + 1) --dist loadfile --no-loadscope-reorder
 
 test: setup-dev  ## run the quick tests, three whole runs among them (10 minutes on two cores)
 	@$(python) -m compileall -q cardiolens  # else each of the processes that tests start may compile it anew

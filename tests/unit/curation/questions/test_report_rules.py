@@ -12,6 +12,7 @@ from report_folders import content_of
 from cardiolens.curation.questions.extraction_truth import Extraction, settle
 from cardiolens.curation.questions.numbers import ranges, read_number, sex_of
 from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.phantom.fixed_reports import reports
 from cardiolens.phantom.roster import SEQUENCES, catalogue, study
 from cardiolens.protocol.tasks.instantiate import answer, answerable_subtasks
@@ -60,6 +61,31 @@ def test_no_phantom_report_gives_a_wrong_answer() -> None:
 def test_every_finding_is_quoted_from_its_place(text: str) -> None:
     for one in extract(text, None, CATALOGUE):
         assert text[one.start : one.end] == one.quote
+
+
+@pytest.mark.parametrize(
+    ("parent", "answers", "undetermined"),
+    [
+        ("Present", {"L01": ("B",), "L05": ("D",)}, {}),
+        ("Absent", {"L01": ("A",)}, {"L05": "against_truth"}),
+        (None, {}, {"L05": "parent_unknown"}),
+    ],
+)
+def test_a_detail_has_an_answer_only_where_its_finding_is_present(
+    parent: str | None, answers: dict[str, tuple[str, ...]], undetermined: dict[str, str]
+) -> None:
+    """An extractor may state a detail alone, or of a finding that it denies."""
+    text = "Late enhancement. Transmural."
+    stated = [("L01", parent, text[:16])] if parent else []
+    statements = [
+        ReportStatement(
+            *(subtask, value, text.index(quote), text.index(quote) + len(quote), quote),
+            *("findings", "positive", "certain", "model"),
+        )
+        for subtask, value, quote in [*stated, ("L05", "Transmural", "Transmural")]
+    ]
+    found = settle(text, statements, CATALOGUE)
+    assert (found.answers, found.undetermined) == (answers, undetermined)
 
 
 @pytest.mark.parametrize(("text", "subtask"), WORDS["doubts"].items())
