@@ -42,7 +42,7 @@ def run(*words: str, folder: Path, **more: str) -> subprocess.CompletedProcess[s
     environment = kept | {"PYTHONPATH": str(ROOT)} | more
     command = [sys.executable, *words]
     return subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=60
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
 
 

@@ -40,7 +40,7 @@ for door in sys.argv[1:]:
     print(door, oct(os.umask(0o022)))
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, *DOORS], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", program, *DOORS], capture_output=True, text=True, check=False, timeout=1200
     )
     assert done.stdout.splitlines() == [f"{door} 0o77" for door in DOORS], done.stderr
 

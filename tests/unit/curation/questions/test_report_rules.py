@@ -68,21 +68,21 @@ def test_every_finding_is_quoted_from_its_place(text: str) -> None:
     [
         ("Present", {"L01": ("B",), "L05": ("D",)}, {}),
         ("Absent", {"L01": ("A",)}, {"L05": "against_truth"}),
-        (None, {}, {"L05": "parent_unknown"}),
+        (None, {}, {"L05": "unanchored"}),
     ],
 )
 def test_a_detail_has_an_answer_only_where_its_finding_is_present(
     parent: str | None, answers: dict[str, tuple[str, ...]], undetermined: dict[str, str]
 ) -> None:
     """An extractor may state a detail alone, or of a finding that it denies."""
-    text = "Late enhancement. Transmural."
+    text = "Late enhancement is transmural."
     stated = [("L01", parent, text[:16])] if parent else []
     statements = [
         ReportStatement(
             *(subtask, value, text.index(quote), text.index(quote) + len(quote), quote),
             *("findings", "positive", "certain", "model"),
         )
-        for subtask, value, quote in [*stated, ("L05", "Transmural", "Transmural")]
+        for subtask, value, quote in [*stated, ("L05", "Transmural", "transmural")]
     ]
     found = settle(text, statements, CATALOGUE)
     assert (found.answers, found.undetermined) == (answers, undetermined)
