@@ -47,8 +47,9 @@ def start(words: Sequence[str]) -> int:
         return end.code if isinstance(end.code, int) else 1
     except ClickException as error:
         raise InputError(f"{error.format_message()}; give options of `ray start`") from None
-    except Exception as error:
-        raise RunError(f"Ray could not start a node here ({str(error).splitlines()[0]})") from error
+    except Exception as error:  # Ray raises nothing more specific
+        said = str(error).partition("\n")[0] or type(error).__name__
+        raise RunError(f"Ray could not start a node here ({said})") from error
     return 0
 
 

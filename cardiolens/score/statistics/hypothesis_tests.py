@@ -26,8 +26,8 @@ _PINELIS = 3.178
 def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"] = "holm") -> Floats:
     """Adjusted p-values of one family; undefined ones stay NaN and do not count.
 
-    Holm (1979), or Benjamini and Hochberg (1995). Not by statsmodels: each of its calls collects the garbage
-    of the whole process, which took most of the time of scoring.
+    Holm (1979), or Benjamini and Hochberg (1995). Not by statsmodels: its function collects the garbage of
+    the whole process at each call.
     """
     from scipy import stats
 

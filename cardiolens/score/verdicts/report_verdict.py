@@ -34,9 +34,8 @@ def judge_fields(case: Case, reply: CaseReply) -> Judgement:
 
 def judge_text(case: Case, reply: CaseReply) -> Judgement:
     """Judge findings and impression, or the whole reply if it has no JSON with the fields."""
-    from cardiolens.report_text.extract import (
-        extract,
-    )  # with its many patterns, which other verbs do not need
+    # Its patterns take a second to compile, and most verbs judge no report.
+    from cardiolens.report_text.extract import extract
 
     form = _form(case)
     json_report = _json_report(form, reply)

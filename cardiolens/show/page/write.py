@@ -5,10 +5,8 @@ from pathlib import Path
 
 from cardiolens.base import disk
 from cardiolens.base.phases import begin
-from cardiolens.show.page.case_viewer.viewer_server import write_viewer
 from cardiolens.show.page.embed import CHUNKS
 from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.page.page_rendering import render
 from cardiolens.storage.places import Run
 
 
@@ -20,6 +18,10 @@ def write_page(
     `parts` are the runs that it merges, or itself alone. Frames are written only with `include_images`.
     `facts` are those of the run, if they were read already.
     """
+    # Charts and a server are slow to import, and most verbs write no page.
+    from cardiolens.show.page.case_viewer.viewer_server import write_viewer
+    from cardiolens.show.page.page_rendering import render
+
     if facts is None:
         begin("reading scores for the page")
         facts = read_facts(run, parts)

@@ -35,6 +35,7 @@ from cardiolens.score.run_results.model_replies import StageCounts
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.score.run_results.stored_replies import numerics_of
 from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import bars, show
 from cardiolens.show.terminal.bars import phase_display
 from cardiolens.show.tracker.tracked_progress import track, watching
@@ -344,8 +345,6 @@ def _close(
     begin("reading scores for the page")
     facts = read_facts(planned.run, [planned.run])
     include_images = planned.spec.page.include_images
-    from cardiolens.show.page.write import write_page  # slow to import: charts and a server
-
     write_page(planned.run, [planned.run], include_images=include_images, facts=facts)
     return results, facts, counted
 

@@ -26,6 +26,7 @@ from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.pictures import FRAMES
 from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, store_of
@@ -48,8 +49,6 @@ def judge(run: Run, *, by_others: bool = False) -> int:
         results = _write(run, replies, spec, arms(spec), further=further)
         facts = read_facts(run, [run])
         if run.page.exists():
-            from cardiolens.show.page.write import write_page  # slow to import: charts and a server
-
             write_page(run, [run], include_images=(run.viewer / FRAMES).exists(), facts=facts)
     _show(facts, replies)
     show.show_changes(changes(before, replies.verdict_store), _moved(scored, results.of_tiers))

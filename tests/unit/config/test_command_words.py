@@ -214,7 +214,7 @@ def test_runs_are_several_and_each_is_there(verb, words, message, monkeypatch, c
 def test_options_that_ray_does_not_know_are_refused(monkeypatch, capsys):
     monkeypatch.setenv("RAY_AUTH_TOKEN", "x" * 32)
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
-    monkeypatch.delenv("RAY_TMPDIR", raising=False)  # pytest's own folder is too long for sockets
+    monkeypatch.setenv("RAY_TMPDIR", "")  # pytest's own folder is too long for sockets
     for word in ("--num-gpuss=4", "out=x", "--num-gpus=two"):
         message = refused("cardiolens.commands.head", [word], monkeypatch, capsys)
         assert "give options of `ray start`" in message
@@ -224,9 +224,25 @@ def test_a_node_without_a_token_joins_nothing(monkeypatch, capsys, tmp_path):
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
-    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", "")
     message = refused("cardiolens.commands.head", ["--address=127.0.0.1:1"], monkeypatch, capsys)
     assert f"{tmp_path / 'token'}: no token; copy it from the machine of the head" in message
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(Exception("timed out\nat 3"), "timed out"), (OSError(), "OSError")]
+)
+def test_a_node_that_does_not_start_is_a_sentence(monkeypatch, capsys, error, said):
+    def fail(*_words, **_options):
+        raise error
+
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "x" * 32)
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("RAY_TMPDIR", "")
+    monkeypatch.setattr("ray.scripts.scripts.start.main", fail)
+    monkeypatch.setattr(sys, "argv", ["head"])
+    assert import_module("cardiolens.commands.head").main() == 1
+    assert capsys.readouterr().err == f"error: Ray could not start a node here ({said})\n"
 
 
 MOST = 120  # of a sweep, an import and drafts together; 180 at the first count

@@ -18,6 +18,7 @@ from cardiolens.runtime.connect import check_answers, for_workers
 from cardiolens.runtime.guard import (
     _BELOW,
     make_token_file,
+    patient,
     private_folder,
     unproxied,
     use_token,
@@ -188,3 +189,20 @@ def test_an_address_where_nothing_listens_is_told_at_once(address: str):
 def test_what_listens_or_only_ray_understands_is_left_to_ray(address: str):
     with socket.create_server(("127.0.0.1", 0)) as server:
         check_answers(address.format(port=server.getsockname()[1]))
+
+
+def test_a_node_that_starts_slowly_is_waited_for_and_one_that_never_does_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = iter([RuntimeError("Deadline Exceeded"), RuntimeError("not found")])
+
+    def get_node(address: str, node_id: str) -> str:
+        for error in missing:
+            raise error
+        return f"{node_id} at {address}"
+
+    assert patient(get_node)("host:1", node_id="n1") == "n1 at host:1"
+    missing = iter([RuntimeError("never")] * 2)
+    monkeypatch.setattr("cardiolens.runtime.guard._START_SECONDS", -1)
+    with pytest.raises(RuntimeError, match="never"):
+        patient(get_node)("host:1", "n1")
