@@ -43,12 +43,8 @@ def subject_of(study_id: str, spec: PhantomSpec, form: SetFormat, number: int) -
         name: set_volume(render(heart, views()[name], size, look=look, seed=phantom.seed, masks=True), size)
         for name in form.views
     }
-    if form.static:
-        volumes = {name: volume.at_end_diastole() for name, volume in volumes.items()}
-    if form.slices:
-        volumes = {name: volume.slices(form.slices) for name, volume in volumes.items()}
     truth = phantom.truth
-    return Subject(number, volumes, truth.etiology, truth.subtype, phantom.parameters.bsa)
+    return form.of(Subject(number, volumes, truth.etiology, truth.subtype, phantom.parameters.bsa))
 
 
 def truth_of(study_id: str, name: str, subject: Subject) -> dict[str, Any]:

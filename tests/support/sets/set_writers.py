@@ -1,7 +1,7 @@
 """One writer a set: names, folders, information files and header traits (sources: conf/layout/*.yaml)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nibabel as nib
@@ -69,6 +69,15 @@ class SetFormat:
     name: Callable[[Subject], str]
     slices: Sequence[int] = ()  # those that the set has; empty: all
     static: bool = False  # whether its cine is one phase, end-diastole
+
+    def of(self, subject: Subject) -> Subject:
+        """Return a heart with the views, slices and phases that the set has."""
+        volumes = {view: subject.volumes[view] for view in self.views}
+        if self.static:
+            volumes = {view: volume.at_end_diastole() for view, volume in volumes.items()}
+        if self.slices:
+            volumes = {view: volume.slices(self.slices) for view, volume in volumes.items()}
+        return replace(subject, volumes=volumes)
 
 
 Array = NDArray[np.generic]

@@ -1,6 +1,7 @@
 """Small exports for tests: classic DICOM of any grid of frames."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,28 +122,35 @@ def save(dataset: Dataset, path: Path) -> Path:
     return path
 
 
-def series(folder: Path, frames: np.ndarray, corners: np.ndarray, number: int, **elements: Any) -> list[Path]:
-    """Write (slice, phase, row, column) frames as one series, slice by slice; `corners` are positions."""
-    uid, paths = generate_uid(), []
-    n_phases = frames.shape[1]
-    for k, line in enumerate(frames):
-        for phase, frame in enumerate(line):
-            instance = k * n_phases + phase + 1
-            timed = {"TriggerTime": round(phase * 800.0 / n_phases + k, 2)} if n_phases > 1 else {}
-            dataset = header(
-                SeriesInstanceUID=uid,
-                SeriesNumber=number,
-                InstanceNumber=instance,
-                Rows=frame.shape[0],
-                Columns=frame.shape[1],
-                ImagePositionPatient=[round(float(value), 5) for value in corners[k]],
-                PixelData=np.ascontiguousarray(frame).astype(np.uint16).tobytes(),
-                BitsStored=16,
-                HighBit=15,
-                **timed | elements,
-            )
-            paths.append(save(dataset, folder / f"{number}" / f"IM{instance:05d}"))
-    return paths
+def series(
+    folder: Path,
+    frames: np.ndarray,
+    corners: np.ndarray,
+    number: int,
+    timed: Callable[[int, int], dict[str, Any]] | None = None,
+    **elements: Any,
+) -> None:
+    """Write (slice, phase, row, column) frames as one series, slice by slice; `corners` are positions.
+
+    `timed` gives the times of a slice and phase; else several phases have trigger times.
+    """
+    uid, n_phases = generate_uid(), frames.shape[1]
+    for k, phase in np.ndindex(*frames.shape[:2]):
+        instance = k * n_phases + phase + 1
+        times = {"TriggerTime": round(phase * 800.0 / n_phases + k, 2)} if n_phases > 1 else {}
+        dataset = header(
+            SeriesInstanceUID=uid,
+            SeriesNumber=number,
+            InstanceNumber=instance,
+            Rows=frames.shape[2],
+            Columns=frames.shape[3],
+            ImagePositionPatient=[round(float(value), 5) for value in corners[k]],
+            PixelData=np.ascontiguousarray(frames[k, phase]).astype(np.uint16).tobytes(),
+            BitsStored=16,
+            HighBit=15,
+            **(times if timed is None else timed(k, phase)) | elements,
+        )
+        save(dataset, folder / f"{number}" / f"IM{instance:05d}")
 
 
 def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
@@ -156,37 +164,3 @@ def healthy(folder: Path, number: int = 900, **elements: Any) -> None:
         ImageOrientationPatient=SHORT_AXIS,
         **CINE | elements,
     )
-
-
-def first_pass(
-    folder: Path,
-    values: np.ndarray,
-    corners: np.ndarray,
-    number: int,
-    *,
-    directions: np.ndarray,
-    spacing: np.ndarray,
-    told: dict[str, Any],
-) -> None:
-    """Write (slice, beat, row, column) frames as the first pass of one series, beat by beat."""
-    uid = generate_uid()
-    for k, line in enumerate(values):
-        for beat, frame in enumerate(line):
-            dataset = header(
-                SeriesInstanceUID=uid,
-                SeriesNumber=number * 100,
-                InstanceNumber=beat * len(values) + k + 1,
-                SeriesDescription="perf",
-                Rows=frame.shape[0],
-                Columns=frame.shape[1],
-                ImagePositionPatient=[round(float(value), 5) for value in corners[k]],
-                ImageOrientationPatient=[round(float(value), 8) for value in directions],
-                PixelSpacing=[round(float(spacing[1]), 5), round(float(spacing[0]), 5)],
-                TemporalPositionIdentifier=beat + 1,
-                AcquisitionTime=f"10{beat // 60:02d}{beat % 60:02d}.{k}",
-                PixelData=np.ascontiguousarray(frame).astype(np.uint16).tobytes(),
-                BitsStored=16,
-                HighBit=15,
-                **told,
-            )
-            save(dataset, folder / f"{number * 100}" / f"IM{beat:03d}_{k}")

@@ -25,23 +25,9 @@ def hearts(names: tuple[str, ...] = HEARTS) -> list[Subject]:
     return [subject_of(name, PhantomSpec(), EVERY_VIEW, number) for number, name in enumerate(names, start=1)]
 
 
-def in_format(subjects: list[Subject], form: str) -> list[Subject]:
-    """The hearts with the views, slices and phases that a set has."""
-    chosen = SETS[form]
-    trimmed = []
-    for subject in subjects:
-        volumes = {view: subject.volumes[view] for view in chosen.views}
-        if chosen.static:
-            volumes = {view: volume.at_end_diastole() for view, volume in volumes.items()}
-        if chosen.slices:
-            volumes = {view: volume.slices(chosen.slices) for view, volume in volumes.items()}
-        trimmed.append(Subject(subject.number, volumes, subject.etiology, subject.subtype, subject.bsa))
-    return trimmed
-
-
 def write_set(subjects: list[Subject], form: str, folder: Path) -> list[dict[str, Any]]:
     """Write the hearts as a set, and return the truth of each."""
-    trimmed = in_format(subjects, form)
+    trimmed = [SETS[form].of(subject) for subject in subjects]
     SETS[form].write(folder, trimmed)
     return [truth_of(HEARTS[subject.number - 1], SETS[form].name(subject), subject) for subject in trimmed]
 

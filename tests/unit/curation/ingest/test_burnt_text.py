@@ -44,38 +44,40 @@ def heart(n_slices: int = 5, n_phases: int = 8) -> np.ndarray:
     return np.array(frames).round().reshape(n_slices, n_phases, SIDE, SIDE)
 
 
-PLACES = [(1, 1), (1, 78), (22, 40)]  # top, bottom, on the heart
+def inked(frames: np.ndarray, text: str, size: int, place: tuple[int, int], ink: float = 1000) -> np.ndarray:
+    """Frames with text of a brightness; 0 is black."""
+    shown = written(text, size, place, frames.shape[-2:])
+    return frames * (1 - shown) + ink * shown
+
+
+def on_a_white_box(frames: np.ndarray) -> np.ndarray:
+    frames[..., 2:20, 2:90] = 1000
+    return inked(frames, "DOE 77801", 12, (6, 4), ink=0)
+
+
+def in_one_slice(frames: np.ndarray) -> np.ndarray:
+    frames[3] = inked(frames[3], "DOE JANE", 14, (2, 2))
+    return frames
 
 
 @pytest.mark.parametrize(("size", "ink"), [(10, 700), (10, 1500), (12, 1000), (16, 700)])
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", [(1, 1), (1, 78), (22, 40)], ids=["top", "bottom", "on the heart"])
 def test_text_is_found(size, place, ink):
-    shown = written("SMITH^A", size, place, (SIDE, SIDE))
-    assert shows_text(list(heart() * (1 - shown) + ink * shown))
+    assert shows_text(list(inked(heart(), "SMITH^A", size, place, ink)))
 
 
-def test_a_long_row_of_letters_of_few_pixels_is_found():
-    shown = written("SMITH^A 61", 8, (2, 2), (SIDE, SIDE))
-    assert shows_text(list(heart() * (1 - shown) + 1000 * shown))
-
-
-def test_letters_as_tall_as_a_fifth_of_a_small_picture_are_found():
-    frames = heart(3, 6)[..., 16:80, 16:80]
-    shown = written("SMITH", 20, (1, 1), (64, 64))
-    assert shows_text(list(frames * (1 - shown) + 1000 * shown))
-
-
-def test_black_text_on_a_white_box_is_found():
-    frames = heart()
-    frames[..., 2:20, 2:90] = 1000
-    shown = written("DOE 77801", 12, (6, 4), (SIDE, SIDE))
-    assert shows_text(list(frames * (1 - shown)))
-
-
-def test_text_in_one_slice_is_found():
-    frames, shown = heart(), written("DOE JANE", 14, (2, 2), (SIDE, SIDE))
-    frames[3] = frames[3] * (1 - shown) + 1000 * shown
-    assert shows_text(list(frames))
+@pytest.mark.parametrize(
+    "written_on",
+    [
+        lambda: inked(heart(), "SMITH^A 61", 8, (2, 2)),
+        lambda: inked(heart(3, 6)[..., 16:80, 16:80], "SMITH", 20, (1, 1)),
+        lambda: on_a_white_box(heart()),
+        lambda: in_one_slice(heart()),
+    ],
+    ids=["a long row of few pixels", "as tall as a fifth of a small picture", "black on white", "one slice"],
+)
+def test_text_of_other_kinds_is_found(written_on):
+    assert shows_text(list(written_on()))
 
 
 def stored(frames: np.ndarray, way: tuple[bool, bool, bool]) -> list[np.ndarray]:
@@ -88,9 +90,8 @@ def stored(frames: np.ndarray, way: tuple[bool, bool, bool]) -> list[np.ndarray]
 
 @pytest.mark.parametrize("way", list(product((False, True), repeat=3)))
 def test_the_verdict_is_the_same_however_a_file_is_stored(way):
-    shown = written("DOE JANE", 12, (3, 70), (SIDE, SIDE))
     frames = heart(3, 6)
-    assert shows_text(stored(frames * (1 - shown) + 1000 * shown, way))
+    assert shows_text(stored(inked(frames, "DOE JANE", 12, (3, 70)), way))
     assert not shows_text(stored(frames, way))
 
 
@@ -119,10 +120,10 @@ def test_no_volume_of_the_phantom_is_text(prepared_phantom):
 
 
 def test_a_volume_with_text_waits(tmp_path: Path):
-    shown = written("SMITH^A", 12, (2, 2), (SIDE, SIDE))
+    frames = inked(heart(), "SMITH^A", 12, (2, 2))
     corners = np.array([k * 8.0 * -NORMAL for k in range(5)])
     told = {"ImageOrientationPatient": SHORT_AXIS, "PixelSpacing": [1.5, 1.5]}
-    series(tmp_path / "export", heart() * (1 - shown) + 1000 * shown, corners, 5, **told, **CINE)
+    series(tmp_path / "export", frames, corners, 5, **told, **CINE)
     assert ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out", key=tmp_path / "key")) == 1
     (proposal,) = proposals(tmp_path / "out")
     assert (proposal["status"], proposal["reason"]) == ("waits", "burned_in_text")

@@ -11,7 +11,7 @@ from cardiolens.curation.ingest.decisions import Choice, Ledger
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.manifest import read_study
 from cardiolens.study.volume_manifest import DisplayTransform
-from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, builds, first_pass, proposals
+from tests.unit.curation.ingest.exports import NORMAL, PERFUSION, SHORT_AXIS, builds, proposals, series
 
 BEATS = 24
 PERFUSED = {"sequence": "perfusion", "view": "sax", "display": DisplayTransform(), "along_normal": True}
@@ -30,8 +30,12 @@ def export(folder: Path) -> None:
     frames = draw.integers(90, 110, (3, BEATS, 32, 32)) + blood * rise[:, None, None]
     frames = frames + draw.integers(0, 900, (3, 1, 32, 32))  # anatomy: slices differ more than beats
     corners = np.array([-10.0 * k * NORMAL for k in range(3)])
-    directions, spacing = np.array(SHORT_AXIS), np.array([2.0, 2.0])
-    first_pass(folder, frames, corners, 7, directions=directions, spacing=spacing, told=PERFUSION)
+    told = {"SeriesDescription": "perf", "ImageOrientationPatient": SHORT_AXIS, **PERFUSION}
+    series(folder, frames, corners, 700, timed, **told)
+
+
+def timed(k: int, beat: int) -> dict[str, object]:
+    return {"TemporalPositionIdentifier": beat + 1, "AcquisitionTime": f"1000{beat:02d}.{k}"}
 
 
 @pytest.fixture

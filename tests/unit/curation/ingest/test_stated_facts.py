@@ -16,7 +16,6 @@ from tests.unit.curation.ingest.set_phantoms import (
     frames_of_file,
     hearts,
     imported_set,
-    in_format,
     manifest_of,
     proposals_of,
     study_of,
@@ -138,7 +137,7 @@ def test_one_decision_settles_a_set_that_holds_both_directions(tmp_path, form):
     [heart] = hearts(("PH-ICM-LAD",))
     straight = [replace(heart, number=3), replace(heart, number=6)]  # from the base, and from the apex
     name = {"mscmr": "patient{}", "myops": "10{}"}[form]
-    trimmed = in_format(straight, form)
+    trimmed = [SETS[form].of(subject) for subject in straight]
     SETS[form].write(tmp_path / "export", trimmed)
     truth = truth_of("PH-ICM-LAD", name, trimmed[0])
     out = imported_set(tmp_path / "export", tmp_path / "out")
