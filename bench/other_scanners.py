@@ -29,8 +29,8 @@ from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.support.dicom.dicom_export import make_export
+from tests.support.dicom.exam import ExportSpec
 from tests.support.dicom.habits import habits
-from tests.support.dicom.spec import ExportSpec
 
 _SAYS_LESS = {"incomplete"}  # flags of a volume that lacks slices or phases
 _SAYS_AGAIN = "repeats_left_out"

@@ -23,7 +23,7 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.phantom_cohort import make_cohort, planned
 from cardiolens.runtime.connect import ray_cluster
 from tests.support.dicom.dicom_export import make_export
-from tests.support.dicom.spec import ExportSpec
+from tests.support.dicom.exam import ExportSpec
 from tests.support.free_text.report_writer import make_reports
 from tests.support.sets.set_export import make_set
 from tests.support.sets.set_writers import SETS

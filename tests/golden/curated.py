@@ -22,8 +22,8 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.ingest.import_run import ingest
 from tests.golden.planned import digest
 from tests.support.dicom.dicom_export import make_export
+from tests.support.dicom.exam import ExportSpec
 from tests.support.dicom.habits import habits
-from tests.support.dicom.spec import ExportSpec
 from tests.support.sets.set_writers import SETS
 from tests.unit.curation.ingest.set_phantoms import hearts, write_set
 from tests.unit.curation.release.released_phantoms import release_phantoms

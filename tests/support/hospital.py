@@ -12,8 +12,8 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom.planes import Size, views
 from tests.support.dicom import dicom_export, stacks
-from tests.support.dicom.scouts import scouts
-from tests.support.dicom.spec import ExportSpec
+from tests.support.dicom.exam import ExportSpec
+from tests.support.dicom.stacks import scouts
 from tests.support.free_text.report_writer import make_reports
 
 SPEC = PhantomSpec(n_sampled=6, seed=4711)

@@ -19,8 +19,7 @@ from tests.support.dicom.general import (
     slope,
     window,
 )
-from tests.support.dicom.heartbeat import clock
-from tests.support.dicom.series import CARDIAC, Image, Series
+from tests.support.dicom.series import CARDIAC, Image, Series, clock
 
 
 def classic_images(exam: Exam, series: Series) -> Iterator[Dataset]:

@@ -1,22 +1,93 @@
-"""An exam: the patient, scanner and coordinates that all files of a study share."""
+"""An exam: its options, and the patient, scanner, coordinates and storage that all files of a study share."""
 
+import math
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from cardiolens.config.base import Spec
 from cardiolens.phantom.draws import Draws
-from cardiolens.phantom.planes import Size
+from cardiolens.phantom.planes import Plane, Size, scanner
 from tests.support.dicom.dialect import Dialect, dialect
 from tests.support.dicom.patient_identity import Identity, drawn_identity, uid
-from tests.support.dicom.place import (
-    Location,
-    Matrix,
-    Stored,
-    drawn_pose,
-    drawn_storage,
-    locate,
-    to_patient,
-)
-from tests.support.dicom.spec import ExportSpec
-from tests.support.dicom.stacks import Stack
+from tests.support.dicom.stacks import Matrix, Stack, vector
+
+Vendor = Literal["siemens", "ge", "philips", "enhanced"]
+TransferSyntax = Literal["explicit", "implicit", "rle", "jpeg2000"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class ExportSpec(Spec):
+    """The options of a phantom cohort as DICOM."""
+
+    vendor: Vendor
+    transfer_syntax: TransferSyntax = "explicit"
+    wrong_names: Share = 0.0  # share of acquisitions with wrong names
+    repeats: Share = 0.0  # share of acquisitions with a failed first try
+    habit: str = ""  # what somebody else does to the exam, by its name in data/habits.yaml
+
+
+_TURN_DEGREES, _AWAY_MM = 12.0, 40.0  # maximum rotation and shift of the heart in the scanner
+_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])  # NIfTI axes point right and front, DICOM axes left and back
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The steps from a stored matrix to the displayed image: transpose, flip rows, flip columns."""
+
+    transpose: bool
+    flip_rows: bool
+    flip_cols: bool
+
+    def stored(self, displayed: NDArray[np.int16]) -> NDArray[np.int16]:
+        """Return the stored matrix (..., row, column) of a displayed one: undo the steps."""
+        turned = displayed[..., :, ::-1] if self.flip_cols else displayed
+        turned = turned[..., ::-1, :] if self.flip_rows else turned
+        return np.ascontiguousarray(turned.swapaxes(-1, -2) if self.transpose else turned)
+
+
+@dataclass(frozen=True)
+class Location:
+    """ImagePositionPatient (first pixel) and ImageOrientationPatient (along a row, along a column)."""
+
+    position: tuple[float, ...]
+    along_row: tuple[float, ...]
+    along_column: tuple[float, ...]
+
+
+def drawn_storage(draw: Draws) -> Stored:
+    return Stored(draw.chance(0.5), draw.chance(0.5), draw.chance(0.5))
+
+
+def drawn_pose(draw: Draws) -> Matrix:
+    """Draw the rigid motion from the NIfTI cohort's to this patient's position, in scanner RAS+ mm."""
+    axis = np.array([draw.between(-1, 1) for _ in range(3)])
+    axis = axis / max(math.sqrt(float(np.sum(axis * axis))), 1e-6)
+    turn = math.radians(draw.between(-_TURN_DEGREES, _TURN_DEGREES))
+    x, y, z = (float(part) for part in axis)
+    cross = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    pose = np.eye(4)
+    pose[:3, :3] += math.sin(turn) * cross + (1 - math.cos(turn)) * (np.outer(axis, axis) - np.eye(3))
+    pose[:3, 3] = [draw.between(-_AWAY_MM, _AWAY_MM) for _ in range(3)]
+    return np.round(pose, 9)
+
+
+def to_patient(pose: Matrix) -> Matrix:
+    """Return the affine from heart coordinates to patient LPS+, mm."""
+    return np.asarray(np.round(_LPS @ pose @ scanner(), 9))
+
+
+def locate(plane: Plane, patient: Matrix, pixels: int, spacing_mm: float, stored: Stored) -> Location:
+    """Return the location of a plane for a given storage of its matrix."""
+    right, down = (patient[:3, :3] @ np.array(way) for way in (plane.right, plane.down))
+    right, down = (-right if stored.flip_cols else right), (-down if stored.flip_rows else down)
+    row, column = (down, right) if stored.transpose else (right, down)
+    centre = patient[:3, :3] @ np.array(plane.centre) + patient[:3, 3]
+    first = centre - (pixels - 1) / 2 * spacing_mm * (row + column)
+    return Location(vector(first), vector(row), vector(column))
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 from pydicom.dataset import Dataset
 
 from tests.support.dicom.exam import Exam
-from tests.support.dicom.heartbeat import clock
-from tests.support.dicom.series import Image, Series
+from tests.support.dicom.series import Image, Series, clock
 
 THICKNESS_MM = 8.0
 CLASSIC, ENHANCED = "1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.4.1"

@@ -12,8 +12,7 @@ from pydicom.tag import Tag
 
 from tests.support.dicom.exam import Exam
 from tests.support.dicom.general import number
-from tests.support.dicom.heartbeat import clock
-from tests.support.dicom.series import CARDIAC, Image, Series
+from tests.support.dicom.series import CARDIAC, Image, Series, clock
 
 _DISPLACED_MM = 3.51
 _TURNED = 2e-4  # of direction cosines, at most

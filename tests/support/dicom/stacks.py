@@ -1,19 +1,20 @@
-"""The stacks of an exam: the phantom's volumes, their phase-sensitive twins, and failed tries."""
+"""The stacks of an exam: the phantom's volumes, their phase-sensitive twins, failed tries, and scouts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.phantom.geometry import Heart
-from cardiolens.phantom.planes import Plane, Size, views
-from cardiolens.phantom.render import render
+from cardiolens.phantom.basal_anatomy import tricuspid_centre
+from cardiolens.phantom.geometry import Heart, cosine, sine
+from cardiolens.phantom.planes import Plane, Size, Vector, View, views
+from cardiolens.phantom.render import pictures, render
 from cardiolens.phantom.signal import Appearance
 
+Matrix = NDArray[np.float64]
 Frames4 = NDArray[np.int16]  # (slice, phase, row, column), as displayed
 
-KINDS = {"cine": "cine", "lge": "lge", "perfusion": "perfusion", "t2": "t2"}  # kind of stack by sequence
 _TENTHS = 9, 20  # slope of a phase-sensitive image: 9 / 20
 
 
@@ -67,9 +68,15 @@ def volumes(heart: Heart, size: Size, look: Appearance, seed: str, *, psir_offse
         rendered = render(heart, view, size, look=look, seed=seed, masks=False)
         frames = rendered.frames.reshape(len(rendered.planes), rendered.phases, size.pixels, size.pixels)
         systole = rendered.es_phase if view.sequence == "cine" else None
-        kind = KINDS[view.sequence]
         stack = Stack(
-            code, kind, view.sequence, view.view, rendered.planes, frames, systole, source=Source(code)
+            code,
+            view.sequence,
+            view.sequence,
+            view.view,
+            rendered.planes,
+            frames,
+            systole,
+            source=Source(code),
         )
         yield stack
         if view.sequence == "lge":
@@ -90,3 +97,132 @@ def failed(stack: Stack) -> Stack:
     frames = ((2 * levels + ghost) // 3).astype(np.int16)
     reason = "done again: the later one counts"
     return replace(stack, name=f"{stack.name}_try1", frames=frames, left_out=reason, source=None)
+
+
+_LEFT, _BACK, _HEAD = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+_FEET: Vector = (0.0, 0.0, -1.0)
+_SHORT = (1.0, 0.0, 0.0), (0.0, -1.0, 0.0)  # image right and down of a short axis, in heart coordinates
+_TI_MS = tuple(100.0 + 25.0 * step for step in range(16))
+_MOLLI_MS = (100.0, 180.0, 980.0, 1060.0, 1840.0, 1920.0, 2710.0, 3590.0)
+_FLOW_MM, _AXIAL = -30.0, 8  # z of the flow plane; number of slices of the axial stack
+_RECOVERY_MS = 400.0
+
+
+@dataclass(frozen=True)
+class Camera:
+    """The inputs for rendering frames of arbitrary planes."""
+
+    heart: Heart
+    size: Size
+    look: Appearance
+    seed: str
+    patient: Matrix  # heart to patient coordinates
+
+    def take(self, name: str, sequence: str, planes: list[Plane], phases: int = 1) -> Frames4:
+        """Render planes in the contrast of a sequence; shape (slice, phase, row, column)."""
+        view = View(name, sequence, "", "long_axis")  # type: ignore[arg-type]
+        size = replace(self.size, phases=phases)
+        frames = pictures(self.heart, view, planes, size, look=self.look, seed=self.seed)
+        return frames.reshape(len(planes), -1, size.pixels, size.pixels)
+
+
+def scouts(camera: Camera) -> Iterator[Stack]:
+    """Yield every stack that an importer must recognise and leave out."""
+    yield from _planning(camera)
+    yield from _right_heart(camera)
+    yield from _flow(camera)
+    yield from _mapping(camera)
+
+
+def _planning(camera: Camera) -> Iterator[Stack]:
+    length, patient = camera.heart.parameters.length, camera.patient
+    middle: Vector = (0.0, 0.0, 0.4 * length)
+    axes = ((_LEFT, _BACK), (_LEFT, _FEET), (_BACK, _FEET))
+    three = [in_heart(patient, right, down, middle) for right, down in axes]
+    yield _still(camera, "localizer", "cine", three, "localizer", through=True)
+    up = np.asarray(_HEAD) @ patient[:3, :3]
+    centres = [np.array(middle) + (step - _AXIAL / 2) * 9.0 * up for step in range(_AXIAL)]
+    axial = [in_heart(patient, _LEFT, _BACK, vector(centre, 6)) for centre in centres]
+    yield _still(camera, "axial", "t2", axial, "anatomy: axial stack")
+    two = [Plane((0.0, 0.0, 0.45 * length), (0.0, 1.0, 0.0), (0.0, 0.0, -1.0))]
+    yield _still(camera, "scout_2ch", "cine", two, "planning scout", view="2ch")
+    yield _still(camera, "scout_sax", "cine", _levels(length, 0.2, 0.5, 0.8), "planning scout", view="sax")
+
+
+def _right_heart(camera: Camera) -> Iterator[Stack]:
+    """Yield cines of the right ventricle: its two-chamber view and its outflow tract."""
+    p, phases = camera.heart.parameters, camera.size.phases
+    x, y = tricuspid_centre(p)
+    beside = [Plane((x, y, 0.4 * p.length), (0.0, 1.0, 0.0), (0.0, 0.0, -1.0))]
+    outflow = [Plane((x, y, 0.3 * p.length), (cosine(70), sine(70), 0.0), (0.0, 0.0, -1.0))]
+    for name, planes in (("rv_2ch", beside), ("rvot", outflow)):
+        frames = camera.take(name, "cine", planes, phases)
+        yield Stack(name, "rv_cine", "cine", name, tuple(planes), frames, left_out="right ventricular view")
+
+
+def _flow(camera: Camera) -> Iterator[Stack]:
+    """Yield magnitude and velocity of a plane above the valves, parallel to the short axis."""
+    planes = [Plane((-12.0, 0.0, _FLOW_MM), *_SHORT)]
+    frames = camera.take("flow", "cine", planes, camera.size.phases)
+    velocity = np.clip(2048 + (frames.astype(np.int32) - 1200) // 3, 0, 4095).astype(np.int16)
+    for kind, pixels in (("flow", frames), ("flow_phase", velocity)):
+        yield Stack(kind, kind, "flow", "ao", tuple(planes), pixels, left_out="phase contrast")
+
+
+def _mapping(camera: Camera) -> Iterator[Stack]:
+    length = camera.heart.parameters.length
+    middle, three = _levels(length, 0.5), _levels(length, 0.25, 0.5, 0.75)
+    raw = _recovering(camera.take("t1_raw", "t2", three), _MOLLI_MS)
+    yield _inverted("t1_raw", three, raw, _MOLLI_MS, "raw images of a map")
+    maps = camera.take("t1_map", "t2", three)
+    yield _derived("t1_map", three, 700 + maps // 3)
+    yield _derived("t2_map", three, 30 + maps // 40)
+    scout = _recovering(camera.take("ti_scout", "lge", middle), _TI_MS)
+    yield _inverted("ti_scout", middle, scout, _TI_MS, "TI scout")
+
+
+def _still(
+    camera: Camera,
+    name: str,
+    sequence: str,
+    planes: list[Plane],
+    reason: str,
+    *,
+    view: str = "",
+    through: bool = False,
+) -> Stack:
+    frames = camera.take(name, sequence, planes)
+    kind = "scout" if name.startswith("scout") else name
+    return Stack(name, kind, kind, view, tuple(planes), frames, left_out=reason, through=through)
+
+
+def _derived(name: str, planes: list[Plane], frames: Frames4) -> Stack:
+    return Stack(name, name, name, "sax", tuple(planes), frames.astype(np.int16), left_out="map")
+
+
+def _inverted(
+    name: str, planes: list[Plane], frames: Frames4, times: tuple[float, ...], reason: str
+) -> Stack:
+    return Stack(name, name, name, "sax", tuple(planes), frames, left_out=reason, inversion_ms=times)
+
+
+def _levels(length: float, *shares: float) -> list[Plane]:
+    return [Plane((-12.0, 0.0, round(share * length, 6)), *_SHORT) for share in shares]
+
+
+def _recovering(frames: Frames4, times: tuple[float, ...]) -> Frames4:
+    """Return one frame per inversion time; frames are darkest near the zero crossing."""
+    shares = [round(abs(1 - 2 * _RECOVERY_MS / (_RECOVERY_MS + time)), 4) for time in times]
+    return np.concatenate([np.rint(frames * share).astype(np.int16) for share in shares], axis=1)
+
+
+def in_heart(patient: Matrix, right: Vector, down: Vector, centre: Vector) -> Plane:
+    """Return a plane from patient directions (LPS+) and a centre in heart coordinates."""
+    turned = (vector(np.asarray(way) @ patient[:3, :3]) for way in (right, down))
+    return Plane(centre, *turned)
+
+
+def vector(values: Sequence[float] | NDArray[np.float64], decimals: int = 9) -> Vector:
+    """Return three rounded numbers, without a negative zero."""
+    x, y, z = (round(float(value), decimals) + 0.0 for value in values)
+    return (x, y, z)

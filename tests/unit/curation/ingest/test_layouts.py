@@ -310,8 +310,13 @@ def test_a_wrong_layout_is_refused_by_field_and_legal_values(tmp_path, text, mes
         convention(str(path))
 
 
-def test_sessions_of_bids_are_studies_of_one_patient(prepared_phantom, tmp_path):
-    every = {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+@pytest.fixture
+def every(prepared_phantom):
+    """The volumes of a phantom study."""
+    return {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+
+
+def test_sessions_of_bids_are_studies_of_one_patient(every, tmp_path):
     for session in ("ses-1", "ses-2"):
         home = tmp_path / "in" / "sub-07" / session / "anat"
         for name in ("cine_sax", "lge_sax"):
@@ -327,8 +332,7 @@ def test_sessions_of_bids_are_studies_of_one_patient(prepared_phantom, tmp_path)
 
 
 @pytest.mark.parametrize("told", [{"PixelSpacing": [1.0, 1.0]}, {"SpacingBetweenSlices": 2.0}])
-def test_a_sidecar_that_contradicts_the_spacing_waits(prepared_phantom, tmp_path, told):
-    every = {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+def test_a_sidecar_that_contradicts_the_spacing_waits(every, tmp_path, told):
     whole(tmp_path / "in" / "Doe", every["cine_sax"], "cine_sax")
     (tmp_path / "in" / "Doe" / "cine_sax.json").write_text(json.dumps(told))
     out = imported_set(tmp_path / "in", tmp_path / "out")
@@ -336,8 +340,7 @@ def test_a_sidecar_that_contradicts_the_spacing_waits(prepared_phantom, tmp_path
     assert (proposal["status"], proposal["reason"]) == ("waits", "no_spacing")
 
 
-def test_a_cine_of_a_minute_by_its_header_waits_as_a_cine(prepared_phantom, tmp_path):
-    every = {grid.volume_id: grid for grid in grids(prepared_phantom / "data" / "studies" / "PH-NORMAL")}
+def test_a_cine_of_a_minute_by_its_header_waits_as_a_cine(every, tmp_path):
     cine = every["cine_sax"]
     save(tmp_path / "in" / "Doe" / "cine_sax.nii.gz", cine.voxels, cine.affine, step_s=5.0)
     out = imported_set(tmp_path / "in", tmp_path / "out")
