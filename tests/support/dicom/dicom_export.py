@@ -131,24 +131,40 @@ def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export
     camera = Camera(heart, size, look, drawn_study.seed, exam.patient)
     offset = exam.dialect.psir_offset
     stacks = [*scouts(camera), *volumes(heart, size, look, drawn_study.seed, psir_offset=offset)]
-    folder, series_files, serial = _path(exam, exam.dialect.folder), [], 0
+    folder, written, serial = _path(exam, exam.dialect.folder), [], 0
     every_series, habit = exam_series(exam, stacks), _habit(export_spec)
+    syntax = (habit and habit.syntax) or export_spec.transfer_syntax
     for series in every_series:
         datasets = _datasets(exam, series)
-        if habit is None:
-            written_series = _write_series(exam, series, datasets, Target(export, folder, serial))
-            serial += len(written_series.at)
-        else:
-            changed = habit.changed(exam, series, every_series, datasets)
-            _write_changed(exam, series, changed, habit, Target(export, folder, serial))
-            written_series = WrittenSeries(series, exam.uid("series", series.number), _acquired(exam, series))
-            serial += len(changed)
-        series_files.append(written_series)
-    return truth_of(exam, folder, series_files)
+        if habit is not None:
+            datasets = habit.changed(exam, series, every_series, datasets)
+        names = []
+        for place, dataset in enumerate(datasets, start=1):
+            serial += 1
+            numbers = {"series": series.number, "instance": place, "serial": serial}
+            protocol = series.name.protocol or "unnamed"
+            names.append(f"{folder}/{_path(exam, exam.dialect.file, protocol=protocol, **numbers)}")
+            write_file(export / names[-1], dataset, syntax, bare=habit is not None and habit.bare)
+        at = _acquired(exam, series, names if habit is None else None)
+        written.append(WrittenSeries(series, exam.uid("series", series.number), at))
+    return truth_of(exam, folder, written)
 
 
 def _datasets(exam: Exam, series: Series) -> Iterable[Dataset]:
     return [multiframe_image(exam, series)] if exam.dialect.multiframe else classic_images(exam, series)
+
+
+def _acquired(
+    exam: Exam, series: Series, names: Sequence[str] | None
+) -> tuple[tuple[str, int | None, str | None], ...]:
+    """Return ids and frames as the scanner gave them, and their files; None where a habit left others."""
+    count = len(series.images)
+    if exam.dialect.multiframe:
+        [name] = names or [None]
+        uid = exam.uid("image", series.number)
+        return tuple((uid, frame, name) for frame in range(1, count + 1))
+    uids = (exam.uid("image", series.number, place) for place in range(count))
+    return tuple((uid, None, name) for uid, name in zip(uids, names or [None] * count, strict=True))
 
 
 def _habit(spec: ExportSpec) -> Habit | None:
@@ -197,49 +213,6 @@ def check_encoder(syntax: TransferSyntax) -> None:
             f"transfer_syntax={syntax}: its encoder is not installed; install the extra `dicom`, "
             "or choose one of explicit, implicit, rle"
         )
-
-
-@dataclass(frozen=True)
-class Target:
-    """The place of a series: the export, its folder of the exam, and how many files are there."""
-
-    export: Path
-    folder: str
-    serial: int
-
-    def name(self, exam: Exam, series: Series, place: int) -> str:
-        """Return the name of a file below the export."""
-        words = {"series": series.number, "instance": place + 1, "serial": self.serial + place + 1}
-        protocol = series.name.protocol or "unnamed"
-        return f"{self.folder}/{_path(exam, exam.dialect.file, protocol=protocol, **words)}"
-
-
-def _write_series(exam: Exam, series: Series, datasets: Iterable[Dataset], target: Target) -> WrittenSeries:
-    """Write the files of a series."""
-    at: list[tuple[str, int | None, str | None]] = []
-    for place, dataset in enumerate(datasets):
-        name = target.name(exam, series, place)
-        write_file(target.export / name, dataset, exam.spec.transfer_syntax)
-        frames = range(1, len(series.images) + 1) if exam.dialect.multiframe else [None]
-        at += [(str(dataset.SOPInstanceUID), frame, name) for frame in frames]
-    return WrittenSeries(series, exam.uid("series", series.number), tuple(at))
-
-
-def _write_changed(
-    exam: Exam, series: Series, datasets: Sequence[Dataset], habit: Habit, target: Target
-) -> None:
-    """Write the files that a habit has made of a series."""
-    for place, dataset in enumerate(datasets):
-        path = target.export / target.name(exam, series, place)
-        write_file(path, dataset, habit.syntax or exam.spec.transfer_syntax, bare=habit.bare)
-
-
-def _acquired(exam: Exam, series: Series) -> tuple[tuple[str, int | None, None], ...]:
-    """Return ids and frames of a series as the scanner gave them; a habit may have left other files."""
-    if exam.dialect.multiframe:
-        uid = exam.uid("image", series.number)
-        return tuple((uid, frame, None) for frame in range(1, len(series.images) + 1))
-    return tuple((exam.uid("image", series.number, place), None, None) for place in range(len(series.images)))
 
 
 def _path(exam: Exam, template: str, **words: Any) -> str:

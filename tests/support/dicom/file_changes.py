@@ -1,7 +1,7 @@
 """Changes of whole files: copies, losses, tiles, frames taken apart, objects that are no images."""
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 
 import numpy as np
@@ -57,38 +57,43 @@ def _frames(dataset: Dataset) -> Iterator[tuple[int, Dataset, bytes]]:
         yield place, group, dataset.PixelData[place * size : (place + 1) * size]
 
 
-def _frame_per_file(files: SeriesFiles) -> list[Dataset]:
+def _taken_apart(files: SeriesFiles, fill: Callable[[Dataset, Dataset, Dataset], None]) -> list[Dataset]:
+    """Return a file a frame; `fill` gives it what it has of the whole file and of its functional groups."""
     single = []
     for dataset in files.datasets:
         for place, group, pixels in _frames(dataset):
             part = _without_frames(dataset)
-            part.PerFrameFunctionalGroupsSequence = [copy.deepcopy(group)]
-            part.SharedFunctionalGroupsSequence = copy.deepcopy(dataset.SharedFunctionalGroupsSequence)
-            part.NumberOfFrames, part.InstanceNumber = 1, place + 1
+            fill(part, dataset, group)
+            part.InstanceNumber = place + 1
             part.SOPInstanceUID = files.exam.uid("frame", str(dataset.SOPInstanceUID), place)
             part.add_new(0x7FE00010, "OW", pixels)
             single.append(part)
     return single
+
+
+def _frame_per_file(files: SeriesFiles) -> list[Dataset]:
+    def fill(part: Dataset, dataset: Dataset, group: Dataset) -> None:
+        part.PerFrameFunctionalGroupsSequence = [copy.deepcopy(group)]
+        part.SharedFunctionalGroupsSequence = copy.deepcopy(dataset.SharedFunctionalGroupsSequence)
+        part.NumberOfFrames = 1
+
+    return _taken_apart(files, fill)
 
 
 def _single_frames(files: SeriesFiles) -> list[Dataset]:
     """Return classic files: the elements of all functional groups at the top."""
-    single = []
-    for dataset in files.datasets:
-        for place, group, pixels in _frames(dataset):
-            part = _without_frames(dataset)
-            for name in ("NumberOfFrames", "DimensionOrganizationSequence", "DimensionIndexSequence"):
-                delattr(part, name)
-            for element in [*dataset.SharedFunctionalGroupsSequence[0], *group]:
-                for inner in element.value[0]:
-                    part[inner.tag] = copy.deepcopy(inner)
-            if "FrameType" in part:
-                part.ImageType = part.FrameType
-            part.SOPClassUID, part.InstanceNumber = CLASSIC, place + 1
-            part.SOPInstanceUID = files.exam.uid("frame", str(dataset.SOPInstanceUID), place)
-            part.add_new(0x7FE00010, "OW", pixels)
-            single.append(part)
-    return single
+
+    def fill(part: Dataset, dataset: Dataset, group: Dataset) -> None:
+        for name in ("NumberOfFrames", "DimensionOrganizationSequence", "DimensionIndexSequence"):
+            delattr(part, name)
+        for element in [*dataset.SharedFunctionalGroupsSequence[0], *group]:
+            for inner in element.value[0]:
+                part[inner.tag] = copy.deepcopy(inner)
+        if "FrameType" in part:
+            part.ImageType = part.FrameType
+        part.SOPClassUID = CLASSIC
+
+    return _taken_apart(files, fill)
 
 
 def _without_frames(dataset: Dataset) -> Dataset:

@@ -144,9 +144,9 @@ class Habit:
         self, exam: Exam, series: Series, every_series: Sequence[Series], datasets: Iterable[Dataset]
     ) -> list[Dataset]:
         """Return the datasets of a series as they are handed on: more, fewer or others."""
-        if self.kinds and series.kind not in self.kinds:
-            return [copy.deepcopy(dataset) for dataset in datasets]
         made = [copy.deepcopy(dataset) for dataset in datasets]
+        if self.kinds and series.kind not in self.kinds:
+            return made
         for dataset in made:
             for keyword, value in self.write.items():
                 if keyword in dataset:

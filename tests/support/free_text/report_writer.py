@@ -3,14 +3,15 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from cardiolens.base import disk
-from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.roster import PROTOCOL, roster, study
+from cardiolens.phantom.phantom_cohort import planned
+from cardiolens.phantom.roster import PROTOCOL, study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from tests.support.free_text.free_report import free_report
+from tests.support.free_text.free_report import FreeReport, free_report
 
 REPORTS, LINKS, TRUTH = "reports", "reports.csv", "report_truth.jsonl"
 
@@ -20,16 +21,14 @@ def make_reports(spec: PhantomSpec, folder: Path, protocol: str = PROTOCOL) -> N
 
     All files are written to a temporary folder that is renamed at the end.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"{folder}: is not empty; give a folder that is absent or empty, or delete it first")
+    ids, tasks = planned(spec, folder), load_catalogue(protocol)
+    documents = [free_report(study(spec.seed, study_id), tasks) for study_id in ids]
     with disk.draft_folder(folder) as draft:
-        _write(spec, draft, protocol)
+        _write(documents, draft)
 
 
-def _write(spec: PhantomSpec, folder: Path, protocol: str) -> None:
+def _write(documents: Sequence[FreeReport], folder: Path) -> None:
     """Write `reports/<accession>.txt`, `reports.csv` and `report_truth.jsonl`."""
-    tasks = load_catalogue(protocol)
-    documents = [free_report(study(spec.seed, study_id), tasks) for study_id in roster(spec)]
     for document in documents:
         disk.write_draft(folder / REPORTS / f"{document.accession}.txt", document.text.encode())
     table = io.StringIO()

@@ -32,7 +32,6 @@ CINE = {
     "CardiacNumberOfImages": 12,
 }
 LGE = {"ScanningSequence": ["GR", "IR"], "InversionTime": 300.0}
-T2 = {"ScanningSequence": "SE", "EchoTime": 64.0}
 PERFUSION = {"ScanningSequence": "GR", "SequenceName": "*tfl2d1"}
 
 

@@ -84,13 +84,6 @@ def multi_frame(**elements) -> Callable[[Path], None]:
     return write
 
 
-def group(**elements) -> Dataset:
-    item = Dataset()
-    for name, value in elements.items():
-        setattr(item, name, value)
-    return item
-
-
 def duplicate(folder: Path) -> None:
     uid = generate_uid()
     for name in ("IM1", "IM2"):

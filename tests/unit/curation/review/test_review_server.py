@@ -19,8 +19,6 @@ from cardiolens.curation.review.review_commands import export, serve
 from cardiolens.curation.review.review_items import read_items
 from cardiolens.curation.review.review_pictures import Pictures
 
-PNG = b"\x89PNG"
-
 
 def drafts(data: Path, folder: Path) -> Path:
     """The phantom's questions as drafts with their report, as `cardiolens.questions` leaves them."""
