@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -31,11 +30,9 @@ LENGTH, RADIUS = 72.0, 26.0
 
 
 @pytest.fixture
-def place():
-    root = Path(tempfile.mkdtemp())
+def place(tmp_path):
     numbers = itertools.count()
-    yield lambda: root / f"S{next(numbers)}"
-    shutil.rmtree(root)
+    return lambda: tmp_path / f"S{next(numbers)}"
 
 
 def tilted(degrees, axis):
