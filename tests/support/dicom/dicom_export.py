@@ -140,12 +140,12 @@ def write_exam(study_id: str, spec: PhantomSpec, export_spec: ExportSpec, export
             datasets = habit.changed(exam, series, every_series, datasets)
         names = []
         for place, dataset in enumerate(datasets, start=1):
-            serial += 1
-            numbers = {"series": series.number, "instance": place, "serial": serial}
+            numbers = {"series": series.number, "instance": place, "serial": serial + place}
             protocol = series.name.protocol or "unnamed"
             names.append(f"{folder}/{_path(exam, exam.dialect.file, protocol=protocol, **numbers)}")
             write_file(export / names[-1], dataset, syntax, bare=habit is not None and habit.bare)
         at = _acquired(exam, series, names if habit is None else None)
+        serial += len(at) if habit is None else len(names)
         written.append(WrittenSeries(series, exam.uid("series", series.number), at))
     return truth_of(exam, folder, written)
 
