@@ -145,6 +145,18 @@ def test_one_slice_with_a_good_name_does_not_stand_for_a_stack_with_a_wrong_one(
     assert (volume.volume_id, volume.layout.n_slices) == ("cine_sax", 6)
 
 
+def test_two_patients_in_one_folder_are_two_studies(tmp_path):
+    for number in (1, 2):
+        study = {"PatientID": f"P{number}", "StudyInstanceUID": f"1.2.{number}"}
+        healthy(tmp_path / "one", number, **study)
+    for number, path in enumerate(sorted((tmp_path / "one").rglob("IM*"))):
+        path.rename(tmp_path / "one" / f"{number * 7919 % 1000:04d}")
+    ingest(IngestSpec(source=tmp_path / "one", out=tmp_path / "out"))
+    manifests = [read_study(folder).manifest for folder in (tmp_path / "out" / "studies").iterdir()]
+    assert len({manifest.patient_id for manifest in manifests}) == 2
+    assert {manifest.volumes[0].shape for manifest in manifests} == {(32, 32, 6, 8)}
+
+
 def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
     healthy(tmp_path / "export", SeriesDescription="LGE 4ch")
     ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out"))
