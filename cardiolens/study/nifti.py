@@ -37,15 +37,9 @@ class VoxelLengths:
     sform: Lengths | None
     pixdim: Lengths | None
     turned: bool = False  # sform and qform agree on the lengths and place the voxels differently
-    single: tuple[bool, bool, bool] = (
-        False,
-        False,
-        False,
-    )  # axes of one voxel, whose length measures nothing
+    single: tuple[bool, bool, bool] = (False, False, False)  # axes of one voxel: a length without meaning
     unit_mm: float = 1.0  # as declared
-    layers: Lengths | None = (
-        None  # between layers of voxels by the sform: shorter than its columns if it is sheared
-    )
+    layers: Lengths | None = None  # between layers by the sform: shorter than its columns if it is sheared
 
     @property
     def contradicted(self) -> bool:
@@ -89,11 +83,9 @@ class VoxelLengths:
         if likely is not None and not likely[0]:
             return ""
         sentence = f"voxels of {in_words(lengths)} make no picture of a body"
-        return (
-            sentence
-            if likely is None
-            else f"{sentence}; in {likely[0]} they would have {in_words(likely[1])}"
-        )
+        if likely is None:
+            return sentence
+        return f"{sentence}; in {likely[0]} they would have {in_words(likely[1])}"
 
     def _is_of_body(self, lengths_mm: Lengths) -> bool:
         """Return whether voxels are as large as those of a picture of a body."""
