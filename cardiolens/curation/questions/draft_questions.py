@@ -82,7 +82,7 @@ def _frames(study: Study) -> list[Any] | None:
 
 
 Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
-"""A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""
+"""A second extractor: reports with their ids in, findings and rejects of each out, in the same order."""
 
 
 def questions(spec: QuestionsSpec, second: Reader | None = None, gate: Gate | None = None) -> int:
@@ -133,20 +133,18 @@ def _of_reports(
         return [], []
     reports, rejects = read_reports(spec.reports, spec.studies, spec.links)
     disk.make_folder(spec.stages)
-    sections = stages.run(
-        "1-sections",
-        "sections-1",
-        [_given(report) for report in reports],
-        partial(_sections, catalogue=catalogue),
-    )
-    findings = {"rules": _rules(stages, sections, catalogue)}
+    given = [_given(report) for report in reports]
+    stages.run("1-sections", "sections-1", given, partial(_sections, catalogue=catalogue))
+    findings = {
+        "rules": stages.run("2-findings.rules", "findings-1", given, partial(_by_rules, catalogue=catalogue))
+    }
     if second is not None:
-        findings["model"], more = _second(stages, sections, catalogue, second)
+        findings["model"], more = _second(stages, given, catalogue, second)
         rejects += more
     inputs = [
         {**record, "trusted": gate is not None}
         | {"findings": {name: records[place]["items"] for name, records in findings.items()}}
-        for place, record in enumerate(_inputs(sections))
+        for place, record in enumerate(given)
     ]
     drafts, checked = settled(stages, inputs, truth_of, automatic_of, catalogue)
     lines: list[Record] = []
@@ -225,22 +223,19 @@ def _sections(record: Record, catalogue: Catalogue) -> Mapping[str, Any]:
     return {"sections": parts, **fields}
 
 
-def _rules(stages: Stages, sections: Sequence[Record], catalogue: Catalogue) -> list[Record]:
-    def make(record: Record) -> Mapping[str, Any]:
-        statements = extract(record["text"], record["sex"], catalogue)
-        return {"items": [statement.record(number) for number, statement in enumerate(statements, start=1)]}
-
-    return stages.run("2-findings.rules", "findings-1", _inputs(sections), make)
+def _by_rules(record: Record, catalogue: Catalogue) -> Mapping[str, Any]:
+    statements = extract(record["text"], record["sex"], catalogue)
+    return {"items": [statement.record(number) for number, statement in enumerate(statements, start=1)]}
 
 
 def _second(
-    stages: Stages, sections: Sequence[Record], catalogue: Catalogue, second: Reader
+    stages: Stages, given: Sequence[Record], catalogue: Catalogue, second: Reader
 ) -> tuple[list[Record], Rejects]:
     """Return the findings and rejects of the second extractor; its replies are cached in a store."""
-    readings = second(sections, catalogue)
+    readings = second(given, catalogue)
     inputs = [
         {**record, "items": items, "rejects": losses}
-        for record, (items, losses) in zip(_inputs(sections), readings, strict=True)
+        for record, (items, losses) in zip(given, readings, strict=True)
     ]
     records = stages.run(
         "2-findings.model",
@@ -249,11 +244,3 @@ def _second(
         lambda record: {"items": record["items"], "rejects": record["rejects"]},
     )
     return records, [line for record in records for line in record["rejects"]]
-
-
-def _inputs(sections: Sequence[Record]) -> list[Record]:
-    return [
-        {"study_id": record["study_id"], "report_id": record["report_id"]}
-        | {name: record[name] for name in ("text", "sex", "sequences")}
-        for record in sections
-    ]

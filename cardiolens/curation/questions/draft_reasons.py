@@ -60,4 +60,5 @@ class Reason(NameWithMeaning):
 
 def meaning_of(code: str) -> str:
     """Return the explanation of a reason code of reports or masks."""
-    return {str(reason): reason.meaning for reason in (*MaskReason, *Reason)}[code]
+    meanings: dict[str, str] = {str(reason): reason.meaning for reason in (*MaskReason, *Reason)}
+    return meanings[code]

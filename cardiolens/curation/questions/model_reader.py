@@ -136,18 +136,18 @@ class DroppedEntry:
 
 
 def read_with_model(
-    sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue
+    sweep: SweepSpec, reports: Sequence[Record], catalogue: Catalogue
 ) -> list[tuple[list[Record], Rejects]]:
     """Return the findings of the model of a sweep, and its rejects, for each report in order.
 
     A missing completion is a reject.
     """
     own = list(groups(catalogue))
-    requests = [[group.request(record) for group in own] for record in sections]
+    requests = [[group.request(record) for group in own] for record in reports]
     planned = plan_texts(sweep, requests, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
     execute_plan(planned)
     replies = replies_of(planned, (request for of_report in requests for request in of_report))
-    return [_read_replies(record, own, replies, catalogue) for record in sections]
+    return [_read_replies(record, own, replies, catalogue) for record in reports]
 
 
 def _read_replies(

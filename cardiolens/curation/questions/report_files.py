@@ -7,7 +7,7 @@ refer to a report by its position in the source or by a digest of its text.
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -168,5 +168,5 @@ def _one_a_study(reports: list[Report], rejects: Rejects) -> list[Report]:
     for report in distinct:
         if several[report.study_id] > 1:
             rejects.append(reject(1, Reason.SEVERAL_REPORTS, number=report.number, study_id=report.study_id))
-    unique = [replace(report) for report in distinct if several[report.study_id] == 1]
+    unique = [report for report in distinct if several[report.study_id] == 1]
     return sorted(unique, key=lambda report: report.study_id)
