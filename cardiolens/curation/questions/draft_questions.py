@@ -161,7 +161,7 @@ def _with_gate(line: Record, gate: Gate) -> Record:
     verification = line["verification"]
     if verification["drafted_by"] != "model":
         return line
-    return {**line, "verification": {**verification, "gate": gate.summary}}
+    return {**line, "verification": {**verification, "gate": gate}}
 
 
 def _with_masks(

@@ -116,10 +116,10 @@ def check_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     if items.get("D01", {}).get("answer") == ["A"] and any(
         _is_abnormal(item, catalogue) for found in record["findings"].values() for item in found
     ):
-        broken.append(Violation("a normal study with an abnormal finding", ("D01",), "error"))
+        broken.append(Violation("a normal study with an abnormal finding", ("D01",)))
     return {
         "violations": [
-            {"rule": violation.rule, "fields": list(violation.fields), "severity": violation.severity}
+            {"rule": violation.rule, "fields": list(violation.fields), "severity": "error"}
             for violation in broken
         ]
     }
@@ -136,12 +136,7 @@ def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
 def drafts_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """Build a `draft-1` body: items with their evidence, and the refused subtasks with reasons."""
     items, refused = merged(record["extractors"], catalogue, trusted=record.get("trusted", False))
-    blocked = {
-        name
-        for violation in record["violations"]
-        if violation["severity"] == "error"
-        for name in violation["fields"]
-    }
+    blocked = {name for violation in record["violations"] for name in violation["fields"]}
     for name in blocked & items.keys():
         del items[name]
         refused[name] = Reason.AGAINST_TRUTH

@@ -184,17 +184,10 @@ def _with_mask_answer(ours: Item, theirs: Item | None) -> Item:
 def _cannot_stand(both: dict[str, Item], alone: Mapping[str, Item], catalogue: Catalogue) -> list[str]:
     """Return the mask-only subtasks that the report contradicts; send its own ones to full review."""
     answers = {name: tuple(line["answer"]) for name, line in {**alone, **both}.items()}
-    fields = {
-        name
-        for violation in violations(answers)
-        if violation.severity == "error"
-        for name in violation.fields
-    }
-    reports_fields = {
-        name
-        for violation in violations({name: tuple(line["answer"]) for name, line in both.items()})
-        for name in violation.fields
-    }
+    own = {name: tuple(line["answer"]) for name, line in both.items()}
+    fields, reports_fields = (
+        {name for violation in violations(given) for name in violation.fields} for given in (answers, own)
+    )
     for name in (fields - reports_fields) & both.keys():
         both[name]["verification"] = {**both[name]["verification"], "mask": "contradicts", "queue": "full"}
     dropped = [name for name in alone if name in fields]

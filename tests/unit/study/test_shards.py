@@ -19,7 +19,6 @@ from cardiolens.study.shards import (
     WantedFrames,
     pixel_digest,
     places_of,
-    read_digests,
     read_frames,
     read_volumes,
 )
@@ -64,7 +63,7 @@ def test_volumes_are_read_in_order_with_their_structure(store):
 
 def test_digests_are_those_of_the_pixels(store):
     volumes = of_study(store, "S1")
-    digests = read_digests(store, volumes)
+    digests = FrameParts(store).digests(volumes)
     assert len(digests) == 24
     frames = read_frames(store, volumes, {"cine_sax": range(12), "cine_4ch": range(12)})
     assert len(frames) == 24
