@@ -126,10 +126,11 @@ def test_frames_keep_their_order_and_aspect():
     assert (sheet[second, GAP : GAP + 40] == 150).all()
 
 
-def test_a_study_is_shown_with_a_row_a_slice(tmp_path):
-    """Two phases are asked for, and ED 0 and ES 1 stand in any choice."""
-    folder = tmp_path / "S1"
-    static = volume(folder, voxels(7, 1), "lge_sax", layout={"order": "static"})
-    sheet = study_sheet(study(folder, volume(folder), static), 2, Windows(pct=(1, 99)), tile=30)
+def test_a_study_is_shown_with_a_row_a_slice_and_a_column_a_phase(tmp_path):
+    """Two phases are asked for, which are 1 and 3 of four; ED 0 and ES 1 stand in any choice."""
+    cine, both = tmp_path / "S1", tmp_path / "S2"
+    static = volume(both, voxels(7, 1), "lge_sax", layout={"order": "static"})
     row = 30 + LABEL_HEIGHT + GAP
-    assert sheet.size == (6 * (30 + GAP) + GAP, 3 * row + GAP + 2 * row + GAP)
+    for folder, more, columns, rows in ((cine, (), 3, (3,)), (both, (static,), 6, (3, 2))):
+        sheet = study_sheet(study(folder, volume(folder), *more), 2, Windows(pct=(1, 99)), tile=30)
+        assert sheet.size == (columns * (30 + GAP) + GAP, sum(n * row + GAP for n in rows))
