@@ -178,10 +178,10 @@ def remove_tree(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def copy_tree(source: Path, target: Path, ignore: Callable[[str, list[str]], set[str]] | None = None) -> None:
+def copy_tree(source: Path, target: Path) -> None:
     """Copy a folder with its files, into an existing folder too; links are followed."""
     with _changing("folder", target):
-        shutil.copytree(source, target, ignore=ignore, dirs_exist_ok=True)
+        shutil.copytree(source, target, dirs_exist_ok=True)
 
 
 def open_log(path: Path) -> int:

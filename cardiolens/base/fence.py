@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-_CONTROL = (
-    re.compile(  # all but tab and line ends; what is invisible, turns the writing, or stands for a frame
-        "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffc"
-        "\ud800-\udfff\ue000-\uf8ff\U000e0000-\U000e007f]"
-    )
+# All but tab and line ends; what is invisible, turns the writing, or stands for a frame.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufffc"
+    "\ud800-\udfff\ue000-\uf8ff\U000e0000-\U000e007f]"
 )
 _ANGLED = re.compile(r"<+/?[|\u2581]?[A-Za-z_][^<>\n]{0,60}>+|<\|[^<>\n]{0,60}\|?>|<\||\|>")
 _SQUARE = re.compile(

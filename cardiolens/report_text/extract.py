@@ -1,20 +1,10 @@
 """Clinical entities of report text: its findings, reduced per field (protocol 3.2)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.entities import Entity
-from cardiolens.report_text.findings import asserted, findings
-
-
-class Stated(Protocol):
-    """A certain statement on one field, by any extractor."""
-
-    @property
-    def value(self) -> str | None: ...
-    @property
-    def measured(self) -> bool: ...
+from cardiolens.report_text.findings import Finding, asserted, findings
 
 
 def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]:
@@ -24,13 +14,13 @@ def extract(text: str, sequence: str, catalogue: Catalogue) -> frozenset[Entity]
     return frozenset(
         (subtask.field, value)
         for subtask in fields
-        for value in settled(
+        for value in _settled(
             [statement for statement in statements if statement.field == subtask.field], subtask
         )
     )
 
 
-def settled(statements: list[Stated], subtask: Subtask) -> Iterator[str]:
+def _settled(statements: list[Finding], subtask: Subtask) -> Iterator[str]:
     """Reduce a field's values: the worst of a scale, the first of a single choice, else the abnormal ones."""
     texts = [option.text for option in subtask.options]
     ordinal = subtask.answer_type == "ordinal"
@@ -49,7 +39,7 @@ def settled(statements: list[Stated], subtask: Subtask) -> Iterator[str]:
         yield from abnormal
 
 
-def _plain(statements: Iterable[Stated]) -> list[str]:
+def _plain(statements: Iterable[Finding]) -> list[str]:
     """Return the values of words, which interpret the numbers beside them; without words, of numbers."""
     words = [statement.value for statement in statements if statement.value and not statement.measured]
     return words or [statement.value for statement in statements if statement.value]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from cardiolens.protocol.tasks.lexicon import ANY, Lexicon
+from cardiolens.protocol.tasks.lexicon import Lexicon
 from cardiolens.report_text.clauses import Clause, clauses
 from cardiolens.report_text.finding_places import bears, placed_statements, values
 from cardiolens.report_text.mentions import Reader, reader
@@ -28,7 +28,6 @@ class Finding:
     section: str
     measured: bool  # whether a number gives the value
     is_assumed: bool = False  # whether no word names the structure that it is of
-    grade: str = ANY  # of its own word
 
 
 def findings(text: str, lexicon: Lexicon) -> list[Finding]:
@@ -79,56 +78,30 @@ def _found(text: str, sentence: Sentence, reading: Reading, last: Statement | No
     parts = reading.clauses
     for statement in reading.made:
         if statement.value is not None or statement.abnormal:
-            yield _of(statement, text, sentence, parts[statement.clause]).found(
-                statement.scale.field, statement.value
-            )
+            clause = parts[statement.clause]
+            yield _of(statement, text, sentence, clause, field=statement.scale.field, value=statement.value)
     for number, field, value, certainty in wholes(reading):
-        yield _Evidence(text, parts[number], sentence, "affirmed", certainty).found(field, value)
+        yield _finding(text, sentence, parts[number], field, value, certainty=certainty)
     for field, value, place in values(placed_statements(reading, last), reading.lexicon):
-        yield _of(place.statement, text, sentence, parts[place.clause]).found(field, value)
+        yield _of(place.statement, text, sentence, parts[place.clause], field=field, value=value)
 
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
-    """A clause as evidence for findings, with polarity and certainty."""
-
-    text: str
-    clause: Clause
-    sentence: Sentence
-    polarity: str
-    certainty: str
-    measured: bool = False
-    is_assumed: bool = False
-    grade: str = ANY
-
-    def found(self, field: str, value: str | None) -> Finding:
-        start, end = self.clause.span
-        certainty = "hypothetical" if self.sentence.asks else self.certainty
-        quote, section = self.text[start:end], self.sentence.section
-        return Finding(
-            field,
-            value,
-            start,
-            end,
-            quote,
-            self.polarity,
-            certainty,
-            section,
-            self.measured,
-            self.is_assumed,
-            self.grade,
-        )
+def _finding(
+    text: str, sentence: Sentence, clause: Clause, field: str, value: str | None, *, certainty: str
+) -> Finding:
+    """Return an affirmed finding with a clause as its evidence."""
+    start, end = clause.span
+    certainty = "hypothetical" if sentence.asks else certainty
+    quote = text[start:end]
+    return Finding(field, value, start, end, quote, "affirmed", certainty, sentence.section, measured=False)
 
 
-def _of(statement: Statement, text: str, sentence: Sentence, clause: Clause) -> _Evidence:
-    polarity = "negated" if statement.negated else "affirmed"
-    return _Evidence(
-        text,
-        clause,
-        sentence,
-        polarity,
-        statement.certainty,
-        statement.said.measure is not None,
-        statement.is_assumed,
-        statement.said.grade,
+def _of(
+    statement: Statement, text: str, sentence: Sentence, clause: Clause, *, field: str, value: str | None
+) -> Finding:
+    return replace(
+        _finding(text, sentence, clause, field, value, certainty=statement.certainty),
+        polarity="negated" if statement.negated else "affirmed",
+        measured=statement.said.measure is not None,
+        is_assumed=statement.is_assumed,
     )

@@ -10,17 +10,9 @@ from cardiolens.protocol.tasks.lexicon import Phrase, Tag, phrases
 from cardiolens.study.anatomy import read_yaml
 
 _CUES = (
-    *(
-        "negated",
-        "prefix",
-        "negated_behind",
-        "uncertain",
-        "uncertain_behind",
-        "historical",
-        "lasting",
-        "hypothetical",
-    ),
-    *("technique", "contrasts", "exceptions", "sparing", "spared", "neutral"),
+    *("negated", "prefix", "negated_behind", "uncertain", "uncertain_behind"),
+    *("historical", "lasting", "hypothetical", "technique", "contrasts"),
+    *("exceptions", "sparing", "spared", "neutral"),
 )
 _FAMILIES = {"predicates": "predicate", "grades": "grade", "connectives": ""}
 

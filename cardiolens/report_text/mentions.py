@@ -1,7 +1,7 @@
 """Mentions: the phrases of a sentence with their meanings, by longest match in grammar and lexicon."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cardiolens.protocol.tasks.lexicon import Lexicon, Phrase, Tag
@@ -44,11 +44,8 @@ class Reader:
     def mentions(self, text: str, start: int, end: int) -> list[Mention]:
         """Return the mentions of a span of text in order."""
         spelled = respelled(tokens(text, start, end), self.vocabulary)
-        return self.of_tokens(unfolded(spelled, self.aliases))
-
-    def of_tokens(self, words: Iterable[Token]) -> list[Mention]:
-        """Return the mentions of tokens in order."""
-        return _joined(list(_read(list(words), self)), self.lexicon)
+        words = list(unfolded(spelled, self.aliases))
+        return _joined(list(_read(words, self)), self.lexicon)
 
 
 @functools.lru_cache(maxsize=32)

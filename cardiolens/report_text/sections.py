@@ -11,19 +11,8 @@ _NO_HEADINGS: Mapping[Phrase, str] = {}
 
 # Short forms whose full stop ends no sentence: `No sig. LGE`.
 _SHORT = (
-    "vs",
-    "approx",
-    "max",
-    "min",
-    "incl",
-    "excl",
-    "esp",
-    "sig",
-    "signif",
-    "poss",
-    "prob",
-    "prev",
-    "susp",
+    *("vs", "approx", "max", "min", "incl", "excl", "esp", "sig"),
+    *("signif", "poss", "prob", "prev", "susp"),
 )
 _ABBREVIATED = "".join(rf"(?<!\b(?i:{word}))" for word in _SHORT)
 _BREAK = re.compile(rf"{_ABBREVIATED}[.!](?=\s|$)|(?<=[^\s:(=])\?(?=\s*$|\s+[A-Z\n])|\n+")

@@ -1,7 +1,7 @@
 """Tokens of a text: words, numbers and marks, with their offsets."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -51,13 +51,8 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
             yield _measure(match)
         elif kind == "number":
             value = float(match.group())
-            if _is_share(text, match):
-                yield Token("#", match.start(), match.end(), value, value, "%")
-                continue
-            if _is_index(text, match):
-                yield Token("#", match.start(), match.end(), value, value, "ml/m2")
-                continue
-            yield Token(match.group(), match.start(), match.end(), value, value)
+            unit = "%" if _is_share(text, match) else "ml/m2" if _is_index(text, match) else ""
+            yield Token("#" if unit else match.group(), match.start(), match.end(), value, value, unit)
         elif kind == "inert":
             yield Token("#", match.start(), match.end())
         elif kind == "sign":
@@ -104,14 +99,11 @@ def unfolded(stream: Iterator[Token], aliases: Mapping[str, Phrase]) -> Iterator
             yield token if word == token.text else Token(word, token.start, token.end)
 
 
-def respelled(
-    stream: Iterator[Token], vocabulary: Collection[str], least_letters: int = _LEAST_LETTERS
-) -> Iterator[Token]:
+def respelled(stream: Iterator[Token], words: frozenset[str]) -> Iterator[Token]:
     """Correct long words with one wrong letter to a word of the vocabulary."""
-    words = frozenset(vocabulary)
     for token in stream:
         if (
-            not least_letters - 1 <= len(token.text) <= _MOST_LETTERS
+            not _LEAST_LETTERS - 1 <= len(token.text) <= _MOST_LETTERS
             or token.text in words
             or not token.text.isalpha()
         ):

@@ -11,10 +11,7 @@ from cardiolens.study.manifest import Study
 from cardiolens.study.volume import Volume, read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
 
-CAVITY_MM = (
-    20.0,
-    110.0,
-)  # width of the left ventricle's cavity at its widest in end-diastole, children included
+CAVITY_MM = (20.0, 110.0)  # largest width of the left ventricle in end-diastole, children included
 LENGTH_MM = (25.0, 180.0)  # from the first to the last slice with a cavity, of stacks of four and more
 
 

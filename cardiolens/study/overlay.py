@@ -1,7 +1,7 @@
 """Masks drawn over frames, and a sheet of frames of one study."""
 
 import colorsys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,6 @@ def _is_lesion(name: str) -> bool:
 STATIC_COLUMNS = 6  # for a volume without phases
 GAP = 2  # pixels
 LABEL_HEIGHT = 12
-MARK = (255, 190, 0)
 INK = (230, 230, 230)
 
 Place = tuple[str, int, int]  # volume_id, slice rank, phase
@@ -120,43 +119,31 @@ Place = tuple[str, int, int]  # volume_id, slice rank, phase
 
 @dataclass(frozen=True, slots=True)
 class ShownFrame:
-    """One displayed frame, its place, and a remark (ED, ES) for the label or a caption in its stead."""
+    """One displayed frame, its place, and a remark (ED, ES) for the label."""
 
     place: Place
     pixels_HW: NDArray[np.uint8]  # grey, or (height, width, 3) in colour
     remark: str = ""
-    caption: str = ""
 
     @property
     def label(self) -> str:
-        if self.caption:
-            return self.caption
         volume_id, rank, phase = self.place
         return f"{volume_id} s{rank} p{phase} {self.remark}"
 
 
-def contact_sheet(
-    frames: Sequence[ShownFrame], marked: Collection[Place] = (), columns: int = 8, tile: int = 120
-) -> Image.Image:
-    """Draw frames in order, `columns` per row, in labelled square tiles; marked places are boxed.
-
-    `tile` is the side of a tile in pixels.
-    """
+def contact_sheet(frames: Sequence[ShownFrame], columns: int, tile: int) -> Image.Image:
+    """Draw frames in order, `columns` per row, in labelled square tiles of `tile` pixels."""
     step_x, step_y = tile + GAP, tile + LABEL_HEIGHT + GAP
     rows = -(-len(frames) // columns)
     sheet = Image.new("RGB", (min(columns, len(frames)) * step_x + GAP, rows * step_y + GAP))
     pen = ImageDraw.Draw(sheet)
     for number, frame in enumerate(frames):
         left, top = number % columns * step_x + GAP, number // columns * step_y + GAP
-        chosen = frame.place in marked
-        pen.text((left, top), frame.label, fill=MARK if chosen else INK)
+        pen.text((left, top), frame.label, fill=INK)
         picture = Image.fromarray(frame.pixels_HW)
         scale = tile / max(picture.size)
         width, height = (max(round(side * scale), 1) for side in picture.size)
         sheet.paste(picture.resize((width, height), Image.Resampling.BICUBIC), (left, top + LABEL_HEIGHT))
-        if chosen:
-            corner = (left + width - 1, top + LABEL_HEIGHT + height - 1)
-            pen.rectangle(((left, top + LABEL_HEIGHT), corner), outline=MARK, width=2)
     return sheet
 
 

@@ -258,11 +258,6 @@ def places_of(volumes: pa.Table) -> list[VolumePlace]:
     return places
 
 
-def read_digests(store: Path, volumes: pa.Table) -> dict[tuple[str, int], FrameDigest]:
-    """Read the digests of one study alone, as `FrameParts.digests` does."""
-    return FrameParts(store).digests(volumes)
-
-
 def read_frames(
     store: Path, volumes: pa.Table, frames_of: Mapping[str, Collection[int]]
 ) -> list[StoredFrame]:

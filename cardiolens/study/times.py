@@ -32,9 +32,7 @@ MOST_PASSES = 2  # of at least half the height of the strongest: breathing and n
 BRIGHTER = 0.15  # rise / baseline, at least: contrast brightens blood by much more
 APART = 2.5  # heartbeats from the right ventricle's filling to the left one's, at least
 GROUP = 0.08  # share of the heart's pixels that make a ventricle
-BRIGHTER_PART = (
-    0.75  # rank of a ventricle's pixels, by brightness at each time: breathing moves the dark ones
-)
+BRIGHTER_PART = 0.75  # rank of a ventricle's pixels by brightness: breathing moves the dark ones
 COHERENT = 0.6  # rise of a ventricle's mean curve / its pixels' own: pixels of one ventricle peak together
 
 Floats = NDArray[np.float64]

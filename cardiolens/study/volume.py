@@ -115,7 +115,6 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
         if "layout" not in manifest.confirmed:
             may_cycle = any(kind.over_time == "cycle" for kind in manifest.anatomy.sequences.values())
             _check_time([small(in_file_order[at]) for at in file_frames], layout, may_cycle=may_cycle)
-        manifest.timing(layout)
         manifest.check_header(header, slices_alone=len(shape) == 4 or layout.n_phases == 1)
     if manifest.mask is not None:
         with _naming_file(manifest.mask.path):

@@ -10,6 +10,7 @@ from typing import Any
 from chain_cohort import DIRECT, SELF, spec_of
 from chain_cohort import make_cohort as make_chain_cohort
 from small_cohort import make_cohort, reader, sweep_spec
+from study_folders import published
 
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec, Windows
@@ -17,8 +18,6 @@ from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.phantom.phantom_cohort import make_cohort as make_phantoms
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import Anatomy, anatomy_of
-from cardiolens.study.cohort import write_cohort
-from cardiolens.study.group import current_cohort, prepare_group
 
 BRAIN = Path(__file__).resolve().parents[2] / "examples" / "brain"
 DEMO = PhantomSpec(seed=2026, canonical=("PH-NORMAL", "PH-ICM-LAD", "PH-HCM-ASH"), n_sampled=1, size="ci")
@@ -67,11 +66,7 @@ def few_shot(folder: Path) -> dict[str, Any]:
 
 def prepare(studies: Path, store: Path, windows: Windows, anatomy: Anatomy | None = None) -> None:
     """Prepare studies in this process."""
-    of = {} if anatomy is None else {"anatomy": anatomy}
-    outcomes = prepare_group(store, "part-0.parquet", sorted(studies.iterdir()), windows, **of)
-    cohort = current_cohort(store, windows, *of.values())
-    studied = {outcome.name: outcome.record for outcome in outcomes}
-    write_cohort(store, cohort.model_copy(update={"studies": studied, "failed": {}}))
+    published(store, sorted(studies.iterdir()), windows=windows, anatomy=anatomy)
 
 
 def document(planned: Plan) -> dict[str, Any]:

@@ -8,17 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
+from set_cohort import prepare_set, set_spec
 from small_cohort import reader, stored, swept
 
-from cardiolens.benchmarks.benchmark import read_benchmark
-from cardiolens.benchmarks.case_group import prepare_cases
-from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of
-from cardiolens.config.sweep import SweepSpec, parse
+from cardiolens.benchmarks.medthinkvqa import MAP, PROTOCOL
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.inference.engine.readers import Reader
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import schemas, tables
-from cardiolens.study.cohort import Cohort, write_cohort
 from tests.support.cases.example_cases import make_cases
 
 SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "self"}
@@ -54,36 +52,20 @@ def make_cohort(folder: Path, n_cases: int) -> Path:
 
 def prepare(folder: Path) -> None:
     """Write the store of the cases in a folder, and their questions."""
-    read = read_benchmark(source_of(folder), PROTOCOL)
-    outcomes = prepare_cases(folder / "store", "part-0.parquet", read.source, read.cases)
-    assert not [one.error for one in outcomes if one.error]
-    read.write(folder / "store" / "medthinkvqa.jsonl", PROTOCOL)
-    records = {one.name: one.record for one in outcomes}
-    write_cohort(folder / "store", Cohort(window_pct=(1, 99), studies=records, failed={}))
+    prepare_set(folder, MAP, PROTOCOL)
 
 
 def spec_of(root: Path, *prompts: dict[str, Any], **changed: Any) -> SweepSpec:
     """A sweep of one reader, whose requests are chains unless `prompts` say otherwise."""
     tree: dict[str, Any] = {
         "name": "chains",
-        "dataset": {
-            "name": "medthinkvqa_test",
-            "source": root,
-            "map": "medthinkvqa",
-            "studies": root,
-            "questions": root / "store" / "medthinkvqa.jsonl",
-            "protocol": "medthinkvqa-1",
-        },
-        "model": [reader("uniform")],
         "selector": [{"name": "uniform", "kind": "uniform"}],
         "budget": [3],
         "prompt": list(prompts) or [SELF],
-        "store": root / "store",
-        "outputs": root / "outputs",
         "statistics": {"min_n": 1, "resamples": 50, "seed": 7},
         "tracker": {"mode": "none"},
     }
-    return parse(tree | changed)
+    return set_spec(root, MAP, PROTOCOL, reader("uniform"), **(tree | changed))
 
 
 def check_lost_rows(spec: SweepSpec, engine: Callable[[], Any], lost: st.DataObject) -> None:

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 import small_cohort
+from study_folders import published
 
 from cardiolens.config.compose import read_spec
-from cardiolens.config.dataset import PhantomSpec, Windows
+from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.study.cohort import Cohort, write_cohort
-from cardiolens.study.group import prepare_group
 
 
 @pytest.fixture(autouse=True)
@@ -48,9 +47,7 @@ def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("phantom")
     make_cohort(PhantomSpec(canonical=("PH-NORMAL",), size="ci"), root / "data")
     folder = root / "data" / "studies" / "PH-NORMAL"
-    (outcome,) = prepare_group(root / "store", "part-1.parquet", [folder], Windows(pct=(1.0, 99.0)))
-    studies = {"PH-NORMAL": outcome.record}
-    write_cohort(root / "store", Cohort(window_pct=(1.0, 99.0), studies=studies, failed={}))
+    published(root / "store", [folder])
     return root
 
 

@@ -2,11 +2,19 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import nibabel as nib
 import numpy as np
+
+from cardiolens.config.dataset import Windows
+from cardiolens.study.anatomy import Anatomy
+from cardiolens.study.cohort import write_cohort
+from cardiolens.study.group import Outcome, current_cohort, prepare_group
+
+WINDOWS = Windows(pct=(1.0, 99.0))
 
 _BASE = np.array([0.6, -0.61, 0.5]) / np.linalg.norm([0.6, -0.61, 0.5])  # RAS+, of a typical heart
 _UP = np.array([0, 0.6, 0.8]) - _BASE * (np.array([0, 0.6, 0.8]) @ _BASE)
@@ -68,3 +76,17 @@ def study(folder: Path, *volumes: dict[str, Any], **changes: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "study.json").write_text(json.dumps(manifest | changes))
     return folder
+
+
+def published(
+    store: Path,
+    folders: Sequence[Path],
+    part: str = "part-1.parquet",
+    windows: Windows = WINDOWS,
+    anatomy: Anatomy | None = None,
+) -> list[Outcome]:
+    """Prepare studies into one part, in this process, and publish exactly those that can be."""
+    outcomes = prepare_group(store, part, folders, windows, anatomy=anatomy)
+    studies = {outcome.name: outcome.record for outcome in outcomes if outcome.record}
+    write_cohort(store, current_cohort(store, windows, anatomy).model_copy(update={"studies": studies}))
+    return outcomes

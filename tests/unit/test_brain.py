@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from page_run import write_record
 from small_cohort import answer, judge, make_cohort, reader, requests_of, sweep_spec
+from study_folders import published
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
@@ -25,8 +26,8 @@ from cardiolens.phantom.phantom_cohort import make_cohort as make_phantoms
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import anatomy_of
-from cardiolens.study.cohort import read_cohort, write_cohort
-from cardiolens.study.group import current_cohort, displayed_volumes, prepare_group
+from cardiolens.study.cohort import read_cohort
+from cardiolens.study.group import current_cohort, displayed_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
@@ -46,11 +47,8 @@ def brains(tmp_path_factory: pytest.TempPathFactory) -> Path:
     anatomy = anatomy_of(str(PROTOCOL))
     windows = anatomy.windows(Windows())
     folders = sorted((root / "studies").iterdir())
-    outcomes = prepare_group(root / "store", "part-0.parquet", folders, windows, anatomy=anatomy)
+    outcomes = published(root / "store", folders, windows=windows, anatomy=anatomy)
     assert [(outcome.error, outcome.record.warnings) for outcome in outcomes] == [("", ())] * STUDIES
-    studies = {outcome.name: outcome.record for outcome in outcomes}
-    cohort = current_cohort(root / "store", windows, anatomy)
-    write_cohort(root / "store", cohort.model_copy(update={"studies": studies}))
     return root
 
 

@@ -10,14 +10,6 @@ import yaml
 import cardiolens
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_files_that_a_page_of_the_root_names_exist(page: str) -> None:
-    text = (ROOT / page).read_text()
-    named = re.findall(r"`((?:cardiolens|docs|tests|jobs|bench)/[\w./-]*)`", text)
-    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_make_has_the_verbs_of_the_guide() -> None:

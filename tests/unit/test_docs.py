@@ -141,10 +141,13 @@ def test_commands_have_verbs_options_and_names_that_exist(page: str) -> None:
     assert list(faults(DOCS / page)) == []
 
 
-@pytest.mark.parametrize("page", TEXTS)
+NAMING = TEXTS | {path.name: path.read_text("utf-8") for path in sorted(ROOT.glob("*.md"))}
+
+
+@pytest.mark.parametrize("page", NAMING)
 def test_files_that_a_page_names_are_there(page: str) -> None:
-    folders = "cardiolens|tests|jobs|examples|bench|conf|requirements|slurm"
-    named = re.findall(rf"`((?:{folders})/[\w./-]+)`", TEXTS[page])
+    folders = "cardiolens|docs|tests|jobs|examples|bench|conf|requirements|slurm"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)`", NAMING[page])
     own = {f"conf/{kind}/{name}.yaml" for text in TEXTS.values() for kind, name in FILES.findall(text)}
     assert [path for path in named if path not in own and not (ROOT / path).exists()] == []
 

@@ -11,20 +11,16 @@ _PIECE = 1 << 20  # bytes that are unpacked at a time
 _GZIP_BITS = 31  # window bits by which zlib expects a gzip header
 
 
-class TruncatedError(ValueError):
-    """A gzip stream that ends before its end; `length` bytes came out of it."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__(f"its gzip stream is truncated after {length:,} bytes")
-        self.length = length
+class GzipError(ValueError):
+    """A gzip stream that is cut, damaged, or unpacks to more than the bound; the message says which."""
 
 
-class DamagedError(ValueError):
-    """A gzip stream with wrong bytes or a wrong CRC."""
-
-
-class TooLargeError(ValueError):
-    """A stream that unpacks to more than the bound."""
+def truncated(length: int, expected: int) -> GzipError:
+    """The error of a stream that ends before its end, where `length` bytes came out of it."""
+    return GzipError(
+        f"its gzip stream is truncated after {length} of {expected} bytes; expected a whole file; "
+        "copy or export it again"
+    )
 
 
 def swells(packed: int, unpacked: int, free: int) -> bool:
@@ -33,20 +29,19 @@ def swells(packed: int, unpacked: int, free: int) -> bool:
 
 
 def start_of(stored: bytes, most: int) -> tuple[bytes, bool]:
-    """Return the first `most` bytes of a gzip stream, and whether it ends within them; DamagedError."""
+    """Return the first `most` bytes of a gzip stream, and whether it ends within them; GzipError."""
     inflater = zlib.decompressobj(wbits=_GZIP_BITS)
     try:
         return inflater.decompress(stored, most), inflater.eof
     except zlib.error as error:
-        raise DamagedError(str(error)) from None
+        raise GzipError(str(error)) from None
 
 
 def unpacked(stored: bytes, wanted: int, spare: int) -> bytes:
     """The first `wanted` bytes of a gzip file of one or more members, which is read to its end.
 
     The CRC stands at the end of a member, so damage is noticed even behind the wanted bytes. Fewer than
-    `wanted` come where the file holds fewer. TruncatedError, DamagedError; TooLargeError for more than
-    `wanted + spare` bytes.
+    `wanted` come where the file holds fewer. GzipError, also for more than `wanted + spare` bytes.
     """
     content, length = bytearray(), 0
     file = GzipFile(fileobj=BytesIO(stored))
@@ -55,9 +50,14 @@ def unpacked(stored: bytes, wanted: int, spare: int) -> bytes:
             content += piece[: max(wanted - length, 0)]
             length += len(piece)
             if length > wanted + spare:
-                raise TooLargeError(f"it unpacks to more than {wanted + spare:,} bytes")
+                raise GzipError(
+                    f"holds over {spare >> 20} MiB more than the {wanted} bytes that its header declares; "
+                    "expected voxels of one volume; re-export it"
+                )
     except EOFError:
-        raise TruncatedError(len(content)) from None
+        raise truncated(len(content), wanted) from None
     except (OSError, zlib.error) as error:
-        raise DamagedError(str(error)) from None
+        raise GzipError(
+            f"its gzip stream is damaged ({error}); expected a whole file; copy it again"
+        ) from None
     return bytes(content)

@@ -9,6 +9,7 @@ from typing import Any
 
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import ReportStatement
+from cardiolens.curation.questions.strict_patterns import has
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.report_text.grammar import grammar
 from cardiolens.report_text.sections import Sentence
@@ -59,11 +60,11 @@ def _before(sentence: Sentence, spoken: Sequence[Sentence]) -> Sequence[Sentence
 def _has_rival(text: str, sentence: Sentence, spoken: Sequence[Sentence]) -> bool:
     """Return whether findings are only consistent with a diagnosis, and something competes with it."""
     words = _words()
-    if not _has(words["linked"], text[sentence.start : sentence.end]):
+    if not has(words["linked"], text[sentence.start : sentence.end]):
         return False
     others = [(text[other.start : other.end], other.concludes) for other in spoken if other is not sentence]
     return any(
-        _has(words["rivals"], phrase) or (concludes and _has(words["rivals_concluded"], phrase))
+        has(words["rivals"], phrase) or (concludes and has(words["rivals_concluded"], phrase))
         for phrase, concludes in others
     )
 
@@ -80,18 +81,18 @@ def _of_sentence(
     text: str, sentence: Sentence, catalogue: Catalogue, *, concludes: bool
 ) -> Iterator[ReportStatement]:
     phrase, words = text[sentence.start : sentence.end], _words()
-    classes = [name for name, pattern in words["classes"].items() if _has(pattern, phrase)]
-    names_others = _has(words["others"], phrase)
+    classes = [name for name, pattern in words["classes"].items() if has(pattern, phrase)]
+    names_others = has(words["others"], phrase)
     if not classes and not names_others:
         return
     if len(classes) > 1 and "nicm" in classes and {*classes} <= {"nicm", *words["nicm"]}:
         classes.remove("nicm")  # its subtype says it
     rest = re.sub(words["behind"], "", phrase, flags=re.IGNORECASE) if len(classes) == 1 else phrase
-    denied = classes != ["normal"] and _has(words["denial"], rest if _names(rest, classes) else phrase)
+    denied = classes != ["normal"] and has(words["denial"], rest if _names(rest, classes) else phrase)
     unsure = (
-        _has(words["doubt"], phrase) or sentence.asks or not _is_stated(phrase, classes, concludes=concludes)
+        has(words["doubt"], phrase) or sentence.asks or not _is_stated(phrase, classes, concludes=concludes)
     )
-    past = _has(words["past"], phrase)
+    past = has(words["past"], phrase)
     certainty = "uncertain" if unsure else "historical" if past else "certain"
     start = sentence.start + len(phrase) - len(phrase.lstrip())
     end = sentence.start + len(phrase.rstrip())
@@ -124,7 +125,7 @@ def names_diagnosis(subtask: Subtask, value: str, phrase: str) -> bool:
 
 
 def _names(phrase: str, classes: Sequence[str]) -> bool:
-    return any(_has(_words()["classes"][name], phrase) for name in classes)
+    return any(has(_words()["classes"][name], phrase) for name in classes)
 
 
 def _is_stated(phrase: str, classes: Sequence[str], *, concludes: bool) -> bool:
@@ -134,7 +135,7 @@ def _is_stated(phrase: str, classes: Sequence[str], *, concludes: bool) -> bool:
     """
     words = _words()
     head = rf"(?:^(?:[^:\n]*(?:[:\n]|\s[-–]\s|\s{{3,}}))?|[,;])[\W\d]*(?P<lead>(?:(?:{words['leads']})\W+)*)"
-    is_summed_up = concludes or _has(words["stating"], phrase)
+    is_summed_up = concludes or has(words["stating"], phrase)
     return all(
         any(
             is_summed_up and re.match(rf"\W*$|\s*[,;(]|\s*(?:{words['tails']})\b", phrase[match.end() :])
@@ -142,10 +143,6 @@ def _is_stated(phrase: str, classes: Sequence[str], *, concludes: bool) -> bool:
         )
         for name in classes
     )
-
-
-def _has(pattern: str, phrase: str) -> bool:
-    return re.search(pattern, phrase, re.IGNORECASE) is not None
 
 
 def _text(subtask: Subtask, value: str) -> str | None:

@@ -11,15 +11,14 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.questions import counts
-from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.drafts import automatic_of, check_of, compact, drafts_of, truth_of
+from cardiolens.curation.questions.drafts import automatic_of, compact, refused_lines, settled, truth_of
 from cardiolens.curation.questions.from_masks import joined, of_masks
 from cardiolens.curation.questions.glossary import headings_of, with_glossary
 from cardiolens.curation.questions.model_gate import Gate
 from cardiolens.curation.questions.numbers import sex_of
-from cardiolens.curation.questions.report_files import Rejects, Report, read_reports, reject
+from cardiolens.curation.questions.report_files import Rejects, Report, read_reports
 from cardiolens.curation.questions.rule_extraction import extract
-from cardiolens.curation.questions.stage_files import Record, Stages, body, read_lines, write_lines
+from cardiolens.curation.questions.stage_files import Record, Stages, read_lines, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.sections import pieces_of
 from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
@@ -83,7 +82,7 @@ def _frames(study: Study) -> list[Any] | None:
 
 
 Reader = Callable[[Sequence[Record], Catalogue], list[tuple[list[Record], Rejects]]]
-"""A second extractor: records of `sections-1` in, findings and rejects of each out, in the same order."""
+"""A second extractor: reports with their ids in, findings and rejects of each out, in the same order."""
 
 
 def questions(spec: QuestionsSpec, second: Reader | None = None, gate: Gate | None = None) -> int:
@@ -134,21 +133,24 @@ def _of_reports(
         return [], []
     reports, rejects = read_reports(spec.reports, spec.studies, spec.links)
     disk.make_folder(spec.stages)
-    sections = stages.run(
-        "1-sections",
-        "sections-1",
-        [_given(report) for report in reports],
-        partial(_sections, catalogue=catalogue),
-    )
-    findings = {"rules": _rules(stages, sections, catalogue)}
+    given = [_given(report) for report in reports]
+    stages.run("1-sections", "sections-1", given, partial(_sections, catalogue=catalogue))
+    findings = {
+        "rules": stages.run("2-findings.rules", "findings-1", given, partial(_by_rules, catalogue=catalogue))
+    }
     if second is not None:
-        findings["model"], more = _second(stages, sections, catalogue, second)
+        findings["model"], more = _second(stages, given, catalogue, second)
         rejects += more
-    drafts, checked = _settled(stages, sections, findings, catalogue, trusted=gate is not None)
+    inputs = [
+        {**record, "trusted": gate is not None}
+        | {"findings": {name: records[place]["items"] for name, records in findings.items()}}
+        for place, record in enumerate(given)
+    ]
+    drafts, checked = settled(stages, inputs, truth_of, automatic_of, catalogue)
     lines: list[Record] = []
     for draft, check in zip(drafts, checked, strict=True):
         lines += compact(draft, check["checked"], catalogue)
-        rejects += _refused(draft, check)
+        rejects += refused_lines(draft, check)
     if gate is not None:
         lines = [_with_gate(line, gate) for line in lines]
     return lines, rejects
@@ -159,7 +161,7 @@ def _with_gate(line: Record, gate: Gate) -> Record:
     verification = line["verification"]
     if verification["drafted_by"] != "model":
         return line
-    return {**line, "verification": {**verification, "gate": gate.summary}}
+    return {**line, "verification": {**verification, "gate": gate}}
 
 
 def _with_masks(
@@ -221,22 +223,19 @@ def _sections(record: Record, catalogue: Catalogue) -> Mapping[str, Any]:
     return {"sections": parts, **fields}
 
 
-def _rules(stages: Stages, sections: Sequence[Record], catalogue: Catalogue) -> list[Record]:
-    def make(record: Record) -> Mapping[str, Any]:
-        statements = extract(record["text"], record["sex"], catalogue)
-        return {"items": [statement.record(number) for number, statement in enumerate(statements, start=1)]}
-
-    return stages.run("2-findings.rules", "findings-1", _inputs(sections), make)
+def _by_rules(record: Record, catalogue: Catalogue) -> Mapping[str, Any]:
+    statements = extract(record["text"], record["sex"], catalogue)
+    return {"items": [statement.record(number) for number, statement in enumerate(statements, start=1)]}
 
 
 def _second(
-    stages: Stages, sections: Sequence[Record], catalogue: Catalogue, second: Reader
+    stages: Stages, given: Sequence[Record], catalogue: Catalogue, second: Reader
 ) -> tuple[list[Record], Rejects]:
     """Return the findings and rejects of the second extractor; its replies are cached in a store."""
-    readings = second(sections, catalogue)
+    readings = second(given, catalogue)
     inputs = [
         {**record, "items": items, "rejects": losses}
-        for record, (items, losses) in zip(_inputs(sections), readings, strict=True)
+        for record, (items, losses) in zip(given, readings, strict=True)
     ]
     records = stages.run(
         "2-findings.model",
@@ -245,51 +244,3 @@ def _second(
         lambda record: {"items": record["items"], "rejects": record["rejects"]},
     )
     return records, [line for record in records for line in record["rejects"]]
-
-
-def _settled(
-    stages: Stages,
-    sections: Sequence[Record],
-    findings: Mapping[str, Sequence[Record]],
-    catalogue: Catalogue,
-    *,
-    trusted: bool,
-) -> tuple[list[Record], list[Record]]:
-    """Run stages 3 to 6: truth, checks, drafts, automatic verification."""
-    inputs = [
-        {**record, "trusted": trusted}
-        | {"findings": {name: records[place]["items"] for name, records in findings.items()}}
-        for place, record in enumerate(_inputs(sections))
-    ]
-    truth = stages.run("3-truth", "truth-1", inputs, partial(truth_of, catalogue=catalogue))
-    inputs = [record | body(stage_record) for record, stage_record in zip(inputs, truth, strict=True)]
-    checks = stages.run("4-checks", "check-1", inputs, partial(check_of, catalogue=catalogue))
-    inputs = [record | body(stage_record) for record, stage_record in zip(inputs, checks, strict=True)]
-    drafts = stages.run("5-drafts", "draft-1", inputs, partial(drafts_of, catalogue=catalogue))
-    inputs = [record | body(stage_record) for record, stage_record in zip(inputs, drafts, strict=True)]
-    return drafts, stages.run("6-automatic", "auto-1", inputs, partial(automatic_of, catalogue=catalogue))
-
-
-def _inputs(sections: Sequence[Record]) -> list[Record]:
-    return [
-        {"study_id": record["study_id"], "report_id": record["report_id"]}
-        | {name: record[name] for name in ("text", "sex", "sequences")}
-        for record in sections
-    ]
-
-
-def _refused(draft: Record, check: Record) -> Rejects:
-    lines = []
-    for name, reason in draft["refused"].items():
-        disputed = draft["disputed"].get(name)
-        more = {} if disputed is None else {"answers": disputed}
-        stage = 5 if reason in _OF_DRAFTS else 3
-        lines.append(reject(stage, reason, study_id=draft["study_id"], subtask=name, **more))
-    return lines + [
-        reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
-        for name, state in check["checked"].items()
-        if state["verdict"] != "pass"
-    ]
-
-
-_OF_DRAFTS = (Reason.EXTRACTORS_DISAGREE, Reason.MODEL_ALONE, Reason.NO_SEQUENCE, Reason.AGAINST_TRUTH)

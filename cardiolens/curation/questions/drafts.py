@@ -1,18 +1,59 @@
 """Draft questions from the answers of one or two extractors: of both, of one alone, or disputed."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cardiolens.curation.questions.checks import Violation, violations
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.extraction_truth import Answer, settle
+from cardiolens.curation.questions.report_files import Rejects, reject
 from cardiolens.curation.questions.rule_extraction import extract
+from cardiolens.curation.questions.stage_files import Record, Stages, body
 from cardiolens.curation.questions.statement import ReportStatement
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 
 ALWAYS_FULL = frozenset({"D01", "D02"})  # reviewed whole, whoever agrees (protocol 9, stage 7)
+OF_DRAFTS = (Reason.EXTRACTORS_DISAGREE, Reason.MODEL_ALONE, Reason.NO_SEQUENCE, Reason.AGAINST_TRUTH)
 Item = dict[str, Any]
+
+
+def settled(
+    stages: Stages,
+    inputs: Sequence[Record],
+    truth: Callable[..., Mapping[str, Any]],
+    automatic: Callable[..., Mapping[str, Any]],
+    catalogue: Catalogue,
+    *,
+    suffix: str = "",
+) -> tuple[list[Record], list[Record]]:
+    """Run stages 3 to 6: truth, checks, drafts, automatic verification; return the last two."""
+    records: list[list[Record]] = []
+    for name, schema, make in (
+        ("3-truth", "truth-1", truth),
+        ("4-checks", "check-1", check_of),
+        ("5-drafts", "draft-1", drafts_of),
+        ("6-automatic", "auto-1", automatic),
+    ):
+        records.append(stages.run(f"{name}{suffix}", schema, inputs, partial(make, catalogue=catalogue)))
+        inputs = [given | body(made) for given, made in zip(inputs, records[-1], strict=True)]
+    return records[2], records[3]
+
+
+def refused_lines(draft: Record, check: Record, of_drafts: Collection[str] = OF_DRAFTS) -> Rejects:
+    """Return the rejects of one study; reasons in `of_drafts` are of stage 5, all others of stage 3."""
+    lines = []
+    for name, reason in draft["refused"].items():
+        disputed = draft["disputed"].get(name)
+        more = {} if disputed is None else {"answers": disputed}
+        stage = 5 if reason in of_drafts else 3
+        lines.append(reject(stage, reason, study_id=draft["study_id"], subtask=name, **more))
+    return lines + [
+        reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
+        for name, state in check["checked"].items()
+        if state["verdict"] != "pass"
+    ]
 
 
 def truth_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
@@ -75,10 +116,10 @@ def check_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     if items.get("D01", {}).get("answer") == ["A"] and any(
         _is_abnormal(item, catalogue) for found in record["findings"].values() for item in found
     ):
-        broken.append(Violation("a normal study with an abnormal finding", ("D01",), "error"))
+        broken.append(Violation("a normal study with an abnormal finding", ("D01",)))
     return {
         "violations": [
-            {"rule": violation.rule, "fields": list(violation.fields), "severity": violation.severity}
+            {"rule": violation.rule, "fields": list(violation.fields), "severity": "error"}
             for violation in broken
         ]
     }
@@ -95,12 +136,7 @@ def _is_abnormal(item: Mapping[str, Any], catalogue: Catalogue) -> bool:
 def drafts_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """Build a `draft-1` body: items with their evidence, and the refused subtasks with reasons."""
     items, refused = merged(record["extractors"], catalogue, trusted=record.get("trusted", False))
-    blocked = {
-        name
-        for violation in record["violations"]
-        if violation["severity"] == "error"
-        for name in violation["fields"]
-    }
+    blocked = {name for violation in record["violations"] for name in violation["fields"]}
     for name in blocked & items.keys():
         del items[name]
         refused[name] = Reason.AGAINST_TRUTH

@@ -1,21 +1,28 @@
 """Draft questions from masks, stage by stage, and their merge with the questions from reports."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.curation.masks.labels import MaskReason, label_map
+from cardiolens.curation.masks.labels import label_map
 from cardiolens.curation.masks.mask_findings import has_masks, mask_findings
 from cardiolens.curation.questions.checks import violations
 from cardiolens.curation.questions.draft_reasons import Reason
-from cardiolens.curation.questions.drafts import Item, check_of, compact, drafts_of, legal_and_silent
+from cardiolens.curation.questions.drafts import (
+    OF_DRAFTS,
+    Item,
+    compact,
+    legal_and_silent,
+    refused_lines,
+    settled,
+)
 from cardiolens.curation.questions.report_files import Rejects, reject
-from cardiolens.curation.questions.stage_files import Record, Stages, body
+from cardiolens.curation.questions.stage_files import Record, Stages
 from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue
-from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.manifest import Study, read_studies
 from cardiolens.study.nifti import read_file, sha256
 
 Lines = list[Item]
@@ -36,7 +43,7 @@ def of_masks(
     that the label map applies to.
     """
     convention = label_map(labels)
-    studies = {study.study_id: study for study in (_studies(masks) if chosen is None else chosen)}
+    studies = read_studies(masks, "masks") if chosen is None else {study.study_id: study for study in chosen}
     able = {study_id: study for study_id, study in studies.items() if has_masks(study.manifest, convention)}
     if not able:
         raise InputError(
@@ -60,13 +67,6 @@ def of_masks(
     ]
     lines, more = _settled(stages, fit, catalogue)
     return lines, rejects + more, problems
-
-
-def _studies(masks: Path) -> Iterator[Study]:
-    folders = sorted(path.parent for path in masks.glob("*/study.json")) if masks.is_dir() else []
-    if not folders:
-        raise InputError(f"masks={masks}: holds no study; expected folders with a study.json")
-    yield from map(read_study, folders)
 
 
 def _inputs_of(study: Study, labels: str, protocol: str) -> Record:
@@ -132,26 +132,12 @@ def truth_of_masks(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str,
 
 def _settled(stages: Stages, inputs: Sequence[Record], catalogue: Catalogue) -> tuple[Lines, Rejects]:
     """Run stages 3 to 6 for masks, without the back-check: masks have no quotes."""
-    truths = stages.run("3-truth.mask", "truth-1", inputs, partial(truth_of_masks, catalogue=catalogue))
-    inputs = [record | body(truth) for record, truth in zip(inputs, truths, strict=True)]
-    checks = stages.run("4-checks.mask", "check-1", inputs, partial(check_of, catalogue=catalogue))
-    inputs = [record | body(one) for record, one in zip(inputs, checks, strict=True)]
-    drafts = stages.run("5-drafts.mask", "draft-1", inputs, partial(drafts_of, catalogue=catalogue))
-    inputs = [record | body(one) for record, one in zip(inputs, drafts, strict=True)]
-    checked = stages.run("6-automatic.mask", "auto-1", inputs, partial(legal_and_silent, catalogue=catalogue))
+    drafts, checked = settled(stages, inputs, truth_of_masks, legal_and_silent, catalogue, suffix=".mask")
     lines: Lines = []
     rejects: Rejects = []
     for draft, check in zip(drafts, checked, strict=True):
         lines += compact(draft, check["checked"], catalogue, origin="mask")
-        rejects += [
-            reject(3 if reason in set(MaskReason) else 5, reason, study_id=draft["study_id"], subtask=name)
-            for name, reason in draft["refused"].items()
-        ]
-        rejects += [
-            reject(6, Reason.LEAKS, study_id=draft["study_id"], subtask=name)
-            for name, state in check["checked"].items()
-            if state["verdict"] != "pass"
-        ]
+        rejects += refused_lines(draft, check, (*OF_DRAFTS, Reason.PARENT_UNKNOWN))
     return lines, rejects
 
 
@@ -198,17 +184,10 @@ def _with_mask_answer(ours: Item, theirs: Item | None) -> Item:
 def _cannot_stand(both: dict[str, Item], alone: Mapping[str, Item], catalogue: Catalogue) -> list[str]:
     """Return the mask-only subtasks that the report contradicts; send its own ones to full review."""
     answers = {name: tuple(line["answer"]) for name, line in {**alone, **both}.items()}
-    fields = {
-        name
-        for violation in violations(answers)
-        if violation.severity == "error"
-        for name in violation.fields
-    }
-    reports_fields = {
-        name
-        for violation in violations({name: tuple(line["answer"]) for name, line in both.items()})
-        for name in violation.fields
-    }
+    own = {name: tuple(line["answer"]) for name, line in both.items()}
+    fields, reports_fields = (
+        {name for violation in violations(given) for name in violation.fields} for given in (answers, own)
+    )
     for name in (fields - reports_fields) & both.keys():
         both[name]["verification"] = {**both[name]["verification"], "mask": "contradicts", "queue": "full"}
     dropped = [name for name in alone if name in fields]

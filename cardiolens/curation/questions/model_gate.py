@@ -1,7 +1,6 @@
 """Gate of a model: what it reads alone is drafted only after a blind test by `bench/hospitals.py`."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,11 @@ MOST_WRONG = 0.03  # of the drafts that the model alone made of a blind set
 FEWEST_DRAFTS = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """The record of a model that passed."""
+Gate = dict[str, Any]
+"""Of a model that passed: its name, reports, drafts of it alone, and wrong ones.
 
-    model: str
-    reports: int
-    drafts: int  # of the model alone
-    wrong: int
-
-    @property
-    def summary(self) -> dict[str, Any]:
-        """What a question's verification, and so the card of a release, says of it."""
-        return {"model": self.model, "reports": self.reports, "drafts": self.drafts, "wrong": self.wrong}
+A question's verification, and so the card of a release, holds it.
+"""
 
 
 def gate_record(sweep: SweepSpec, catalogue: Catalogue, counts: Mapping[str, int]) -> dict[str, Any]:
@@ -44,7 +35,8 @@ def read_gate(path: Path, sweep: SweepSpec, catalogue: Catalogue) -> Gate:
     """Read the record of a blind test; InputError if it is of another model or prompt, or was not passed."""
     try:
         record: dict[str, Any] = read_json(path)
-        gate = Gate(str(record["model"]), *(int(record[name]) for name in ("reports", "drafts", "wrong")))
+        gate: Gate = {"model": str(record["model"])}
+        gate |= {name: int(record[name]) for name in ("reports", "drafts", "wrong")}
         found = {name: record[name] for name in _key(sweep, catalogue)}
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
@@ -56,9 +48,10 @@ def read_gate(path: Path, sweep: SweepSpec, catalogue: Catalogue) -> Gate:
                 f"gate={path}: its {name} is {found[name]!r}, and that of this run {value!r}; test this "
                 "model with bench/hospitals.py again, or leave gate out"
             )
-    if gate.drafts < FEWEST_DRAFTS or gate.wrong > MOST_WRONG * gate.drafts:
+    n_drafts, n_wrong = gate["drafts"], gate["wrong"]
+    if n_drafts < FEWEST_DRAFTS or n_wrong > MOST_WRONG * n_drafts:
         raise InputError(
-            f"gate={path}: {gate.wrong} of {gate.drafts} drafts are wrong; expected at most {MOST_WRONG:.0%} "
+            f"gate={path}: {n_wrong} of {n_drafts} drafts are wrong; expected at most {MOST_WRONG:.0%} "
             f"of at least {FEWEST_DRAFTS}; leave gate out, and what the model reads alone is not drafted"
         )
     return gate

@@ -20,7 +20,6 @@ from cardiolens.curation.questions.model_guards import Guards
 from cardiolens.curation.questions.report_files import Rejects, reject
 from cardiolens.curation.questions.stage_files import Record
 from cardiolens.curation.questions.statement import ReportStatement
-from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
 
@@ -137,43 +136,28 @@ class DroppedEntry:
 
 
 def read_with_model(
-    sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue
+    sweep: SweepSpec, reports: Sequence[Record], catalogue: Catalogue
 ) -> list[tuple[list[Record], Rejects]]:
-    """Return the findings of the model of a sweep, and its rejects, for each report in order."""
-    planned = plan_reading(sweep, sections, catalogue)
+    """Return the findings of the model of a sweep, and its rejects, for each report in order.
+
+    A missing completion is a reject.
+    """
+    own = list(groups(catalogue))
+    requests = [[group.request(record) for group in own] for record in reports]
+    planned = plan_texts(sweep, requests, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
     execute_plan(planned)
-    return read_store(planned, sections, catalogue)
-
-
-def plan_reading(sweep: SweepSpec, sections: Sequence[Record], catalogue: Catalogue) -> Plan:
-    """Write a plan to disk: one request for each report and group."""
-    requests = ([group.request(record) for group in _groups_of(record, catalogue)] for record in sections)
-    return plan_texts(sweep, requests, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
-
-
-def read_store(
-    planned: Plan, sections: Sequence[Record], catalogue: Catalogue
-) -> list[tuple[list[Record], Rejects]]:
-    """Return the findings and rejects of each report from the store; a missing completion is a reject."""
-    replies = replies_of(
-        planned, (group.request(record) for record in sections for group in _groups_of(record, catalogue))
-    )
-    return [_read_replies(record, replies, catalogue) for record in sections]
-
-
-def _groups_of(record: Mapping[str, Any], catalogue: Catalogue) -> list[Group]:
-    """Return the groups to request for a text: all, or only those of its sequence if it has one."""
-    return [group for group in groups(catalogue) if record.get("sequence") in (None, group.sequence)]
+    replies = replies_of(planned, (request for of_report in requests for request in of_report))
+    return [_read_replies(record, own, replies, catalogue) for record in reports]
 
 
 def _read_replies(
-    record: Mapping[str, Any], replies: Iterator[str | None], catalogue: Catalogue
+    record: Mapping[str, Any], own: Sequence[Group], replies: Iterator[str | None], catalogue: Catalogue
 ) -> tuple[list[Record], Rejects]:
     """Return the findings and rejects of one report from the replies to its groups, in their order."""
     guards = Guards.of(record["text"], record.get("sex"), catalogue)
     items: list[Record] = []
     rejects: Rejects = []
-    for group in _groups_of(record, catalogue):
+    for group in own:
         statements, losses = read_reply(next(replies), group, guards)
         items += [one.record(number) for number, one in enumerate(statements, start=len(items) + 1)]
         rejects += [

@@ -9,7 +9,7 @@ from typing import Any
 
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.statement import ReportStatement
-from cardiolens.report_text.sections import Sentence
+from cardiolens.report_text.sections import Sentence, heading_above
 from cardiolens.study.anatomy import read_yaml
 
 _NUMBER = r"(?P<low>\d{1,3}(?:[.,]\d+)?)(?:\s*%?\s*(?:-|–|to)\s*(?P<high>\d{1,3}(?:[.,]\d+)?))?\s*"
@@ -122,8 +122,7 @@ def _is_of_sibling(text: str, sentence: Sentence, phrase: str, sibling: str) -> 
     """Return whether a quantity without its chamber is of the other one, beside it or last before it."""
     if re.search(sibling, phrase, re.IGNORECASE):
         return True
-    above = sentence.part or sentence.topic
-    head = text[above.start : above.end] if above else ""
+    head = heading_above(sentence, text)
     before = text[text.rfind("\n", 0, sentence.start) + 1 : sentence.start]
     for part in reversed(_SENTENCE_END.split(f"{head}. {before}")):
         if _CHAMBER.search(part):

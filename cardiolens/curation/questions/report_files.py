@@ -7,7 +7,7 @@ refer to a report by its position in the source or by a digest of its text.
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read
 from cardiolens.base.untrusted.csv_file import parse_rows, read_rows
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
 from cardiolens.storage.schemas import FRAME
-from cardiolens.study.manifest import StudyManifest, read_study
+from cardiolens.study.manifest import StudyManifest, read_studies
 
 MOST_CHARACTERS = 100_000  # of a report
 _MOST_TABLE = 1 << 30  # bytes of a table of reports
@@ -58,7 +58,7 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
 
     InputError if there is no report or no study at all.
     """
-    study_of = dict(_studies(studies))
+    study_of = {name: study.manifest for name, study in read_studies(studies, "studies").items()}
     names = _names(study_of, {} if links is None else read_links(links))
     raw = list(_table(reports) if reports.is_file() else _folder(reports))
     if not raw:
@@ -105,15 +105,6 @@ def read_links(path: Path) -> dict[str, str]:
             studies_of.setdefault(str(accession).strip(), set()).add(str(study_id))
     # an accession number of two studies leads to none
     return {accession: next(iter(ids)) for accession, ids in studies_of.items() if len(ids) == 1}
-
-
-def _studies(folder: Path) -> Iterator[tuple[str, StudyManifest]]:
-    folders = sorted(path.parent for path in folder.glob("*/study.json")) if folder.is_dir() else []
-    if not folders:
-        raise InputError(f"studies={folder}: holds no study; expected folders with a study.json")
-    for one in folders:
-        manifest = read_study(one).manifest
-        yield manifest.study_id, manifest
 
 
 def _names(studies: Mapping[str, StudyManifest], links: Mapping[str, str]) -> dict[str, str]:
@@ -177,5 +168,5 @@ def _one_a_study(reports: list[Report], rejects: Rejects) -> list[Report]:
     for report in distinct:
         if several[report.study_id] > 1:
             rejects.append(reject(1, Reason.SEVERAL_REPORTS, number=report.number, study_id=report.study_id))
-    unique = [replace(report) for report in distinct if several[report.study_id] == 1]
+    unique = [report for report in distinct if several[report.study_id] == 1]
     return sorted(unique, key=lambda report: report.study_id)

@@ -108,14 +108,7 @@ def _of_group(study: str, group: str, convention: Convention, catalogue: Catalog
                 f"layout={convention.name}: group {group} answers {subtask} by {key}; expected of "
                 f"{', '.join(catalogue[subtask].keys)}; correct the layout"
             )
-        yield {
-            "study": study,
-            "subtask": subtask,
-            "answer": [key],
-            "evidence": [f"group {group} of {convention.name}"],
-            "origin": "set",
-            "verification": {},
-        }
+        yield _line(study, subtask, [key], f"group {group} of {convention.name}")
 
 
 def _of_volumes(
@@ -132,14 +125,12 @@ def _of_volumes(
         keys = [option.key for option in subtask.options if value in option.values]
         if subtask.finding == quantity.finding and keys:
             words = f"LVEF ({edv:.1f} - {esv:.1f}) / {edv:.1f} mL = {ejection:.1f} % of {convention.name}"
-            yield {
-                "study": study,
-                "subtask": subtask.id,
-                "answer": keys,
-                "evidence": [words],
-                "origin": "set",
-                "verification": {},
-            }
+            yield _line(study, subtask.id, keys, words)
+
+
+def _line(study: str, subtask: str, answer: list[str], words: str) -> Item:
+    about = {"study": study, "subtask": subtask, "answer": answer, "evidence": [words]}
+    return {**about, "origin": "set", "verification": {}}
 
 
 def _of_masks(

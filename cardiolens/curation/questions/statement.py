@@ -1,12 +1,9 @@
 """A statement on a finding, as both extractors return it, with its evidence in the report."""
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from cardiolens.base.errors import InputError
-
-Certainty = Literal["certain", "uncertain", "historical", "hypothetical"]
-CERTAINTIES: tuple[Certainty, ...] = ("certain", "uncertain", "historical", "hypothetical")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +17,7 @@ class ReportStatement:
     quote: str  # text[start:end]
     section: str
     polarity: str
-    certainty: str
+    certainty: str  # "certain", "uncertain", "historical" or "hypothetical"
     extractor: str
     measured: bool = False  # a number gives the value
     near: tuple[str, ...] = ()  # of a number between two options: both

@@ -15,14 +15,9 @@ def words() -> Mapping[str, Any]:
     return read_yaml(Path(__file__).parent / "words.yaml")
 
 
-def first_match(pattern: str, phrase: str) -> re.Match[str] | None:
-    """Return the first occurrence of a pattern in a text, ignoring case."""
-    return re.search(pattern, phrase, re.IGNORECASE)
-
-
 def has(pattern: str, phrase: str) -> bool:
     """Return whether a pattern occurs in a text, ignoring case."""
-    return first_match(pattern, phrase) is not None
+    return re.search(pattern, phrase, re.IGNORECASE) is not None
 
 
 def has_for(kind: str, of: str, phrase: str) -> bool:

@@ -51,7 +51,7 @@ def copy_of(path: Path) -> bytes:
             raise InputError(f"is no NIfTI-1 in a single file; {NOT_NIFTI}")
         header = _header(Nifti1Header(start, check=False), facts)
         content = b"".join([header, bytes(_FIRST - _HEADER), voxels(stored, facts).data])
-    except gzip_stream.DamagedError as error:
+    except gzip_stream.GzipError as error:
         raise InputError(f"{path.name}: is no whole gzip file ({error}); convert it again") from None
     except InputError as error:
         raise InputError(f"{path.name}: {error}") from None

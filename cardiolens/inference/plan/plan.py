@@ -42,7 +42,7 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store, run_of
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 from cardiolens.study.anatomy import Anatomy
-from cardiolens.study.shards import read_digests
+from cardiolens.study.shards import FrameParts
 from cardiolens.study.structure import structures
 
 log = logging.getLogger(__name__)
@@ -269,7 +269,7 @@ class _Maker:
         def opened(study_id: str) -> StudyFrames:
             rows = volumes.filter(pc.equal(volumes["study_id"], study_id))
             features = read_features(self.spec.store, rows, self.anatomy) if looks else None
-            return StudyFrames(structure_of[study_id], read_digests(self.spec.store, rows), features)
+            return StudyFrames(structure_of[study_id], FrameParts(self.spec.store).digests(rows), features)
 
         return opened
 

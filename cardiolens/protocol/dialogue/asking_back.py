@@ -10,9 +10,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from cardiolens.base.digest import digest_of
 from cardiolens.protocol.dialogue.chain import without_marks
 from cardiolens.protocol.replies import Option, read_reply, visible_text
@@ -89,11 +86,7 @@ def _choice(
     return DisplayedChoice(options, answer_type == "multi", legal_replies(answer_type, keys, exclusive))
 
 
-def option_texts(questions: Path, qa_ids: pa.Array | None = None) -> dict[str, Texts]:
-    """The texts of the options of questions of a store, by question; by default of all."""
-    rows = tables.read(questions, QUESTIONS, ("qa_id", "options"))
-    if qa_ids is not None:
-        rows = rows.filter(pc.is_in(rows["qa_id"], value_set=qa_ids))
-    return {
-        row["qa_id"]: {option["key"]: option["text"] for option in row["options"]} for row in rows.to_pylist()
-    }
+def option_texts(questions: Path) -> dict[str, Texts]:
+    """The texts of the options of the questions of a store, by question."""
+    rows = tables.read(questions, QUESTIONS, ("qa_id", "options")).to_pylist()
+    return {row["qa_id"]: {option["key"]: option["text"] for option in row["options"]} for row in rows}

@@ -14,12 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import describe
 from cardiolens.config.dataset import JOIN
-from cardiolens.protocol.tasks.data_files import (
-    LEXICON_NAME,
-    POINTS_NAME,
-    Entry,
-    read_data_files,
-)
+from cardiolens.protocol.tasks.data_files import LEXICON_NAME, POINTS_NAME, Entry, read_data_files
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.quantity import Quantity
@@ -119,9 +114,7 @@ class Catalogue:
 
     protocol: str
     subtasks: Mapping[str, Subtask] = field(hash=False)
-    definitions: Mapping[str, Subtask] = field(
-        hash=False
-    )  # also those that are not asked, but define report fields
+    definitions: Mapping[str, Subtask] = field(hash=False)  # with those that only define report fields
     lexicons: Mapping[str, Lexicon] = field(hash=False)  # of report text, by sequence
     sha256: str  # of the data files of subtasks, options and reports
     anatomy: Anatomy  # what studies hold and what stands in for what

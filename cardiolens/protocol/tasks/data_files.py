@@ -27,9 +27,7 @@ class Head(Spec):
     option_sets: dict[str, Any] = Field(default_factory=dict)
     inherits: str | None = None
     inherited: list[str] | None = None  # subtasks that it asks of the protocol that it inherits; None: all
-    none_option: bool = (
-        True  # whether options marked `none` are shown; if not, the parent decides who is asked
-    )
+    none_option: bool = True  # whether options marked `none` are shown; else the parent decides who is asked
     letters_first: bool = False  # whether replies to its subtasks begin with their letters
 
 

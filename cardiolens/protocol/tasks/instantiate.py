@@ -56,17 +56,15 @@ def records(
     *,
     sequences: Collection[str],
     reports: Reports,
-    indeterminate: Collection[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the `qa-1` records of one phantom study; its patient_id is its study_id.
 
-    Indeterminate subtasks and reports without a text have no record.
+    Reports without a text have no record.
     """
     return [
         _record(study_id, subtask, catalogue.asked_by[subtask.id][0], findings, reports)
         for subtask in answerable_subtasks(catalogue, findings, sequences)
-        if subtask.id not in indeterminate
-        and (subtask.answer_type != "report" or subtask.sequence in reports)
+        if subtask.answer_type != "report" or subtask.sequence in reports
     ]
 
 

@@ -86,10 +86,3 @@ def test_a_contradiction_is_named(tmp_path: Path, changes: dict[str, Any], messa
         loaded(tmp_path, **changes)
     assert str(caught.value).startswith(f"{tmp_path}/anatomy.yaml: ")
     assert "correct anatomy.yaml" in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["- a list", "words: [", "\x00", "a: &a [*a]"])
-def test_a_file_that_is_no_anatomy_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "anatomy.yaml").write_text(text)
-    with pytest.raises(InputError, match=r"anatomy\.yaml"):
-        anatomy_of(str(tmp_path))

@@ -136,19 +136,12 @@ def test_a_study_id_that_could_leave_a_folder_is_refused(folder, study_id):
         read_study(folder)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"volumes": [entry(), entry()]}, "2 volumes of view 'cine_sax'; expected one per view"),
-    ],
-    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
-)
-def test_a_wrong_study_is_named_with_what_is_legal(folder, changes, message):
-    study(folder, entry(), **changes)
-    with pytest.raises(InputError) as caught:
+def test_two_volumes_of_one_view_are_refused(folder):
+    study(folder, entry(), entry())
+    with pytest.raises(
+        InputError, match=r"^study\.json: .*2 volumes of view 'cine_sax'; expected one per view"
+    ):
         read_study(folder)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith("study.json: ")
 
 
 def test_a_manifest_may_name_subgroups(folder):

@@ -24,7 +24,7 @@ from cardiolens.study.overlay import (
 sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
 from show_study import main
 
-from cardiolens.study.overlay import MARK, ShownFrame, contact_sheet
+from cardiolens.study.overlay import ShownFrame, contact_sheet
 
 LABELS = {"0": "background", "7": "myocardium, segment 7", "20": "blood", "107": "lesion, segment 7"}
 
@@ -126,16 +126,11 @@ def test_frames_keep_their_order_and_aspect():
     assert (sheet[second, GAP : GAP + 40] == 150).all()
 
 
-def test_only_marked_places_are_boxed():
-    sheet = np.asarray(contact_sheet([frame(0, 50), frame(1, 100)], marked={("cine_sax", 1, 0)}, tile=40))
-    assert tuple(sheet[LABEL_HEIGHT + GAP, 40 + 2 * GAP]) == MARK
-    assert tuple(sheet[LABEL_HEIGHT + GAP, GAP]) == (50, 50, 50)
-
-
-@pytest.mark.parametrize(("phases", "columns"), [(2, 4), (4, 4)])  # ED 0 and ES 1 stand in any choice
-def test_a_study_is_shown_with_a_row_a_slice(tmp_path, phases, columns):
-    folder = tmp_path / "S1"
-    static = volume(folder, voxels(7, 1), "lge_sax", layout={"order": "static"})
-    sheet = study_sheet(study(folder, volume(folder), static), phases, Windows(pct=(1, 99)), tile=30)
+def test_a_study_is_shown_with_a_row_a_slice_and_a_column_a_phase(tmp_path):
+    """Two phases are asked for, which are 1 and 3 of four; ED 0 and ES 1 stand in any choice."""
+    cine, both = tmp_path / "S1", tmp_path / "S2"
+    static = volume(both, voxels(7, 1), "lge_sax", layout={"order": "static"})
     row = 30 + LABEL_HEIGHT + GAP
-    assert sheet.size == (max(columns, 6) * (30 + GAP) + GAP, 3 * row + GAP + 2 * row + GAP)
+    for folder, more, columns, rows in ((cine, (), 3, (3,)), (both, (static,), 6, (3, 2))):
+        sheet = study_sheet(study(folder, volume(folder), *more), 2, Windows(pct=(1, 99)), tile=30)
+        assert sheet.size == (columns * (30 + GAP) + GAP, sum(n * row + GAP for n in rows))

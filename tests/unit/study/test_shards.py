@@ -8,34 +8,21 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 import pytest
-from study_folders import study, volume, voxels
+from study_folders import WINDOWS, published, study, volume, voxels
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas, tables
-from cardiolens.study.cohort import Cohort, write_cohort
+from cardiolens.study.cohort import read_cohort, write_cohort
 from cardiolens.study.group import prepare_group
 from cardiolens.study.shards import (
     FrameParts,
     WantedFrames,
     pixel_digest,
     places_of,
-    read_digests,
     read_frames,
     read_volumes,
 )
 from cardiolens.study.structure import structures
-
-PCT = (1.0, 99.0)
-WINDOWS = Windows(pct=PCT)
-
-
-def prepared(store, part, *folders):
-    """Prepare folders into one part and publish exactly them."""
-    outcomes = prepare_group(store, part, folders, WINDOWS)
-    studies = {outcome.name: outcome.record for outcome in outcomes}
-    write_cohort(store, Cohort(window_pct=PCT, studies=studies, failed={}))
-    return store
 
 
 @pytest.fixture
@@ -48,7 +35,8 @@ def store(tmp_path):
         volume(one, voxels(1, 12, seed=3), "cine_4ch", layout={"n_slices": 1, "n_phases": 12}),
     )
     two = study(tmp_path / "in" / "S2")
-    return prepared(tmp_path / "store", "part-1.parquet", two, one)
+    published(tmp_path / "store", [two, one])
+    return tmp_path / "store"
 
 
 def of_study(store, study_id):
@@ -75,7 +63,7 @@ def test_volumes_are_read_in_order_with_their_structure(store):
 
 def test_digests_are_those_of_the_pixels(store):
     volumes = of_study(store, "S1")
-    digests = read_digests(store, volumes)
+    digests = FrameParts(store).digests(volumes)
     assert len(digests) == 24
     frames = read_frames(store, volumes, {"cine_sax": range(12), "cine_4ch": range(12)})
     assert len(frames) == 24
@@ -134,9 +122,9 @@ def test_rows_of_replaced_studies_are_ignored(store, tmp_path):
     changed = study(tmp_path / "in" / "S2", volume(tmp_path / "in" / "S2", voxels(seed=9)))
     outcomes = prepare_group(store, "part-2.parquet", [changed], WINDOWS)
     old = read_volumes(store)
-    records = {"S1": None, "S2": outcomes[0].record}
-    kept = Cohort.model_validate_json((store / "cohort.json").read_bytes()).studies["S1"]
-    write_cohort(store, Cohort(window_pct=PCT, studies=records | {"S1": kept}, failed={}))
+    kept = read_cohort(store)
+    records = {**kept.studies, "S2": outcomes[0].record}
+    write_cohort(store, kept.model_copy(update={"studies": records}))
     new = read_volumes(store)
     assert new["study_id"].to_pylist() == old["study_id"].to_pylist()
     assert new["part"].to_pylist() == ["part-1.parquet", "part-1.parquet", "part-2.parquet"]

@@ -230,7 +230,7 @@ def test_the_gate_is_of_one_model_and_one_prompt_and_at_most_three_per_cent_are_
     record = gate_record(sweep, CATALOGUE, {"reports": 100, "drafts": 200, "wrong": 6})
     path.write_text(json.dumps(record))
     gate = read_gate(path, sweep, CATALOGUE)
-    assert gate.summary == {"model": "uniform", "reports": 100, "drafts": 200, "wrong": 6}
+    assert gate == {"model": "uniform", "reports": 100, "drafts": 200, "wrong": 6}
     with pytest.raises(InputError, match="model_key"):
         read_gate(path, other, CATALOGUE)
     for changed, words_of in (

@@ -174,9 +174,12 @@ def test_the_page_shows_what_it_is_given_as_text() -> None:
 
 def test_what_cannot_be_read_is_said_with_the_remedy(tmp_path: Path) -> None:
     words = write_reports(tmp_path, {"S1": "x"})
+    for name in ("S1", "S2"):
+        shutil.copytree(tmp_path / "studies" / "S1", tmp_path / "twice" / name)
     for changed, expected in (
         (f"reports={tmp_path}/none", "no such folder"),
         (f"studies={tmp_path}/none", "holds no study"),
+        (f"studies={tmp_path}/twice", "study_id S1 stands twice; rename one study"),
         (f"out={tmp_path}/reports/out", "lie within each other"),
         ("colour=red", "choose from"),
     ):

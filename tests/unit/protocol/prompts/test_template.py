@@ -89,17 +89,10 @@ def test_only_protocols_about_the_heart_are_told_what_d02_takes_for_granted(tmp_
     assert "non-ischaemic" not in question_block(asked, 2, other_organ)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{% for option in options %}{{ option.text }}{% endfor %}", r"never uses \['question'\]"),
-        (GOOD + "{% if %}", "cannot be rendered as a Jinja template"),
-        (GOOD + "{{ options[7].text }}", "cannot be rendered as a Jinja template"),
-    ],
-)
-def test_a_template_that_cannot_be_used_is_refused_before_anything_runs(tmp_path, text, message):
-    (tmp_path / "question_standard.jinja").write_text(text)
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize("end", ["{% if %}", "{{ options[7].text }}"])
+def test_a_template_that_cannot_be_rendered_is_refused_before_anything_runs(tmp_path, end):
+    (tmp_path / "question_standard.jinja").write_text(GOOD + end)
+    with pytest.raises(InputError, match="cannot be rendered as a Jinja template"):
         check_folder(tmp_path)
 
 

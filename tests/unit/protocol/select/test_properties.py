@@ -1,24 +1,20 @@
 """What holds for every study, subtask and budget; selectors can be compared."""
 
-from collections import Counter
 from dataclasses import fields
 
 import numpy as np
+import selected
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from selected import CLINICAL, RANDOM, SEQUENCES, SUBTASKS, views
 
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.selection import Selection, resolve
-from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.select.selection import resolve
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
-SUBTASKS = load_catalogue("openprotocol-1").subtasks
-CLINICAL = SelectorSpec(name="clinical", kind="clinical")
-RANDOM = SelectorSpec(name="random", kind="random", seeds=(2026,))
-SEQUENCES = {"cine": "cine", "lge": "lge", "perf": "perfusion", "t2": "t2"}
 VIEWS = [
     *("cine_sax", "cine_4ch", "cine_3ch", "cine_2ch"),
     *("lge_sax", "lge_4ch", "lge_2ch", "lge_3ch", "perf_sax", "t2_sax", "t2_4ch"),
@@ -103,17 +99,6 @@ def test_a_selector_is_given_nothing_that_could_hold_a_label():
 
 STRATIFIED = SelectorSpec(name="stratified", kind="stratified", seeds=(2026,))
 POOLED = [SelectorSpec(name=kind, kind=kind) for kind in ("uniform", "kcenter", "kmedoids")]
-CINE = {"cine_sax": (10, 25), "cine_4ch": (3, 25), "cine_3ch": (1, 25), "cine_2ch": (1, 25)}
-STILL = {"lge_sax": (10, 1), "lge_4ch": (1, 1), "lge_2ch": (1, 1), "perf_sax": (3, 50), "t2_sax": (5, 1)}
-
-
-def whole() -> StudyStructure:
-    volumes = {}
-    for view, (n_slices, n_phases) in (CINE | STILL).items():
-        code, _, short = view.partition("_")
-        sequence = "perfusion" if code == "perf" else code
-        volumes[view] = VolumeStructure(view, sequence, short, n_slices, n_phases, 0, min(9, n_phases - 1))
-    return StudyStructure("PH-0001", volumes)
 
 
 def features(structure: StudyStructure) -> StudyFeatures:
@@ -121,10 +106,6 @@ def features(structure: StudyStructure) -> StudyFeatures:
     return StudyFeatures(
         {name: rng.random((v.n_frames, 4), np.float32) for name, v in structure.volumes.items()}
     )
-
-
-def views(selection: Selection) -> Counter[str]:
-    return Counter(frame.volume_id for frame in selection.frames)
 
 
 @given(study(), st.sampled_from(sorted(SUBTASKS)), st.integers(1, 450))
@@ -158,7 +139,7 @@ def test_every_selector_chooses_from_one_pool_and_borrows_the_same_views(structu
 
 
 def test_where_the_budget_exceeds_the_pool_all_borrow_the_four_chamber_view():
-    structure = whole()
+    structure = selected.study(*selected.SHAPES)
     for selector in (CLINICAL, RANDOM, STRATIFIED, *POOLED):
         seed = 2026 if selector.seeds else None
         chosen = choose(selector, seed, structure, SUBTASKS["C18"], 64, features=features(structure))

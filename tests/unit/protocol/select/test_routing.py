@@ -1,54 +1,17 @@
 """Missing views and sequences, substitution, fallback and flags (protocol 5.6)."""
 
 import pytest
+from selected import CLINICAL, RANDOM, SHAPES, SUBTASKS, study, views
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.selection import Selection
-from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
-
-SUBTASKS = load_catalogue("openprotocol-1").subtasks
-CLINICAL = SelectorSpec(name="clinical", kind="clinical")
-RANDOM = SelectorSpec(name="random", kind="random", seeds=(2026,))
-SHAPES = {
-    "cine_sax": (10, 25),
-    "cine_4ch": (3, 25),
-    "cine_3ch": (1, 25),
-    "cine_2ch": (1, 25),
-    "lge_sax": (10, 1),
-    "lge_4ch": (2, 1),
-    "lge_2ch": (1, 1),
-    "perf_sax": (3, 50),
-    "t2_sax": (5, 1),
-    "t2_4ch": (1, 1),
-}
-
-
-def study(*views: str, levels_known: bool = True) -> StudyStructure:
-    volumes = {}
-    for view in views:
-        code, _, short = view.partition("_")
-        sequence = "perfusion" if code == "perf" else code
-        n_slices, n_phases = SHAPES[view]
-        es = round(0.37 * n_phases) % n_phases
-        volumes[view] = VolumeStructure(
-            view, sequence, short, n_slices, n_phases, 0, es, (), levels_known, t_on=8, t_peak=15
-        )
-    return StudyStructure("PH-0001", volumes)
 
 
 def chosen(subtask: str, budget: int, structure: StudyStructure, selector=CLINICAL) -> Selection:
     seed = 2026 if selector.kind == "random" else None
     return choose(selector, seed, structure, SUBTASKS[subtask], budget)
-
-
-def views(selection: Selection) -> dict[str, int]:
-    counted: dict[str, int] = {}
-    for frame in selection.frames:
-        counted[frame.volume_id] = counted.get(frame.volume_id, 0) + 1
-    return counted
 
 
 @pytest.mark.parametrize("selector", [CLINICAL, RANDOM], ids=["clinical", "random"])

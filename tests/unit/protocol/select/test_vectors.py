@@ -1,20 +1,17 @@
 """Every vector of sections 5 and 6 of the protocol, to the frame, and budgets in tokens."""
 
 import pytest
+from selected import CLINICAL, RANDOM, SUBTASKS
 
-from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.choose import choose, fitting
 from cardiolens.protocol.select.clinical import settle, split
 from cardiolens.protocol.select.selection import Selection
-from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
+from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.study.structure import StudyStructure, VolumeStructure, even
 
-CLINICAL = SelectorSpec(name="clinical", kind="clinical")
-RANDOM = SelectorSpec(name="random", kind="random", seeds=(2026,))
 SAX = VolumeStructure("cine_sax", "cine", "sax", 10, 25, ed_phase=0, es_phase=9, key_layers=(1, 5, 8))
 FOUR = VolumeStructure("cine_4ch", "cine", "4ch", 3, 25, ed_phase=0, es_phase=9)
 PERF = VolumeStructure("perf_sax", "perfusion", "sax", 3, 50, key_layers=(0, 1, 2), t_on=8, t_peak=15)
-SUBTASKS = load_catalogue("openprotocol-1").subtasks
 
 
 def lge(view: str, n: int) -> VolumeStructure:

@@ -33,53 +33,30 @@ def with_segments(**changes):
 
 
 @pytest.mark.parametrize(
-    ("segments", "expected"),
+    ("distribution", "affected", "expected"),
     [
-        (range(1, 13), "diffuse"),
-        (range(1, 12), "regional"),
-        ({13, 14, 17}, "apical"),
-        ({2, 8}, "focal"),
-        ({2, 8, 14}, "regional"),
+        (wall_distribution, range(1, 13), "diffuse"),
+        (wall_distribution, range(1, 12), "regional"),
+        (wall_distribution, {13, 14, 17}, "apical"),
+        (wall_distribution, {2, 8}, "focal"),
+        (wall_distribution, {2, 8, 14}, "regional"),
+        (motion_distribution, range(1, 13), "global"),
+        (motion_distribution, {7, 8, 17}, "one_territory"),
+        (motion_distribution, {4, 5}, "several_territories"),
+        (defect_distribution, PerfusionDefect(tuple(range(1, 11)), 0.5), "circumferential"),
+        (defect_distribution, PerfusionDefect(tuple(range(1, 11)), 0.9), "non_territorial"),
+        (defect_distribution, PerfusionDefect((4, 10, 15), 0.6), "subendocardial_territory"),
+        (defect_distribution, PerfusionDefect((4, 10, 15), 0.8), "transmural_territory"),
+        (oedema_distribution, [Lesion(tuple(range(1, 13)))], "diffuse"),
+        (oedema_distribution, [Lesion((5, 11), pattern="patchy")], "patchy"),
+        (oedema_distribution, [Lesion((5,)), Lesion((6,))], "patchy"),
+        (oedema_distribution, [Lesion((7, 8, 13))], "segmental"),
+        (oedema_distribution, [Lesion((7, 8))], "focal"),
+        (oedema_distribution, [Lesion((2, 3, 4))], "patchy"),
     ],
 )
-def test_wall_distribution(segments, expected):
-    assert wall_distribution(set(segments)) == expected
-
-
-@pytest.mark.parametrize(
-    ("segments", "expected"),
-    [(range(1, 13), "global"), ({7, 8, 17}, "one_territory"), ({4, 5}, "several_territories")],
-)
-def test_motion_distribution(segments, expected):
-    assert motion_distribution(set(segments)) == expected
-
-
-@pytest.mark.parametrize(
-    ("segments", "depth", "expected"),
-    [
-        (range(1, 11), 0.5, "circumferential"),
-        (range(1, 11), 0.9, "non_territorial"),
-        ({4, 10, 15}, 0.6, "subendocardial_territory"),
-        ({4, 10, 15}, 0.8, "transmural_territory"),
-    ],
-)
-def test_defect_distribution(segments, depth, expected):
-    assert defect_distribution(PerfusionDefect(tuple(segments), depth)) == expected
-
-
-@pytest.mark.parametrize(
-    ("lesions", "expected"),
-    [
-        ([Lesion(tuple(range(1, 13)))], "diffuse"),
-        ([Lesion((5, 11), pattern="patchy")], "patchy"),
-        ([Lesion((5,)), Lesion((6,))], "patchy"),
-        ([Lesion((7, 8, 13))], "segmental"),
-        ([Lesion((7, 8))], "focal"),
-        ([Lesion((2, 3, 4))], "patchy"),
-    ],
-)
-def test_oedema_distribution(lesions, expected):
-    assert oedema_distribution(lesions) == expected
+def test_the_distribution_of_what_is_abnormal(distribution, affected, expected):
+    assert distribution(affected) == expected
 
 
 def test_the_worst_grade_and_all_thickness_classes_count(catalogue):
