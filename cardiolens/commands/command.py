@@ -75,9 +75,8 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None, *, doc: str | None =
     0: complete; 1: the run could not be completed; 2: an input cannot be used; 75: stopped on request. With
     the word `--cfg=job` the configuration is printed instead.
     """
-    begin(doc, {"": SweepSpec})
-    words = list(sys.argv[1:] if argv is None else argv)
-    try:
+
+    def act(words: list[str]) -> int:
         if doc is not None and not words:
             raise InputError("no option says what to do; give e.g. +experiment=demo, or ask --help")
         if _SHOW in words:
@@ -85,8 +84,8 @@ def run_verb(verb: Verb, argv: Sequence[str] | None = None, *, doc: str | None =
             print(yaml.safe_dump(configured, sort_keys=False, allow_unicode=True), end="")
             return 0
         return _run(verb, read_spec(words))
-    except (InputError, RunError, StoppedError) as error:
-        return print_error(error)
+
+    return door(doc, {"": SweepSpec}, act, argv)
 
 
 def _run(verb: Verb, spec: SweepSpec) -> int:

@@ -24,6 +24,7 @@ from cardiolens.score.run_results.stored_replies import (
     changed_questions,
     digest_of_questions,
     question_ids_of,
+    questions_of,
 )
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
@@ -156,9 +157,7 @@ def judge_by_others(
 
 def _questions(store: Store, qa_ids: Iterable[pa.Array], spec: SweepSpec) -> pa.Table:
     """Read questions by id; InputError if the protocol lacks the subtask of one."""
-    questions, protocol = tables.read(store.questions, schemas.QUESTIONS), spec.dataset.protocol
-    asked = pa.concat_arrays([pa.array([], pa.string()), *qa_ids])
-    questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(asked)))
+    questions, protocol = questions_of(store, qa_ids), spec.dataset.protocol
     subtasks = load_catalogue(protocol).subtasks
     unknown = questions.filter(pc.invert(pc.is_in(questions["subtask"], pa.array(list(subtasks)))))
     for row in unknown.select(["qa_id", "subtask"]).slice(0, 1).to_pylist():

@@ -1,7 +1,7 @@
 """The stored replies of a run: whether they are all there, what computed them, and joined to requests."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,16 @@ def check_stored(run: Run) -> Store:
 
 
 def _check_questions(run: Run, store: Store, models: list[str], recorded: str) -> None:
-    qa_ids = pa.concat_arrays(
-        [pa.array([], pa.string()), *(question_ids_of(run.requests(name)) for name in models)]
-    )
-    every = tables.read(store.questions, schemas.QUESTIONS)
-    questions = every.filter(pc.is_in(every["qa_id"], pc.unique(qa_ids)))
-    if digest_of_questions(questions) != recorded:
+    qa_ids = (question_ids_of(run.requests(name)) for name in models)
+    if digest_of_questions(questions_of(store, qa_ids)) != recorded:
         raise changed_questions(run, store)
+
+
+def questions_of(store: Store, qa_ids: Iterable[pa.Array]) -> pa.Table:
+    """The questions of a store with these ids."""
+    questions = tables.read(store.questions, schemas.QUESTIONS)
+    asked = pa.concat_arrays([pa.array([], pa.string()), *qa_ids])
+    return questions.filter(pc.is_in(questions["qa_id"], pc.unique(asked)))
 
 
 def question_ids_of(requests: Path) -> pa.Array:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cardiolens.score.statistics.bootstrap import Interval
+
 _Z = 1.959964  # 95 %
 
 
@@ -17,16 +19,7 @@ class Stratum:
     shift: int = 0  # right by the person's reading and wrong as read, less the opposite
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with its interval of 95 %."""
-
-    value: float
-    low: float
-    high: float
-
-
-def misreading(strata: Sequence[Stratum]) -> Estimate:
+def misreading(strata: Sequence[Stratum]) -> Interval:
     """The share of misread replies among all of a model.
 
     Strata are weighted by their sizes. The interval is Wilson's at the size of a simple random sample of the
@@ -34,18 +27,18 @@ def misreading(strata: Sequence[Stratum]) -> Estimate:
     """
     audited, share, value, variance = _stratified(strata, [stratum.misread for stratum in strata])
     if not audited:
-        return Estimate(math.nan, 0.0, 1.0)
+        return Interval(math.nan, 0.0, 1.0)
     low, high = (value, value) if variance == 0 else _wilson(value, variance, audited)
-    return Estimate(value, low * share, min(1.0, high * share + 1 - share))
+    return Interval(value, low * share, min(1.0, high * share + 1 - share))
 
 
-def shift(strata: Sequence[Stratum]) -> Estimate:
+def shift(strata: Sequence[Stratum]) -> Interval:
     """How far the share of right answers would move if the person had read all replies."""
     audited, share, value, variance = _stratified(strata, [stratum.shift for stratum in strata])
     if not audited:
-        return Estimate(math.nan, -1.0, 1.0)
+        return Interval(math.nan, -1.0, 1.0)
     half, rest = _Z * math.sqrt(variance), 1 - share
-    return Estimate(value, max(-1.0, (value - half) * share - rest), min(1.0, (value + half) * share + rest))
+    return Interval(value, max(-1.0, (value - half) * share - rest), min(1.0, (value + half) * share + rest))
 
 
 def _stratified(

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.score.claims.sentences import signed
-from cardiolens.show.page.elements import Cell, Column, Kind, Table
+from cardiolens.show.page.elements import Cell, Kind, Table
 from cardiolens.show.page.embed import tables_of
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import SECTIONS
@@ -100,32 +100,28 @@ def format_cell(value: Cell, kind: Kind) -> str:
 
 def latex(table: Table) -> str:
     """Write a table as a LaTeX table environment with booktabs rules."""
-    columns = _columns(table)
-    kinds = "".join("l" if column.kind == "text" else "r" for _, column in columns)
-    rows = [_ampersands(_cells(row, columns)) for row in table.rows]
+    table = table.without(_LEFT_OUT)
+    columns = table.columns
+    kinds = "".join("l" if column.kind == "text" else "r" for column in columns)
+    rows = [
+        [format_cell(cell, column.kind) for cell, column in zip(row, columns, strict=True)]
+        for row in table.rows
+    ]
     lines = [
         r"\begin{table}",
         rf"\caption{{{table.title.translate(_LATEX)}}}",
         rf"\label{{tab:{table.name.replace('_', '-')}}}",
         rf"\begin{{tabular}}{{{kinds}}}",
         r"\toprule",
-        _ampersands([column.title for _, column in columns]),
+        _ampersands([column.title for column in columns]),
         r"\midrule",
-        *rows,
+        *map(_ampersands, rows),
         r"\bottomrule",
         r"\end{tabular}",
         r"\end{table}",
         "",
     ]
     return "\n".join(lines)
-
-
-def _columns(table: Table) -> list[tuple[int, Column]]:
-    return [(at, column) for at, column in enumerate(table.columns) if column.name not in _LEFT_OUT]
-
-
-def _cells(row: Sequence[Cell], columns: Sequence[tuple[int, Column]]) -> list[str]:
-    return [format_cell(row[at], column.kind) for at, column in columns]
 
 
 def _ampersands(cells: Sequence[str]) -> str:

@@ -151,8 +151,20 @@ class FinishedRun:
         return map(self.case, sorted(set(self.verdicts["qa_id"].to_pylist())))
 
     def figure(self, metric: str = "primary", scope: str = "tier:1") -> "alt.LayerChart":
-        """Scores of single arms with their intervals."""
-        return intervals(self.scores, metric, scope)
+        """Values of single arms with 95 % intervals; InputError for a metric or scope without scores."""
+        import altair as alt
+
+        single = self.scores
+        for name, value in (("metric", metric), ("scope", scope)):
+            legal = sorted(set(single[name].to_pylist()))
+            if value not in legal:
+                raise InputError(f"{name} is {value!r}; the run has {', '.join(nearest_first(value, legal))}")
+            single = single.filter(pc.equal(single[name], value))
+        rows = [row for row in single.to_pylist() if math.isfinite(row["value"])]
+        base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("arm_id:N", title=None, sort=None))
+        title = f"{metric}, {scope} (percent, 95 % interval)"
+        rules = base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q")
+        return alt.layer(rules, base.mark_point(filled=True).encode(x=alt.X("value:Q", title=title)))
 
     def _repr_html_(self) -> str:
         summary = (
@@ -179,20 +191,3 @@ def read_run(folder: str | Path, store: str | Path | None = None) -> FinishedRun
         raise InputError(f"{folder}: no such folder; give the path that a sweep's last line named")
     check_stored(Run(run.folder, run.given_store))
     return run
-
-
-def intervals(scores: pa.Table, metric: str, scope: str) -> "alt.LayerChart":
-    """Values of single arms with their 95 % intervals; InputError for a metric or scope without scores."""
-    import altair as alt
-
-    single = scores
-    for name, value in (("metric", metric), ("scope", scope)):
-        legal = sorted(set(single[name].to_pylist()))
-        if value not in legal:
-            raise InputError(f"{name} is {value!r}; the run has {', '.join(nearest_first(value, legal))}")
-        single = single.filter(pc.equal(single[name], value))
-    rows = [row for row in single.to_pylist() if math.isfinite(row["value"])]
-    base = alt.Chart(alt.Data(values=rows)).encode(y=alt.Y("arm_id:N", title=None, sort=None))
-    title = f"{metric}, {scope} (percent, 95 % interval)"
-    rules = base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q")
-    return alt.layer(rules, base.mark_point(filled=True).encode(x=alt.X("value:Q", title=title)))

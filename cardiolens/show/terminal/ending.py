@@ -47,8 +47,9 @@ def _parts(facts: Facts) -> Iterator[RenderableType]:
     if shown:
         yield ""
         yield Text(_title(facts, scores))
-        yield _table({_name(facts, key): by_tier for key, by_tier in shown.items()})
-        yield from _notes({_name(facts, key): by_tier for key, by_tier in shown.items()})
+        named = {_name(facts, key): by_tier for key, by_tier in shown.items()}
+        yield _table(named)
+        yield from _notes(named)
     elif len(facts.arms) > _MOST_ROWS:
         yield f"{len(facts.arms)} arms, none at slice budget 16 with the standard prompt: see the page"
     if simulated and shown is simulated:

@@ -5,8 +5,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, Rows, Sources
 from cardiolens.show.page.case_viewer.study_layout import EvidenceIndex, sent_of
 from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
@@ -37,13 +35,10 @@ def question_cases(
     """
     rows = sources.rows(keys)
     requests, verdicts = _by_question(rows.requests), _by_question(rows.verdicts)
-    by_question: dict[int, list[CaseKey]] = {}
-    for question, arm in keys:
-        by_question.setdefault(question, []).append((question, arm))
-    for question, own in by_question.items():
+    for question in dict.fromkeys(question for question, _ in keys):
         qa_id = sources.qa_id(question)
         of_question = Rows(requests.get(qa_id, ()), verdicts.get(qa_id, ()), rows.replies, rows.stages)
-        yield question, _cases(sources, evidence, own, of_question, private=private)
+        yield question, _cases(sources, evidence, question, of_question, private=private)
 
 
 def _by_question(rows: Sequence[CaseRow]) -> dict[str, list[dict[str, Any]]]:
@@ -54,48 +49,41 @@ def _by_question(rows: Sequence[CaseRow]) -> dict[str, list[dict[str, Any]]]:
 
 
 def _cases(
-    sources: Sources, evidence: EvidenceIndex, keys: Collection[CaseKey], rows: Rows, *, private: bool
+    sources: Sources, evidence: EvidenceIndex, question: int, rows: Rows, *, private: bool
 ) -> dict[str, Any]:
     texts, frames = Texts(), Texts()
     place = {arm: at for at, arm in enumerate(sources.arms)}
     number = {study: at for at, study in enumerate(sources.studies)}
-    question_at = {sources.qa_id(question): question for question, _ in keys}
-    question_places = pa.array(sorted({question for question, _ in keys}))
-    questions = {row["qa_id"]: row for row in sources.questions.take(question_places).to_pylist()}
-    verdicts: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    (asked,) = sources.questions.slice(question, 1).to_pylist()
+    verdicts: dict[str, list[dict[str, Any]]] = {}
     for row in rows.verdicts:
-        verdicts.setdefault((row["arm_id"], row["qa_id"]), []).append(
-            {name: row[name] for name in _VERDICT_FIELDS}
-        )
-    cases: dict[str, dict[int, dict[str, Any]]] = {}
+        verdicts.setdefault(row["arm_id"], []).append({name: row[name] for name in _VERDICT_FIELDS})
+    cases: dict[int, dict[str, Any]] = {}
     for row in rows.requests:
         stages = [*rows.stages.get(row["request_key"], ())]
         reply = rows.replies.get(row["request_key"])
         if stages and stages[-1]["status"] == ASKED_BACK:
             reply = f"{reply}\n\n[asked back for its letters]\n{stages.pop()['reply']}"
         if not private:
-            reply = public_reply(reply, questions[row["qa_id"]])
-        prompt, case_frames = _transcript(row, stages, questions[row["qa_id"]], private=private)
+            reply = public_reply(reply, asked)
+        prompt, case_frames = _transcript(row, stages, asked, private=private)
         case = {
             "system": texts.place(row["system"]),
             "prompt": texts.place(prompt),
             "reply": texts.place(reply),
             "frames": frames.place(_as_json(case_frames)),
             "frames_of": number.get(row["frames_study_id"]),
-            "shown": evidence.letter(sources, question_at[row["qa_id"]], sent_of(row, stages)),
+            "shown": evidence.letter(sources, question, sent_of(row, stages)),
             "flags": row["flags"],
             "status": row["status"],
-            "verdicts": verdicts.get((row["arm_id"], row["qa_id"]), []),
+            "verdicts": verdicts.get(row["arm_id"], []),
         }
-        cases.setdefault(row["qa_id"], {}).setdefault(place[row["arm_id"]], case)
+        cases.setdefault(place[row["arm_id"]], case)
+    qa_id = asked["qa_id"]
+    grounds = _grounds(sources.evidence.get(qa_id), private)
     return {
-        "questions": {
-            qa_id: _question(
-                row if private else public_question(row), _grounds(sources.evidence.get(qa_id), private)
-            )
-            for qa_id, row in questions.items()
-        },
-        "cases": cases,
+        "questions": {qa_id: _question(asked if private else public_question(asked), grounds)},
+        "cases": {qa_id: cases} if cases else {},
         "texts": list(texts.places),
         "frames": [json.loads(text) for text in frames.places],
     }

@@ -30,11 +30,6 @@ Place = tuple[str, int]  # volume_id, idx
 FramesByStudy = dict[int, set[Place]]  # frames by study number
 
 
-def name_of(number: int, volume_id: str, idx: int) -> str:
-    """Path below the viewer's folder of a frame of the study with a number."""
-    return f"{FRAMES}/{number}/{volume_id}-{idx}.png"
-
-
 def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]) -> dict[Place, bytes]:
     """Read frames of one study as PNG pictures, as prepared: native size, windowed."""
     indices: dict[str, set[int]] = {}
@@ -115,20 +110,13 @@ def collect_frames(cases: Mapping[str, Any], frames: FramesByStudy) -> None:
                 places.update((volume_id, idx) for volume_id, idx in cases["frames"][case["frames"]])
 
 
-def write_pictures(folder: Path, store: Path, studies: Sequence[str], frames: FramesByStudy) -> int:
-    """Write frames below the viewer's folder, and return their number."""
+def write_pictures(folder: Path, store: Path, studies: Sequence[str], frames: FramesByStudy) -> None:
+    """Write frames below the viewer's folder."""
     volumes = read_volumes(store)
-    return sum(
-        _write_study(folder, number, png_of(store, volumes, studies[number], frames[number]))
-        for number in sorted(frames)
-        if frames[number]
-    )
-
-
-def _write_study(folder: Path, number: int, pictures: Mapping[Place, bytes]) -> int:
-    for (volume_id, idx), picture in pictures.items():
-        disk.write_bytes(folder / name_of(number, volume_id, idx), picture)
-    return len(pictures)
+    for number in sorted(number for number, places in frames.items() if places):
+        pictures = png_of(store, volumes, studies[number], frames[number])
+        for (volume_id, idx), picture in pictures.items():
+            disk.write_bytes(folder / FRAMES / str(number) / f"{volume_id}-{idx}.png", picture)
 
 
 def parse_name(words: Sequence[str], numbers: int = 1) -> tuple[int, str, tuple[int, ...]] | None:

@@ -80,7 +80,7 @@ class Viewer:
         parts = list(request.parts)
         if parts in ([""], ["index.html"]):
             return text_reply("html", self.index)
-        if parts[0] in (FRAMES, MASKS, SLICES, MASKED_SLICES):
+        if parts[:1] in ([FRAMES], [MASKS], [SLICES], [MASKED_SLICES]):
             return png_reply(self._picture(parts))
         script = self.script("/".join(parts), request.query.get("words", ""))
         return None if script is None else text_reply("js", script)
@@ -233,8 +233,8 @@ class Scripts:
         return 0 <= number_of(word) < len(self._sources.study)
 
 
-def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_images: bool) -> Path:
-    """Rewrite the viewer of a run and return the path of its page.
+def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_images: bool) -> None:
+    """Rewrite the viewer of a run.
 
     Frames and report texts are written only with `include_images`, because the folder may be passed on.
     """
@@ -257,7 +257,6 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
         write_pictures(folder, header.specs[0].store, sources.studies, frames)
     page = render_viewer(header, index_of(sources), words, images=include_images)
     disk.write_text(folder / "index.html", page)
-    return folder / "index.html"
 
 
 def _write(folder: Path, path: str, content: object) -> None:

@@ -2,13 +2,7 @@
 
 from typing import Any
 
-from cardiolens.show.page.columns import (
-    answer_words,
-    cells,
-    of_analysis,
-    of_arms,
-    subtask_words,
-)
+from cardiolens.show.page.columns import answer_words, cells, of_analysis, of_arms, subtask_words
 from cardiolens.show.page.elements import Chart, Grid, Section, Table
 from cardiolens.show.page.page_data import Facts
 

@@ -6,21 +6,9 @@ from dataclasses import asdict
 from cardiolens.base.phrasing import counted
 from cardiolens.score.claims import declared
 from cardiolens.score.statistics.factors import FACTORS
-from cardiolens.score.statistics.item_scores import (
-    FOLLOWED,
-    MOVED,
-    ORDER_BIAS,
-    POSITION_BIAS,
-    STRAYED,
-)
+from cardiolens.score.statistics.item_scores import FOLLOWED, MOVED, ORDER_BIAS, POSITION_BIAS, STRAYED
 from cardiolens.score.statistics.scores import ANSWERS_CHANGED
-from cardiolens.show.page.columns import (
-    arm_cells,
-    cells,
-    of_analysis,
-    of_arms,
-    setting,
-)
+from cardiolens.show.page.columns import arm_cells, cells, of_analysis, of_arms, setting
 from cardiolens.show.page.elements import Chart, Section, Table
 from cardiolens.show.page.page_data import Facts
 

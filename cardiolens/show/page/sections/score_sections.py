@@ -9,11 +9,7 @@ from cardiolens.score.statistics import item_scores as scores
 from cardiolens.score.statistics.arm_statistics import FIELD_METRICS, SET_ACCURACY
 from cardiolens.score.statistics.factors import why_no_headline
 from cardiolens.score.statistics.hypothesis_tests import kendall
-from cardiolens.show.page.columns import (
-    cells,
-    model_of,
-    of_arms,
-)
+from cardiolens.show.page.columns import cells, model_of, of_arms
 from cardiolens.show.page.elements import Chart, Grid, Section, Table
 from cardiolens.show.page.page_data import Facts
 

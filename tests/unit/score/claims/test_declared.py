@@ -1,10 +1,12 @@
-"""The declared comparison: its own 5 %, in its own direction."""
+"""The declared comparison or question: its own 5 %, in its own direction."""
 
 from typing import Any
 
 import pytest
 
-from cardiolens.config.sweep_factors import PrimarySpec
+from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_spec
+from cardiolens.config.sweep_factors import PrimaryQuestionSpec, PrimarySpec
 from cardiolens.score.claims.declared import declared_row, when_declared
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.statistic import Row
@@ -80,3 +82,55 @@ def test_declared_after_looking_it_is_one_of_its_family(answered: int | None, wo
     assert (row["decision"], row["family_size"]) == ("open", 300)
     assert "not claimed (p = 1 after Holm over 300" in sentence(row)
     assert when_declared(answered) == words
+
+
+@pytest.fixture(scope="module")
+def over_arms(better_prompt: list[Row]) -> list[Row]:
+    return [row for row in better_prompt if row["arm_id"] is None]
+
+
+def test_a_question_over_all_models_is_tested_alone(over_arms: list[Row]) -> None:
+    row = declared_row(PrimaryQuestionSpec(factor="prompt", level="reasoning", tier=1), 0, over_arms)
+    assert row is not None
+    assert (row["decision"], row["n_models"]) == ("higher", 3)
+    assert "declared before the run and tested alone" in sentence(row)
+
+
+@pytest.mark.parametrize(("factor", "level"), [("selector", "random"), ("budget", None)])
+def test_an_equivalence_has_its_own_test(over_arms: list[Row], factor: str, level: str | None) -> None:
+    declared = PrimaryQuestionSpec(factor=factor, level=level, tier=1, claim="equivalence")
+    early, late = (declared_row(declared, answered, over_arms) for answered in (0, 7))
+    assert early is not None
+    assert late is not None
+    assert early["within_p_adjusted"] == early["within_p"] == late["within_p"] < late["within_p_adjusted"]
+    assert "tested alone" in sentence(early)
+    assert "tested alone" not in sentence(late)
+    assert f"after Holm over {late['family_size']}" in sentence(late)
+
+
+def test_what_no_setting_answers_has_no_row(over_arms: list[Row]) -> None:
+    assert declared_row(PrimaryQuestionSpec(factor="control", level="blind", tier=1), 0, over_arms) is None
+
+
+def test_it_is_declared_on_the_command_line() -> None:
+    words = "primary={factor: selector, level: random, tier: 2, claim: equivalence}"
+    spec = read_spec(["model=[tiny]", "selector=[clinical,random]", words])
+    assert spec.primary == PrimaryQuestionSpec(factor="selector", level="random", tier=2, claim="equivalence")
+    assert spec.compared == ("tiny",)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("{factor: selector, level: random, tier: 1}", "add random"),
+        ("{factor: selector, level: clinical, tier: 1}", "compares a selector with clinical"),
+        ("{factor: prompt, tier: 1}", "compares a prompt with standard"),
+        ("{factor: budget, tier: 1}", "give two numbers"),
+        ("{factor: budget, level: '8', tier: 1}", "leave out level"),
+        ("{factor: slices, level: random, tier: 1}", "primary"),
+        ("{factor: prompt, level: reasoning, tier: 1, claim: better}", "primary"),
+    ],
+)
+def test_a_question_that_the_run_cannot_answer_is_refused(given: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        read_spec(["model=[tiny]", f"primary={given}"])

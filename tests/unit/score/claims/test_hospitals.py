@@ -1,13 +1,10 @@
 """Few hospitals speak of themselves alone, five or more are a level of chance."""
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.descriptions import hospital_rows
 from cardiolens.score.statistics.answers import ArmAnswers
@@ -30,26 +27,23 @@ def test_one_hospital_gives_no_sentence(number: int) -> None:
     assert hospital_rows({}, 30) == []
 
 
-@pytest.mark.parametrize(("number", "word"), [(2, "two"), (3, "three"), (4, "four")])
-def test_two_to_four_speak_of_themselves_alone(number: int, word: str) -> None:
-    (sentence,) = of_sites(number, 10 * number)
-    assert sentence.startswith(
-        f"The patients come from {word} hospitals: scores, intervals and claims speak of"
-    )
+@pytest.mark.parametrize(
+    ("number", "patients", "begins", "words"),
+    [
+        (2, 20, "two hospitals: ", "scores, intervals and claims speak of these hospitals alone"),
+        (4, 40, "four hospitals: ", "scores, intervals and claims speak of these hospitals alone"),
+        (3, 45, "three hospitals (known for 30 of 45 patients): ", "claims speak of these hospitals alone"),
+        (5, 50, "5 hospitals: ", "take hospitals as random, with the t distribution of 5 hospitals"),
+        (6, 70, "6 hospitals (known for 60 of 70 patients): ", "as if hospitals did not differ"),
+    ],
+)
+def test_a_sentence_says_of_which_hospitals_scores_speak(
+    number: int, patients: int, begins: str, words: str
+) -> None:
+    (sentence,) = of_sites(number, patients)
+    assert sentence.startswith(f"The patients come from {begins}")
+    assert words in sentence
     assert "H1" not in sentence
-
-
-def test_patients_of_unknown_hospitals_are_counted() -> None:
-    (sentence,) = of_sites(3, 45)
-    assert "three hospitals (known for 30 of 45 patients)" in sentence
-
-
-def test_five_and_more_are_random() -> None:
-    (sentence,) = of_sites(5, 50)
-    assert sentence.startswith("The patients come from 5 hospitals: ")
-    assert "take hospitals as random, with the t distribution of 5 hospitals" in sentence
-    (unsure,) = of_sites(6, 70)
-    assert "over patients, as if hospitals did not differ" in unsure
 
 
 def test_codes_are_for_cohorts_of_which_every_hospital_is_known() -> None:

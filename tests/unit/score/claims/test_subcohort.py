@@ -1,21 +1,25 @@
-"""A full cohort beside a part of it."""
+"""A full cohort beside a part of it, and the groups that manifests name."""
 
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from made_verdicts import verdict
+from small_cohort import make_cohort as make_phantoms
+from small_cohort import volume_row
 
 from cardiolens.base.errors import InputError
-from cardiolens.score.claims.parts_of_cohort import full_minus_part, gold_shift, separate_weights
+from cardiolens.score.claims.parts_of_cohort import full_minus_part, gold_shift, groups_of, separate_weights
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
-from cardiolens.storage.schemas import VERDICTS
-from cardiolens.storage.tables import from_rows
+from cardiolens.storage.schemas import VERDICTS, VOLUMES
+from cardiolens.storage.tables import from_rows, write_part
+from cardiolens.study.cohort import Cohort, read_cohort, write_cohort
 
 
 def cohort(patients: int = 60) -> pa.Table:
@@ -83,3 +87,30 @@ def test_shift_of_gold_answers() -> None:
 def test_a_part_that_is_none_is_named(part: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         full_minus_part(ArmAnswers.of(cohort()), "none", part, ARMS, Settings(1, 10, 1))
+
+
+def test_patients_are_in_the_subgroups_that_all_of_their_studies_name(tmp_path: Path) -> None:
+    store = make_phantoms(tmp_path, 5) / "store"
+    cohort = read_cohort(store)
+    assert cohort is not None
+    told = [{"vendor": "A"}, {"vendor": "A", "sex": "female"}, {"vendor": "B"}, {}, {"vendor": "B"}]
+    studies = {
+        name: record.model_copy(update={"subgroups": words})
+        for (name, record), words in zip(cohort.studies.items(), told, strict=True)
+    }
+    # a second study of the first patient, on another vendor's scanner
+    row = volume_row("PH-0006", "cine_sax", 3, 6) | {"patient_id": "PH-0001", "cohort": []}
+    write_part(
+        store / "volumes",
+        from_rows([row | {"part": "two.parquet", "row_group": 0}], VOLUMES),
+        VOLUMES,
+        name="two.parquet",
+    )
+    (store / "frames" / "two.parquet").touch()
+    studies["PH-0006"] = studies["PH-0005"].model_copy(update={"part": "two.parquet"})
+    write_cohort(store, Cohort(window_pct=cohort.window_pct, studies=studies, failed={}))
+    judged = from_rows([{"patient_id": f"PH-000{number}"} for number in range(1, 5)], VERDICTS)
+    assert groups_of(store, judged).subgroups == {
+        "vendor": {"A": {"PH-0002"}, "B": {"PH-0003"}},
+        "sex": {"female": {"PH-0002"}},
+    }

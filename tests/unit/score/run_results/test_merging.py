@@ -6,24 +6,21 @@ from typing import Any
 
 import pytest
 from page_run import finished
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.view import served_of
 from cardiolens.score.run_results.merging import merged_run
 from cardiolens.storage import documents, schemas, tables
-from cardiolens.storage.places import Run, read_runs
+from cardiolens.storage.places import Run
 from cardiolens.workflow.steps.conclude import counters, write_manifest
 from cardiolens.workflow.steps.judge_run import judge_together
 
 pytestmark = pytest.mark.full
 
+PATIENTS = 6
 ORACLE, CONSTANT = reader("oracle"), reader("constant", answer="A")
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("merging"), 6)
+SAMPLED = {"name": "standard", "style": "standard", "max_tokens": 64, "samples": 3}
 
 
 def run(root: Path, *models: dict[str, Any], **changes: Any) -> Run:
@@ -88,11 +85,22 @@ def test_what_one_run_lacks_another_gives(root: Path) -> None:
         ({"subtask": ["C10"]}, "questions_digest"),
         ({"caption": "full"}, "caption"),
         ({"statistics": {"min_n": 2, "resamples": 200, "seed": 7}}, "statistics"),
+        ({"selector": [{"name": "clinical", "kind": "uniform"}]}, "selector clinical has kind uniform, in"),
+        ({"prompt": [SAMPLED]}, "prompt standard has samples 3, in .* 1; one name stands for one prompt"),
     ],
 )
 def test_mixtures_are_refused(root: Path, changes: dict[str, Any], what: str) -> None:
     runs = [run(root, ORACLE), run(root, CONSTANT, name="strange", **changes)]
-    with pytest.raises(InputError, match=rf"strange-\w+: {what} is not that of .*/small-"):
+    said = what if " " in what else f"{what} is not that of .*/small-"
+    with pytest.raises(InputError, match=rf"strange-\w+: {said}"):
+        judge_together(runs)
+
+
+def test_another_cohort_is_refused(root: Path) -> None:
+    runs = [run(root, ORACLE), run(root, CONSTANT, name="elsewhere")]
+    manifest = json.loads(runs[1].manifest.read_text()) | {"cohort_digest": "d" * 32}
+    runs[1].manifest.write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"elsewhere-\w+: cohort_digest is not that of"):
         judge_together(runs)
 
 
@@ -102,12 +110,3 @@ def test_one_name_for_two_models_is_refused(root: Path) -> None:
         InputError, match=r"model same has key same-\w+, in .* same-\w+; one name stands for one model"
     ):
         judge_together(named)
-
-
-def test_runs_are_named_as_a_list(root: Path) -> None:
-    one = run(root, ORACLE)
-    assert read_runs([f"run={one.root}"]) == [one]
-    with pytest.raises(InputError, match="give two runs or more, each once"):
-        read_runs([f"runs=[{one.root},{one.root}]"])
-    with pytest.raises(InputError, match="no such folder"):
-        read_runs([f"runs=[{one.root},{root}/nowhere]"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from small_cohort import make_cohort, reader, sweep_spec, swept, values
+from small_cohort import reader, sweep_spec, swept, values
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
@@ -20,12 +20,7 @@ from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.spool import Spool
 
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("scoring"), 20)
-
-
+PATIENTS = 20
 SOME = ["C02", "C10", "L01", "D01", "D02"]
 
 
@@ -229,15 +224,16 @@ def test_questions_that_changed_since_the_run_are_refused(stored: Stored, change
         stored.judged(digest)
 
 
-def test_a_question_of_an_unknown_type_is_named(stored: Stored) -> None:
-    change_questions(stored, answer_type="essay")
-    with pytest.raises(InputError, match=r"PH-\d+:L01: answer_type 'essay' is not one of"):
-        stored.judged()
-
-
-def test_a_question_on_an_unknown_subtask_is_named(stored: Stored) -> None:
-    change_questions(stored, subtask="X99")
-    with pytest.raises(InputError, match=r"PH-\d+:L01: subtask 'X99' is not in protocol 'open.*C01"):
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"answer_type": "essay"}, "answer_type 'essay' is not one of"),
+        ({"subtask": "X99"}, "subtask 'X99' is not in protocol 'open.*C01"),
+    ],
+)
+def test_a_question_of_another_kind_is_named(stored: Stored, changes: dict[str, str], said: str) -> None:
+    change_questions(stored, **changes)
+    with pytest.raises(InputError, match=rf"PH-\d+:L01: {said}"):
         stored.judged()
 
 

@@ -1,10 +1,16 @@
-"""The collapse vectors of protocol 8.4, and readers with a known fault that the index must show (14.5)."""
+"""Collapse: the vectors of protocol 8.4, readers with a known fault (14.5), the question over all models."""
+
+import random
+from typing import Any
 
 import numpy as np
 import pytest
+from made_verdicts import of_arm
 
+from bench.claims import arms_of, compared
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.items import Floats, Ints
+from cardiolens.score.statistics.statistic import Row
 
 
 def square(rows: list[list[int]]) -> Floats:
@@ -15,38 +21,26 @@ def values(table: Floats) -> dict[str, float]:
     return {name: float(value) for name, value in metrics.of_confusion(table).items()}
 
 
-def test_a_constant_reader_has_collapsed() -> None:
-    found = values(square([[0, 0, 10], [0, 0, 20], [0, 0, 70]]))
-    expected = {
-        "entropy": 0,
-        "entropy_deficit": 0.7298,
-        "modal_share": 1,
-        "absorption": 1,
-        "collapse_index": 1,
-        "shift": 0.3,
-    }
-    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-4)
-    assert found["collapse_index"] == 1
+CONSTANT = {"entropy": 0, "entropy_deficit": 0.7298, "modal_share": 1, "absorption": 1, "shift": 0.3}
+LEANING = {"entropy": 0.4907, "entropy_deficit": 0.2392, "modal_share": 0.84, "modal_excess": 0.14}
+LEANING |= {"absorption": 0.6667, "collapse_index": 0.3396, "shift": 0.14}
 
 
-def test_a_reader_that_leans_to_one_class() -> None:
-    found = values(square([[2, 1, 7], [1, 6, 13], [2, 4, 64]]))
-    expected = {
-        "entropy": 0.4907,
-        "entropy_deficit": 0.2392,
-        "modal_share": 0.84,
-        "modal_excess": 0.14,
-        "absorption": 0.6667,
-        "collapse_index": 0.3396,
-        "shift": 0.14,
-    }
-    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-3)
-    assert found["collapse_index"] == pytest.approx(0.3396, abs=1e-4)
-
-
-def test_a_perfect_reader_has_not() -> None:
-    found = values(square([[10, 0, 0], [0, 20, 0], [0, 0, 70]]))
-    assert (found["collapse_index"], found["entropy_deficit"], found["shift"]) == (0, 0, 0)
+@pytest.mark.parametrize(
+    ("table", "exact", "rounded"),
+    [
+        ([[0, 0, 10], [0, 0, 20], [0, 0, 70]], {"collapse_index": 1}, CONSTANT),
+        ([[2, 1, 7], [1, 6, 13], [2, 4, 64]], {}, LEANING),
+        ([[10, 0, 0], [0, 20, 0], [0, 0, 70]], {"collapse_index": 0, "entropy_deficit": 0, "shift": 0}, {}),
+    ],
+    ids=["constant", "leaning", "perfect"],
+)
+def test_vectors_of_collapse(
+    table: list[list[int]], exact: dict[str, float], rounded: dict[str, float]
+) -> None:
+    found = values(square(table))
+    assert {name: found[name] for name in exact} == exact
+    assert {name: found[name] for name in rounded} == pytest.approx(rounded, abs=1e-4)
 
 
 def test_unparsed_answers_stay_out_and_are_shared_beside() -> None:
@@ -94,3 +88,37 @@ def test_a_collapsing_reader_collapses_more_the_more_it_gives_up_and_a_uniform_o
     assert means[-1] == 1
     uniform = [confusion_of(*dice.integers(0, 4, (2, number)), 4) for _ in range(50)]
     assert metrics.of_confusion(np.stack(uniform))["collapse_index"].mean() < 0.02
+
+
+MODELS = ("a", "b", "c")
+
+
+def answers(into_first: float, wrong: float) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Two classes, of which a share is called the first, and a share of the others is wrong either way."""
+    arms = arms_of(("clinical",), ("16",), ("standard",), MODELS)
+    rows: list[dict[str, Any]] = []
+    for number in range(120):
+        dice = random.Random(number)
+        gold = dice.choice("AB")
+        for arm in arms:
+            answer = "A" if dice.random() < into_first else gold
+            answer = "AB"[answer == "A"] if dice.random() < wrong else answer
+            rows.append(of_arm(arm.arm_id, f"p{number:03d}", "L01", gold, answer))
+    return arms, rows
+
+
+def pooled(into_first: float, wrong: float = 0.0) -> Row:
+    found = compared(*answers(into_first, wrong), 300, 300)[1]
+    (row,) = [row for row in found if row["factor"] == "collapse" and row["n_models"] == 3]
+    return row
+
+
+def test_models_that_answer_one_category_have_collapsed() -> None:
+    row = pooled(into_first=0.7)
+    assert (row["metric"], row["tier"], row["decision"]) == ("entropy_deficit", 1, "higher")
+    assert row["n_models_above"] == 3
+
+
+@pytest.mark.parametrize("wrong", [0.1, 0.3, 0.5])
+def test_errors_that_favour_no_category_are_no_collapse(wrong: float) -> None:
+    assert pooled(into_first=0.0, wrong=wrong)["decision"] != "higher"

@@ -5,14 +5,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from made_verdicts import verdict
 from scipy import stats
 
 from cardiolens.score.claims.descriptions import calibration_rows, risk_rows
 from cardiolens.score.run_results.reply_scores import WITH_REPLIES
-from cardiolens.score.statistics import confidence as measure
 from cardiolens.score.statistics.bootstrap import FEWEST_OF_CLASS, resampling_weights
 from cardiolens.score.statistics.confidence import (
     ConfidentAnswers,
+    Curve,
+    auroc,
+    average_precision,
     confidence_curves,
     confidence_scores,
     of_options,
@@ -21,13 +24,11 @@ from cardiolens.score.statistics.item_scores import ItemScores, position_scores
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.tables import from_rows
 
-ONCE = np.ones((1, 8))
-
 
 def test_auroc_is_the_rank_sum_with_ties_half() -> None:
     dice = np.random.default_rng(3)
     scores, positive = dice.integers(0, 6, 40) / 6, dice.random(40) < 0.4
-    found = measure.auroc(measure.Curve.of(scores, positive, np.ones((1, 40)))).item()
+    found = auroc(Curve.of(scores, positive, np.ones((1, 40)))).item()
     u = stats.mannwhitneyu(scores[positive], scores[~positive]).statistic
     assert found == pytest.approx(u / (positive.sum() * (~positive).sum()))
 
@@ -36,7 +37,7 @@ def test_average_precision_by_hand() -> None:
     """Ranks of the positive items: 1, 3, 4 of 5."""
     scores = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
     positive = np.array([True, False, True, True, False])
-    found = measure.average_precision(measure.Curve.of(scores, positive, np.ones((1, 5)))).item()
+    found = average_precision(Curve.of(scores, positive, np.ones((1, 5)))).item()
     assert found == pytest.approx((1 + 2 / 3 + 3 / 4) / 3)
 
 
@@ -72,24 +73,9 @@ def test_one_answer_is_scaled_and_several_are_not() -> None:
 
 def row(patient: int, gold: str, parsed: str, shown: str = "AB", **changes: Any) -> dict[str, Any]:
     """An answer with the options as displayed; `logs` are the probabilities of displayed letters."""
-    logs = changes.pop("logs", {})
-    return {
-        "arm_id": "arm",
-        "qa_id": f"p{patient}:L01",
-        "channel": "answer",
-        "patient_id": f"p{patient:02d}",
-        "tier": 1,
-        "sequence": "lge",
-        "subtask": "L01",
-        "answer_type": "single",
-        "request_key": f"k{patient}",
-        "status": "judged",
-        "parse_status": "ok",
-        "parsed": list(parsed),
-        "gold": list(gold),
-        "option_keys": list(shown),
-        "option_logprobs": [(letter, np.log(share)) for letter, share in logs.items()] or None,
-    } | changes
+    logs = [(letter, np.log(share)) for letter, share in changes.pop("logs", {}).items()]
+    displayed = {"option_keys": list(shown), "option_logprobs": logs or None}
+    return verdict(f"p{patient:03d}", "L01", gold, parsed) | displayed | changes
 
 
 def scored(rows: list[dict[str, Any]], measure: Any, resamples: int = 50) -> list[dict[str, Any]]:

@@ -80,15 +80,6 @@ def test_only_items_judged_in_both_arms_are_compared() -> None:
     assert (partial["n_items"], partial["n_dropped"]) == (60, 30)
 
 
-def test_what_one_model_does_is_explored_and_its_p_adjusted_over_all_pairs() -> None:
-    rows = cohort(60)
-    rows += [row | {"arm_id": "copy"} for row in rows if row["arm_id"] == "good"]
-    row = compared(rows, [*ARMS, ArmFactors("copy", "model", "clinical", "8", "copy")])["primary", "poor"]
-    assert (row["adjustment"], row["decision"]) == ("fdr", "explored")
-    assert row["p"] < row["p_adjusted"] < 0.01
-    assert row["family_size"] > 2
-
-
 def test_an_arm_that_has_nothing_is_named() -> None:
     with pytest.raises(InputError, match=r"'nobody' has no judged item"):
         tables_of(cohort(3), [ARMS[0], ArmFactors("nobody", "model", "clinical", "8", "other")])

@@ -6,12 +6,7 @@ import pytest
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.statistics import items as item_rows
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.arm_statistics import (
-    FIELD_METRICS,
-    arm_statistics,
-    field_scopes,
-    set_scores,
-)
+from cardiolens.score.statistics.arm_statistics import FIELD_METRICS, arm_statistics, field_scopes, set_scores
 from cardiolens.score.statistics.items import Vocabulary, items
 from cardiolens.score.statistics.statistic import Resampling, Settings
 from cardiolens.score.verdicts.verdicts import judge

@@ -1,13 +1,9 @@
 """No interval of zero width and no p from zero variance."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import stats
 
-sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.coverage import risk
 from cardiolens.score.statistics.bootstrap import (
     Interval,
@@ -17,7 +13,7 @@ from cardiolens.score.statistics.bootstrap import (
     resampling_weights,
     share_ends,
 )
-from cardiolens.score.statistics.hypothesis_tests import equivalence_p, interval_p, margin_side
+from cardiolens.score.statistics.hypothesis_tests import equivalence_p, margin_side
 from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
 
 
@@ -32,6 +28,14 @@ def difference_row(ours: np.ndarray, theirs: np.ndarray, level: float = 0.95) ->
     values = weights @ (ours - theirs) / len(ours)
     statistic = Statistic(values, Basis(len(ours), len(ours), 0, 0), of_pairs=True)
     return as_row(("primary", "tier:1"), statistic, "bootstrap", level)
+
+
+def test_a_number_of_fewer_than_eight_patients_stands_alone() -> None:
+    few, enough = (share_row(np.arange(n) % 2 == 0) for n in (7, 8))
+    assert few["value"] == pytest.approx(100 * 4 / 7)
+    assert np.isnan([few["low"], few["high"]]).all()
+    assert (few["n_patients"], few["method"]) == (7, "no interval: fewer than 8 patients")
+    assert float(str(enough["low"])) < 50 < float(str(enough["high"]))
 
 
 def test_all_right_has_the_interval_of_clopper_and_pearson() -> None:
@@ -90,12 +94,6 @@ def test_a_difference_of_two_points_is_rarely_called_equivalent() -> None:
         interval = Interval(*(float(str(row[name])) for name in ("value", "low", "high")))
         called += margin_side(interval) == "within"
     assert called <= 15
-
-
-def test_no_p_comes_from_zero_variance() -> None:
-    none = Interval(100.0, 100.0, 100.0)
-    assert np.isnan(interval_p(none, 40))
-    assert np.isnan(equivalence_p(Interval(0.0, 0.0, 0.0), 40))
 
 
 def test_a_statistic_that_is_no_share_and_never_varies_has_no_interval() -> None:

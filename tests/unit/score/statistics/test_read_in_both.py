@@ -1,14 +1,11 @@
 """Differences that come of replies that were cut."""
 
 import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from made_verdicts import of_arm
 
-sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.comparisons import comes_of_reading, decided

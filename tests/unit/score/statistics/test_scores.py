@@ -16,7 +16,8 @@ from cardiolens.score.statistics.bootstrap import effective_patients, percentile
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
-from cardiolens.score.statistics.verdict_rows import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts, judged_shares, percent_read, status_counts
+from cardiolens.show.page.columns import caveats
 from cardiolens.storage.schemas import SCORES, VERDICTS
 
 
@@ -181,13 +182,6 @@ def test_no_verdicts_no_scores() -> None:
     assert scored(VERDICTS.empty_table(), 5, 10, 1).num_rows == 0
 
 
-def test_a_single_patient_has_no_interval() -> None:
-    row = scores_of([verdict("p1", "L01", "B", "B"), verdict("p1", "C10", "A", "A")])["primary", "tier:1"]
-    assert (row["value"], row["n_patients"]) == (100, 1)
-    assert np.isnan([row["low"], row["high"]]).all()
-    assert "no interval: fewer than 8 patients" in row["method"]
-
-
 def test_small_classes_are_worth_few_patients() -> None:
     assert effective_patients([np.array([40])]) == pytest.approx(40)
     assert effective_patients([np.array([40, 40])]) == pytest.approx(79)
@@ -203,3 +197,44 @@ def test_undefined_resamples_stay_out() -> None:
     assert percentile(np.array([1.0, np.nan, 1.0, np.nan])).low == 1
     assert np.isnan(percentile(np.array([np.nan, 1.0])).low)
     assert np.isnan(percentile(np.array([1.0, np.nan])).high)
+
+
+def ended(number: int, status: str, parse_status: str | None = None) -> dict[str, Any]:
+    lost = {} if status == "judged" else {"parsed": None, "counts": None}
+    return verdict(f"p{number}", "L01", "A", "A", status=status, parse_status=parse_status) | lost
+
+
+ROWS = [
+    *(ended(number, "judged", "ok") for number in range(97)),
+    ended(97, "judged", "refusal"),
+    ended(98, "overflow"),
+    ended(99, "skipped: no view"),
+]
+
+
+def test_every_way_to_end_is_counted() -> None:
+    counted = status_counts(table(ROWS))
+    found = {(row["status"], row["parse_status"]): row["n"] for row in counted}
+    expected = {
+        ("judged", "ok"): 97,
+        ("judged", "refusal"): 1,
+        ("overflow", None): 1,
+        ("skipped: no view", None): 1,
+    }
+    assert found == expected
+
+
+def test_a_score_of_less_than_99_percent_of_its_items_says_so() -> None:
+    assert judged_shares(table(ROWS))["arm", "sequence:lge"] == 0.98
+    rows = scores_of(ROWS)
+    for scope in ("subtask:L01", "sequence:lge", "tier:1"):
+        assert rows["primary", scope]["percent_judged"] == pytest.approx(98)
+        assert caveats(rows["primary", scope]) == ["incomplete, 98.0 % of items judged"]
+    assert rows["primary", "tier:1"]["n_items"] == 98
+    assert percent_read(rows["primary", "tier:1"]) == 98
+
+
+def test_a_score_of_99_percent_is_complete() -> None:
+    rows = scores_of([*ROWS[:-1], ended(100, "judged", "ok")])
+    assert rows["primary", "tier:1"]["percent_judged"] is None
+    assert caveats(rows["primary", "tier:1"]) == []

@@ -1,14 +1,11 @@
 """Criterion, d' and severity of grades."""
 
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from made_verdicts import table, verdict
 
-sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.few_events import rejections
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_statistics import arm_statistics

@@ -58,6 +58,7 @@ def test_p_values_of_intervals_agree_with_their_ends() -> None:
     assert np.isnan(inference.equivalence_p(Interval(0.0, 0.0, 0.0), 40))
     assert inference.equivalence_p(Interval(3.0, 2.5, 3.5), 40) > 0.5
     assert np.isnan(inference.interval_p(Interval(1.0, np.nan, np.nan), 40))
+    assert np.isnan(inference.interval_p(Interval(100.0, 100.0, 100.0), 40))
 
 
 def test_p_is_five_percent_where_the_95_percent_interval_ends_at_the_margin() -> None:

@@ -32,8 +32,12 @@ CASE = Case("R-LGE", "report", (), (), (), json.dumps(GOLD), "openprotocol-1")
 FORM = ReportForm.of(load_catalogue("openprotocol-1"), "R-LGE")
 
 
+def reply(text: str, *, refused: bool = False, cut: bool = False) -> CaseReply:
+    return CaseReply(text, refused, cut, ())
+
+
 def fields_of(text: str, **changes: bool) -> Judgement:
-    return judge_fields(CASE, CaseReply(text, changes.get("refused", False), changes.get("cut", False), ()))
+    return judge_fields(CASE, reply(text, **changes))
 
 
 def test_the_worked_example_of_entities() -> None:
@@ -59,8 +63,7 @@ def test_half_a_surrogate_pair_in_a_value_does_no_harm() -> None:
 
 
 def test_the_reference_itself_is_right_in_both_channels() -> None:
-    reply = CaseReply(json.dumps(GOLD), refused=False, cut=False, displayed_keys=())
-    fields, text = judge_fields(CASE, reply), judge_text(CASE, reply)
+    fields, text = (judge(CASE, reply(json.dumps(GOLD))) for judge in (judge_fields, judge_text))
     assert fields.correct
     assert text.correct
     assert fields.counts["fields_equal"] == fields.counts["fields"] == 5
@@ -74,17 +77,9 @@ def test_fields_are_found_wherever_the_json_stands(wrap: str) -> None:
 
 
 def test_fields_may_stand_at_the_top_and_in_any_case() -> None:
-    judged = fields_of(
-        json.dumps(
-            {
-                "enhancement": "present",
-                "levels": ["BASAL  segment", "mid segment."],
-                "regions": "Lateral wall",
-                "layers": ["Subepicardial"],
-            }
-        )
-    )
-    assert judged.correct
+    values = {"enhancement": "present", "levels": ["BASAL  segment", "mid segment."]}
+    values |= {"regions": "Lateral wall", "layers": ["Subepicardial"]}
+    assert fields_of(json.dumps(values)).correct
 
 
 def test_values_outside_the_options_are_wrong_and_unassessable_ones_silent() -> None:
@@ -125,9 +120,7 @@ def test_a_report_without_fields_says_why(text: str, changes: dict[str, bool], s
 
 
 def test_text_is_scored_without_json() -> None:
-    judged = judge_text(
-        CASE, CaseReply("Late enhancement in the lateral wall", refused=False, cut=False, displayed_keys=())
-    )
+    judged = judge_text(CASE, reply("Late enhancement in the lateral wall"))
     assert (judged.parse_status, judged.rule) == ("ok", "whole_reply")
     assert judged.counts["lcs"] == 6
     assert judged.parsed == ("enhancement: Present", "regions: Lateral wall")
@@ -136,13 +129,11 @@ def test_text_is_scored_without_json() -> None:
 
 def test_text_entities_do_not_depend_on_the_fields() -> None:
     """Empty fields, right text: the two channels are scored separately."""
-    reply = CaseReply(
-        json.dumps(GOLD | {"fields": {"enhancement": "Absent"}}), refused=False, cut=False, displayed_keys=()
-    )
-    assert judge_fields(CASE, reply).counts["tp"] == 0
-    assert judge_text(CASE, reply).counts["tp"] == 5
+    of_both = reply(json.dumps(GOLD | {"fields": {"enhancement": "Absent"}}))
+    assert judge_fields(CASE, of_both).counts["tp"] == 0
+    assert judge_text(CASE, of_both).counts["tp"] == 5
 
 
 def test_a_refused_report_has_no_text() -> None:
-    judged = judge_text(CASE, CaseReply("", refused=True, cut=False, displayed_keys=()))
+    judged = judge_text(CASE, reply("", refused=True))
     assert (judged.parse_status, judged.parsed, judged.counts["fn"]) == ("refusal", (), 5)

@@ -187,9 +187,9 @@ def test_options_that_changed_since_the_run_are_named() -> None:
         judged(asked, [completion("k", "B")], [question("s", "L01", "B")])
 
 
-@pytest.mark.parametrize(("answer", "why"), [("Z", "one"), ("", "one"), ("AB", "one")])
-def test_a_truth_that_the_options_cannot_hold_is_named(answer: str, why: str) -> None:
-    with pytest.raises(InputError, match=rf"s:L01.*is not {why} of its options"):
+@pytest.mark.parametrize("answer", ["Z", "", "AB"])
+def test_a_truth_that_the_options_cannot_hold_is_named(answer: str) -> None:
+    with pytest.raises(InputError, match=r"s:L01.*is not one of its options"):
         judged([request("arm", "s:L01", "k")], [], [question("s", "L01", answer)])
 
 

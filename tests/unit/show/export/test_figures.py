@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from page_run import finished, small_spec
-from small_cohort import make_cohort, reader
+from small_cohort import reader
 
-sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, compared, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.commands.export import main
@@ -32,8 +31,7 @@ NAMES = ["landscape", "confusion", "cohorts", "forest"]
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    root = make_cohort(tmp_path_factory.mktemp("figures"), 4)
+def run(root: Path) -> Run:
     return finished(small_spec(root, "figures", subtask=["C02", "D01"], control=["none"]))
 
 

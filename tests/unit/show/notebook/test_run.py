@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 from page_run import reply_instead, small_spec, write_record
-from small_cohort import make_cohort, swept
+from small_cohort import swept
 
 import cardiolens as cl
 from cardiolens.base.errors import InputError
 from cardiolens.show.notebook.run import FinishedRun
 from cardiolens.storage import schemas, tables
 
+PATIENTS = 2
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    root = make_cohort(tmp_path_factory.mktemp("notebook"), 2)
+def run(root: Path) -> FinishedRun:
     planned, _ = swept(small_spec(root, "read"))
     write_record(planned, reply_instead(planned, "collapse", MARKUP))
     return cl.read_run(planned.run.root)
@@ -59,16 +59,6 @@ def test_wrong_names_are_answered_with_the_legal_ones(run: FinishedRun, tmp_path
         cl.read_run(tmp_path / "none")
     with pytest.raises(InputError, match="is not the folder of a run"):
         cl.read_run(tmp_path)
-
-
-def test_a_run_whose_store_is_gone_is_refused_with_the_remedy(run: FinishedRun) -> None:
-    store = run.configuration.store
-    store.rename(store.with_name("elsewhere"))
-    try:
-        with pytest.raises(InputError, match="put it back"):
-            cl.read_run(run.folder)
-    finally:
-        store.with_name("elsewhere").rename(store)
 
 
 def test_a_figure_has_the_scores_of_single_arms(run: FinishedRun) -> None:

@@ -1,6 +1,5 @@
-"""The cards of the first screen and the section of questions, of models."""
+"""The cards of the first screen with their drawings, and the section of questions, of models."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-sys.path.insert(0, str(Path(__file__).parents[4]))
 from bench.claims import arms_of, verdicts
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.sweep_factors import PrimarySpec
@@ -19,19 +17,14 @@ from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.cards import cards
-from cardiolens.show.page.elements import Card
-from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.page.page_rendering import render
+from cardiolens.show.page.elements import Card, Estimate
+from cardiolens.show.page.page_data import Facts, Header, read_facts
+from cardiolens.show.page.page_rendering import WIDTH, render, strip, templates
+from cardiolens.show.page.sections.answer_sections import collapse
 from cardiolens.show.page.sections.comparison_sections import questions
 from cardiolens.show.page.sections.score_sections import landscape
 from cardiolens.storage.schemas import COMPARISONS, VERDICTS
 from cardiolens.storage.tables import from_rows
-
-
-@pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Facts:
-    run = finished(small_spec(make_cohort(tmp_path_factory.mktemp("cards"), 4), "cards"))
-    return read_facts(run, [run])
 
 
 def of_arms(simulated: Facts, arms: list[ArmFactors], rows: list[dict[str, Any]]) -> Facts:
@@ -161,7 +154,8 @@ def test_ranks_of_models_on_tiers_1_and_3_stand_under_the_landscape(facts: Facts
 
 def test_a_run_of_simulated_readers_answers_no_question_over_models(simulated: Facts) -> None:
     assert questions(simulated).is_empty
-    assert [card.verdict for card in cards(simulated)] == ["No model"]
+    (card,) = cards(simulated)
+    assert (card.verdict, card.sentence.startswith("Simulated readers only")) == ("No model", True)
 
 
 @pytest.mark.parametrize(("answered", "begins"), [(0, "Declared before the run"), (480, "Declared after")])
@@ -189,3 +183,59 @@ def test_a_synthetic_cohort_and_a_reader_of_its_kind_are_called_so(simulated: Fa
     words = " ".join(render(replace(simulated, specs=(of_phantoms,))).index.split())
     assert "A synthetic cohort: phantoms that this software draws. No score here says" in words
     assert "small was trained on phantoms of the same kind; with options in another order" in words
+
+
+def drawn_card(answer: Card) -> str:
+    module = templates().get_template("parts.html").module
+    return str(module.answer_card(answer, strip(answer), WIDTH))  # type: ignore[attr-defined]
+
+
+def test_few_estimates_have_a_row_with_a_label_each() -> None:
+    estimates = tuple(Estimate(f"tier {number}", number, number - 1, number + 1) for number in range(1, 4))
+    drawn = strip(Card("x", "?", "", "", estimates))
+    assert drawn is not None
+    assert [row.label for row in drawn.rows] == ["tier 1", "tier 2", "tier 3"]
+    text = drawn_card(Card("x", "?", "", "", estimates))
+    assert all(f'<span class="name">{row.label}</span>' in text for row in drawn.rows)
+
+
+def test_of_many_estimates_the_largest_are_drawn_and_the_rest_is_counted() -> None:
+    estimates = [Estimate(str(number), number / 10, -1, 9) for number in range(40)]
+    drawn = strip(Card("x", "?", "", "", tuple(estimates)))
+    assert drawn is not None
+    assert [row.label for row in drawn.rows] == [
+        *map(str, range(28, 40)),
+        "and 28 smaller, in the table below",
+    ]
+
+
+def test_models_stand_under_the_mean_within_the_scale() -> None:
+    drawn = strip(Card("x", "?", "", "", (Estimate("all", 1.0, 0.0, 2.0, models=(-12.0, 3.0)),)))
+    assert drawn is not None
+    assert drawn.ends[2] == "+15 points"
+    assert drawn.rows[0].models == (20.0, 120.0)
+
+
+def test_a_criterion_has_its_own_unit_and_no_band_of_points() -> None:
+    answer = Card("x", "?", "", "", (Estimate("all", 0.1, -0.2, 0.7),), unit="z", has_band=False)
+    drawn = strip(answer)
+    assert drawn is not None
+    assert (drawn.ends, drawn.band) == (("−1", "0", "+1 z"), None)
+    assert 'class="band"' not in drawn_card(answer)
+
+
+def test_charts_open_on_a_model_that_sees_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"min_n": 1, "resamples": 10, "seed": 7}
+    spec = small_spec(make_cohort(tmp_path, 1), "order", subtask=["D01"], statistics=few)
+    run = finished(spec)
+    for simulated in ("noisy", "collapse"):
+        monkeypatch.setattr(Header, "simulated", property(lambda _, name=simulated: frozenset({name})))
+        facts = read_facts(run, [run])
+        real = "collapse" if simulated == "noisy" else "noisy"
+        assert [(arm.model, arm.control) for arm in facts.arms] == [
+            *((real, "none"), (real, "blind"), (simulated, "none"), (simulated, "blind"))
+        ]
+        for figure in collapse(facts).figures:
+            place = [column.name for column in figure.table.columns].index("arm")
+            assert figure.table.rows[0][place].startswith(f"{real} ")
+            assert "blind" not in figure.table.rows[0][place]

@@ -5,11 +5,10 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from page_markup import Markup, records
 from page_run import write_record
 from pyarrow import parquet
-from small_cohort import make_cohort, reader, sweep_spec, swept
+from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.inference.engine.ask import Ask, Pictures, Reply
 from cardiolens.inference.engine.readers import Reader
@@ -19,6 +18,7 @@ from cardiolens.show.page.columns import ENDING_WORDS
 from cardiolens.show.page.page_data import ChoiceCounts, choices_of, read_facts
 from cardiolens.show.page.page_rendering import render
 
+PATIENTS = 2
 SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}
 
@@ -35,11 +35,6 @@ class Asking(Reader):
         if ask.answer_type == "frames":
             text = json.dumps({"frames": self._choose(list(ask.constraint.naming.names))})
         return Reply(text=text, finish_reason=self._finish_reason, prompt_tokens=1, output_tokens=1)
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("page_choosing"), 2)
 
 
 def counted(

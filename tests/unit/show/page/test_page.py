@@ -4,30 +4,30 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import pytest
 from page_markup import Markup, records
 from page_run import finished, full_spec, reply_instead, small_spec, with_probabilities, write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
+from cardiolens.inference.plan.frame_views import BLANK
+from cardiolens.inference.plan.planner import ESTIMATED
+from cardiolens.protocol.replies.strict_reading import Rule
 from cardiolens.score.claims.descriptions import hospital_rows
-from cardiolens.show.page.cards import cards
+from cardiolens.score.verdicts.case_verdict import ParseStatus
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.embed import embed, to_json
-from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.page.page_rendering import render
+from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.page_rendering import asset, render
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_cohort(tmp_path_factory.mktemp("page"), 21)
+PATIENTS = 21
 
 
 @pytest.fixture(scope="module")
@@ -94,10 +94,6 @@ def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:
     assert {row["on"] for row in shown if row["on"].startswith("C10")} == {"C10 lv systolic"}
 
 
-def facts_with(facts: Facts, **changes: Any) -> Facts:
-    return replace(facts, **changes)
-
-
 def test_with_few_patients_nothing_is_claimed(tmp_path: Path) -> None:
     run = finished(full_spec(make_cohort(tmp_path, 1), budget=[16], subtask=["C10", "D01"]))
     page = render(read_facts(run, [run])).index
@@ -106,12 +102,6 @@ def test_with_few_patients_nothing_is_claimed(tmp_path: Path) -> None:
     assert not re.search(r"\b1 (patients|items|subtasks|comparisons|models|arms)\b", page)
     compared = tables.read(run.comparisons, schemas.COMPARISONS).to_pylist()
     assert {row["decision"] for row in compared} == {"open"}
-
-
-def test_a_run_of_simulated_readers_has_one_card(run: Run) -> None:
-    (card,) = cards(read_facts(run, [run]))
-    assert card.verdict == "No model"
-    assert card.sentence.startswith("Simulated readers only")
 
 
 def test_a_cohort_of_few_hospitals_speaks_of_them_alone(run: Run, page: Markup) -> None:
@@ -128,15 +118,6 @@ def test_without_a_headline_the_page_says_what_to_add(root: Path) -> None:
     facts = read_facts(run, [run])
     wanted = "this run has none with an answer that was judged. Run it again with budget=[4,8,16]."
     assert wanted in " ".join(render(facts).index.partition('id="landscape"')[2].split())
-
-
-def test_one_arm_and_one_subtask_make_a_page_without_empty_sections(root: Path) -> None:
-    run = finished(sweep_spec(root, reader("uniform", seed=1), name="one", subtask=["C02"]))
-    page = render(read_facts(run, [run])).index
-    for name in ("questions", "confidence", "collapse"):
-        assert f'<section id="{name}"' not in page
-        assert f'href="#{name}"' not in page
-    assert '<section id="subtasks"' in page
 
 
 @pytest.mark.full
@@ -170,14 +151,10 @@ def test_text_cannot_leave_its_script_nor_become_markup(root: Path) -> None:
     assert "<" not in to_json({"text": evil})
     run = finished(small_spec(root, "evil"))
     facts = read_facts(run, [run])
-    arms = tuple(type(arm)(**{**_fields(arm), "model": evil}) for arm in facts.arms)
-    page = render(facts_with(facts, arms=arms, name=evil)).index
+    arms = tuple(replace(arm, model=evil) for arm in facts.arms)
+    page = render(replace(facts, arms=arms, name=evil)).index
     assert "<img" not in page
     assert "&lt;/script&gt;&lt;img" in page
-
-
-def _fields(arm: Any) -> dict[str, Any]:
-    return {name: getattr(arm, name) for name in type(arm).__slots__}
 
 
 def test_no_path_and_no_patient_is_on_the_page(root: Path, run: Run, page: Markup) -> None:
@@ -219,3 +196,25 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
     }
     assert shown == asked
     assert {len(frames) for frames in shown.values()} >= {0, 16}
+
+
+RULES = {*get_args(Rule), "whole_reply"}
+
+
+def keys_of(name: str) -> set[str]:
+    """The codes that a table of `words.js` has."""
+    table = re.search(rf"const {name} = {{(.*?)^}};", asset("words.js"), re.M | re.S)
+    assert table
+    return set(re.findall(r"^  (\w+):", table[1], re.M))
+
+
+@pytest.mark.parametrize(
+    ("table", "codes"),
+    [
+        ("RULE_WORDS", RULES),
+        ("ENDING_WORDS", set(get_args(ParseStatus))),
+        ("FLAG_WORDS", {BLANK, ESTIMATED, "short", "degraded", "no_temporal_evidence"}),
+    ],
+)
+def test_each_code_has_words(table: str, codes: set[str]) -> None:
+    assert codes <= keys_of(table)

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 import yaml
 from page_run import finished, small_spec
-from small_cohort import make_cohort, reader
+from small_cohort import reader
 
 from cardiolens.commands.export import main
 from cardiolens.show.export.dataset_export import answers_schema, write_dataset
@@ -18,10 +18,11 @@ from cardiolens.show.notebook.run import read_run
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
+PATIENTS = 2
+
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    root = make_cohort(tmp_path_factory.mktemp("dataset"), 2)
+def run(root: Path) -> Run:
     return finished(small_spec(root, "dataset", model=[reader("noisy", error=0.3), reader("oracle")]))
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from page_run import small_spec
 
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.show.page.cards import NOT_ASKED, cards
@@ -21,39 +20,13 @@ WIDTHS = (80, 100, 140)
 LONG = "qwen3_vl_235b_a22b_fp8"
 
 
-MANIFEST = {
-    **{"experiment": "ending", "dataset": "phantom", "protocol": "openprotocol-1", "cardiolens": "0"},
-    **{
-        "git_commit": None,
-        "packages": {},
-        "models": {},
-        "arms": [],
-        "studies": 3,
-        "frames": {},
-        "tokens": {},
-    },
-    **{"requests": {"executed": 0, "reused": 0}, "seconds": {"load": 0.0, "generate": 0.0}},
-    **dict.fromkeys(("questions_digest", "questions_sha256", "catalogue_sha256", "cohort_digest"), "0"),
-}
-
-
 @pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Facts:
+def small(simulated: Facts) -> Facts:
     """Facts of two simulated readers of which nothing was asked."""
-    spec = small_spec(tmp_path_factory.mktemp("ending"), "ending", statistics={"min_n": 5})
-    return Facts(
-        name="ending",
-        specs=(spec,),
-        manifests=(MANIFEST,),
-        arms=(),
-        scores=SCORES.empty_table(),
-        comparisons=COMPARISONS.empty_table(),
-        analyses={},
-        usage=(),
-        choices=(),
-        n_patients=3,
-        rules="1",
-    )
+    (spec,) = simulated.specs
+    asks = spec.model_copy(update={"statistics": spec.statistics.model_copy(update={"min_n": 5})})
+    nothing = {"scores": SCORES.empty_table(), "comparisons": COMPARISONS.empty_table(), "analyses": {}}
+    return dataclasses.replace(simulated, specs=(asks,), arms=(), usage=(), n_patients=3, **nothing)
 
 
 def row(arm: str, tier: int, value: float, **changes: Any) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from page_run import finished, small_spec
-from small_cohort import make_cohort
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import TrackerSpec
@@ -24,10 +23,11 @@ from cardiolens.storage.places import Run
 from tests.wandb_files import content
 from tests.wandb_server import Mood, Server, wandb_server
 
+PATIENTS = 2
+
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    root = make_cohort(tmp_path_factory.mktemp("online"), 2)
+def run(root: Path) -> Run:
     made = finished(small_spec(root, "online", tracker={"mode": "offline"}, control=["none"]))
     write_page(made, [made])
     (made.root / "progress").mkdir(exist_ok=True)

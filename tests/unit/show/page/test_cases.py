@@ -1,4 +1,4 @@
-"""What a true answer rests on: kept beside questions, shown where it is private, decides no number."""
+"""What the viewer shows of a case: its grounds, the stages of a chain, words of reports only in private."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from page_run import finished
+from page_run import finished, small_spec
 from small_cohort import make_cohort, reader, sweep_spec
 from study_folders import study, volume, voxels, write_nifti
 
@@ -17,6 +17,8 @@ from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import overlay_of
 from cardiolens.show.page.case_viewer.study_layout import evidence_index
+from cardiolens.show.page.case_viewer.withheld import WITHHELD
+from cardiolens.show.page.embed import to_json
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.study.group import displayed_volumes
@@ -60,20 +62,25 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run_of(root)
 
 
-def shown(sources: Sources, *, private: bool) -> dict[str, Any]:
-    every = [(question, 0) for question in range(len(sources.study))]
-    cases = [case for _, case in question_cases(sources, every, evidence_index(sources), private=private)]
+def shown(sources: Sources, *, private: bool) -> list[dict[str, Any]]:
+    """Every question with its cases under every arm."""
+    keys = [(at, arm) for at in range(sources.questions.num_rows) for arm in range(len(sources.arms))]
+    return [case for _, case in question_cases(sources, keys, evidence_index(sources), private=private)]
+
+
+def questions(sources: Sources, *, private: bool) -> dict[str, Any]:
+    cases = shown(sources, private=private)
     return {qa_id: question for case in cases for qa_id, question in case["questions"].items()}
 
 
 def test_quotes_and_pseudonyms_are_shown_where_the_viewer_is_private(told: Run) -> None:
     sources = open_sources(told, [told])
-    grounds = {qa_id: one["grounds"] for qa_id, one in shown(sources, private=True).items()}
+    grounds = {qa_id: one["grounds"] for qa_id, one in questions(sources, private=True).items()}
     quotes = [{"text": QUOTE, "section": "cine"}, {"text": "as measured", "section": ""}]
     wanted = {"origin": "phantom", "quotes": quotes, "verification": VERIFICATION, "slices": []}
     assert {qa_id for qa_id, one in grounds.items() if one == wanted} == {"PH-0001:C01", "PH-0002:C01"}
     assert [one["quotes"] for one in grounds.values() if one != wanted] == [[], []]  # of reports
-    public = json.dumps(shown(sources, private=False))
+    public = json.dumps(questions(sources, private=False))
     assert not any(word in public for word in (QUOTE[:8], "as measured", "anna", "2026-01"))
     assert '"verified"' in public
 
@@ -109,12 +116,62 @@ def test_the_mask_of_a_study_is_drawn_over_its_frames_and_nothing_else_is(tmp_pa
         assert overlay_of(tmp_path / name, volumes, other, volume_id) is None
 
 
-def test_a_store_of_an_earlier_version_has_no_evidence(plain: Run) -> None:
-    store = Store(documents.read_configuration(plain).store)
-    hidden = store.evidence.rename(store.root / "hidden")
-    try:
-        sources = open_sources(plain, [plain])
-    finally:
-        hidden.rename(store.evidence)
-    assert sources.evidence == {}
-    assert all(one["grounds"] is None for one in shown(sources, private=True).values())
+def read(root: Path, model: str) -> Sources:
+    run = finished(sweep_spec(root, reader(model), name=model, subtask=["R-CINE", "C01"]))
+    return open_sources(run, [run])
+
+
+def words(root: Path) -> list[str]:
+    """Findings and impressions of the cohort, as a script writes them."""
+    rows = tables.read(root / "store" / "questions", schemas.QUESTIONS).to_pylist()
+    reports = [json.loads(row["reference"]) for row in rows if row["subtask"] == "R-CINE"]
+    return [to_json(report[name])[1:-1] for report in reports for name in ("findings", "impression")]
+
+
+def test_words_of_reports_stand_only_where_they_were_asked_for(tmp_path: Path) -> None:
+    sources = read(make_cohort(tmp_path, 2), "oracle")
+    private, public = (to_json(shown(sources, private=private)) for private in (True, False))
+    said = words(tmp_path)
+    assert len(said) == 4
+    assert all(text in private for text in said)
+    assert not any(text in public for text in said)
+    assert public.count(WITHHELD) == 2  # once a study: the oracle repeats its report
+    assert "lv_size" in public
+    other = read(tmp_path, "uniform")  # whose replies repeat no report
+    assert WITHHELD not in to_json(shown(other, private=False))
+
+
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> Sources:
+    root = make_cohort(tmp_path_factory.mktemp("stages"), 1)
+    selectors = [{"name": "self", "kind": "self"}, {"name": "clinical", "kind": "clinical"}]
+    chosen: dict[str, Any] = {"selector": selectors, "budget": [3], "subtask": ["C10", "R-CINE"]}
+    run = finished(
+        small_spec(root, "stages", model=[reader("oracle", chooses="illegal")], control=["none"], **chosen)
+    )
+    return open_sources(run, [run])
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_frames_prompts_and_replies_stand_in_order(chains: Sources, private: bool) -> None:
+    for one in shown(chains, private=private):
+        (arms,) = one["cases"].values()
+        for at, case in arms.items():
+            prompt, frames = one["texts"][case["prompt"]], one["frames"][case["frames"]]
+            assert prompt.count(schemas.FRAME) == len(frames)
+            if chains.header.arms[at].selector != "self":
+                assert "[reply to request" not in prompt
+                continue
+            first, wrong, second, right, answer = (
+                prompt.index(words)
+                for words in (
+                    "This is request 1 of 2",
+                    "cine_xyz slice 0 phase 0",
+                    "This is request 2 of 2",
+                    "[reply to request 2]",
+                    "The 3 frames above",
+                )
+            )
+            assert first < wrong < second < right < answer
+            assert len(frames) == 3
+            assert case["status"] == "planned"
