@@ -5,13 +5,14 @@ import sys
 import time
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bench import gpu
-from bench.on_gpu import busy
+from bench.on_gpu import busy, engine
 from bench.on_gpu.busy import Gpus
-from bench.on_gpu.engine import Marks, parts_of
+from bench.on_gpu.engine import Marks, fitting, parts_of, settings_of
 from bench.on_gpu.models import SIZES, words_of
 from bench.on_gpu.results import Part, Results
 from cardiolens.config.compose import read_spec
@@ -60,6 +61,15 @@ def test_rates_count_from_the_first_ask_to_the_last_answer_also_of_a_part_that_w
     assert part.notes == ["dropped: an_option, which this vLLM does not have"]
 
 
+def test_a_part_that_never_asked_has_no_rate(tmp_path: Path):
+    marks = Marks(tmp_path / "marks")
+    assert marks.read() == []
+    marks.note("began")
+    part = Part("stream", "7b", 1, 1)
+    assert part.read(marks.read()) is None
+    assert part.rate is None
+
+
 def test_the_table_compares_pairs_and_names_settings_that_differ(tmp_path: Path):
     results = Results(
         {"gpus": [], "versions": "vllm 0"}, not_run=["tensor parallel 2: there are no two GPUs"]
@@ -72,6 +82,27 @@ def test_the_table_compares_pairs_and_names_settings_that_differ(tmp_path: Path)
     assert "| 7b TP 1, pair 1 | 1.50 | max_num_batched_tokens 16384 and 8192 |" in table
     assert "* tensor parallel 2: there are no two GPUs" in table
     assert json.loads(json.dumps(results.to_json()))["ratios"] == [{"pair": "7b TP 1, pair 1", "ratio": 1.5}]
+
+
+def test_options_that_this_vllm_lacks_are_dropped_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(engine, "known_options", lambda: frozenset({"model"}))
+    marks = Marks(tmp_path / "marks")
+    assert fitting({"model": "m", "of_a_later_one": 3}, marks) == {"model": "m"}
+    assert capsys.readouterr().out == "dropped: this vLLM has no option of_a_later_one (it would be 3)\n"
+    assert marks.read()[0]["names"] == ["of_a_later_one"]
+
+
+def test_settings_are_numbers_words_or_left_out():
+    config = SimpleNamespace(
+        scheduler_config=SimpleNamespace(max_num_seqs=4, async_scheduling=False),
+        cache_config=SimpleNamespace(block_size=16),
+        model_config=SimpleNamespace(dtype=float),
+        parallel_config=SimpleNamespace(),
+    )
+    found = settings_of(config)
+    assert found == {"max_num_seqs": 4, "async_scheduling": False, "block_size": 16, "dtype": str(float)}
 
 
 @pytest.mark.parametrize("rehearse", [False, True])
@@ -113,6 +144,23 @@ def test_a_part_that_did_not_end_well_is_named_and_the_rest_goes_on(
     made = bench(tmp_path, seconds)
     made._measure(Part("stream", "7b", 1, 1))
     assert f"* 7b TP 1 stream, pair 1: {said}" in made.write()
+
+
+def test_what_failed_once_is_not_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tried = []
+
+    def measure(self: gpu.Bench, part: Part) -> None:
+        tried.append((part.kind, part.pair))
+        part.rate = 9.0 if part.kind == "stream" else None
+        self._results.parts.append(part)
+
+    monkeypatch.setattr(gpu.Bench, "_measure", measure)
+    monkeypatch.setattr(gpu.Bench, "_process", lambda *_: True)
+    monkeypatch.setattr(gpu, "write", lambda size, folder, rehearse: "idefics3")
+    made = bench(tmp_path, 60)
+    made._rehearse = False
+    made.run()
+    assert tried == [("stream", 1), ("bare", 1), *(("stream", pair) for pair in range(2, gpu.PAIRS + 1))]
 
 
 def test_what_needs_gpus_is_named_where_there_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
