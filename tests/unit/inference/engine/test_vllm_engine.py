@@ -25,7 +25,7 @@ from cardiolens.inference.engine.ask import (
 )
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.engine.vllm_engine import RgbFrames, VllmEngine
-from cardiolens.inference.models.chat import Grid, check_frames_kept, check_takes_video
+from cardiolens.inference.models.chat import Grid, check_frames_kept
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.storage.schemas import FRAME
@@ -291,10 +291,7 @@ def test_a_video_of_other_tokens_than_its_frames_has_no_answer(tmp_path: Path, n
     assert failed.value.kind == ErrorKind.REJECTED
 
 
-@pytest.mark.parametrize(
-    ("video", "n_frames"),
-    [(Grid(2, 8, 8), 3), (Grid(2, 8, 8), 4), (Grid(1, 8, 8), 2), (Grid(8, 8, 8), 16)],
-)
+@pytest.mark.parametrize(("video", "n_frames"), [(Grid(2, 8, 8), 3), (Grid(2, 8, 8), 4), (Grid(8, 8, 8), 16)])
 def test_pairs_of_frames_are_one_patch_in_time(video: Grid, n_frames: int) -> None:
     check_frames_kept(Path("m"), video, Grid(1, 8, 8), n_frames, 2)
 
@@ -305,11 +302,3 @@ def test_pairs_of_frames_are_one_patch_in_time(video: Grid, n_frames: int) -> No
 def test_frames_dropped_added_or_scaled_are_refused(video: Grid, n_frames: int) -> None:
     with pytest.raises(InputError, match=r"in place of \d x 8 x 8, so that a model would see other pixels"):
         check_frames_kept(Path("m"), video, Grid(1, 8, 8), n_frames, 2)
-
-
-def test_an_architecture_that_nobody_tried_is_refused() -> None:
-    check_takes_video(Path("m"), ["Qwen2_5_VLForConditionalGeneration"])
-    with pytest.raises(InputError, match="m: is of InternVLChatModel, and videos are sent to Qwen2VLFor"):
-        check_takes_video(Path("m"), ["InternVLChatModel"])
-    with pytest.raises(InputError, match="is of no architecture"):
-        check_takes_video(Path("m"), [])

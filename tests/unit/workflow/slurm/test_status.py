@@ -97,13 +97,6 @@ def planned(sweep_of: Sweep, studies: Path) -> SweepSpec:
     return sweep_of(*words, f"dataset.studies={studies}", *links)
 
 
-def test_a_failure_that_nobody_has_seen_is_prepared_first(
-    sweep_of: Sweep, studies: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert submit(planned(sweep_of, studies)) == 0
-    assert "prepare.sbatch" in capsys.readouterr().out
-
-
 def test_a_failure_that_would_come_again_is_kept_and_said(
     sweep_of: Sweep, studies: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
