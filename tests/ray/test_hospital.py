@@ -96,12 +96,12 @@ def visit(command: str, folder: Path, environment: dict[str, str], people: Calla
 def test_from_a_hospitals_export_to_a_swept_benchmark(tmp_path: Path) -> None:
     assert (ROOT / "examples" / "hospital" / "export.zip").stat().st_size <= MOST_BYTES
     own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CARDIOLENS": str(ROOT)}
-    environment = {**os.environ, **own, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    own |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     for title, commands in BLOCKS:
         if name := title.removeprefix('title="').removesuffix('"'):
-            visit(commands, tmp_path, environment, PEOPLE[name])
+            visit(commands, tmp_path, {**os.environ, **own}, PEOPLE[name])
             continue
-        printed_by(["bash", "-ec", commands], tmp_path, **environment)
+        printed_by(["bash", "-ec", commands], tmp_path, **own)
     manifests = [json.loads(path.read_text()) for path in tmp_path.glob("data/studies/*/study.json")]
     assert [len(manifest["volumes"]) for manifest in manifests] == [4] * 6, "what waited was confirmed"
     lines = [json.loads(line) for line in (tmp_path / "ourcmr" / "questions.jsonl").read_text().splitlines()]
