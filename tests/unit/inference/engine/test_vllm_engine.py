@@ -25,7 +25,7 @@ from cardiolens.inference.engine.ask import (
 )
 from cardiolens.inference.engine.supervisor import Supervisor
 from cardiolens.inference.engine.vllm_engine import RgbFrames, VllmEngine
-from cardiolens.inference.models.chat import Grid, check_frames_kept
+from cardiolens.inference.models.chat import Grid, check_frames_kept, check_takes_video
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.storage.schemas import FRAME
@@ -304,3 +304,11 @@ def test_pairs_of_frames_are_one_patch_in_time(video: Grid, n_frames: int) -> No
 def test_frames_dropped_added_or_scaled_are_refused(video: Grid, n_frames: int) -> None:
     with pytest.raises(InputError, match=r"in place of \d x 8 x 8, so that a model would see other pixels"):
         check_frames_kept(Path("m"), video, Grid(1, 8, 8), n_frames, 2)
+
+
+def test_an_architecture_that_nobody_tried_is_refused() -> None:
+    check_takes_video(Path("m"), ["Qwen2_5_VLForConditionalGeneration"])
+    with pytest.raises(InputError, match="m: is of InternVLChatModel, and videos are sent to Qwen2VLFor"):
+        check_takes_video(Path("m"), ["InternVLChatModel"])
+    with pytest.raises(InputError, match="is of no architecture"):
+        check_takes_video(Path("m"), [])
