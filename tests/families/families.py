@@ -44,19 +44,10 @@ FAMILIES = _read()
 
 def tokenizer(family: Family) -> Any:
     """A byte-level tokenizer, trained on a few sentences, with the special tokens of a family."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+    from tokenizers import processors
     from transformers import PreTrainedTokenizerFast
 
-    core = Tokenizer(models.BPE())
-    core.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    core.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=1024,
-        special_tokens=list(family.special),
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    core.train_from_iterator(embedded._CORPUS, trainer)
+    core = embedded.trained(family.special)
     if family.adds_bos:
         bos = str(family.bos)
         core.post_processor = processors.TemplateProcessing(

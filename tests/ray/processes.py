@@ -4,10 +4,26 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 WORKING = ("ray::Map", "VLLM::")
+
+
+def printed_by(command: Sequence[str], folder: Path | None, expect: int = 0, **environment: str) -> str:
+    """What a command prints in a folder, when it has ended with the expected exit code."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=1500,
+        check=False,
+    )
+    assert done.returncode == expect, (command, done.stdout, done.stderr)
+    return done.stdout + done.stderr
 
 
 def descendants(pid: int) -> list[int]:

@@ -1,7 +1,6 @@
 """Scripts of bench/: GPUs rehearsed on CPU with a tiny model, published sizes, and kills at any time."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from bench.on_gpu.models import SIZES
 from bench.soak import at_hand, soak
 from tests.ray.conftest import COHORT, Place
+from tests.ray.processes import printed_by
 
 pytestmark = pytest.mark.long
 
@@ -32,11 +32,10 @@ def test_the_command_measures_the_stream_and_bare_vllm_and_ends_by_itself(tmp_pa
     """Both engines have the same settings."""
     out = tmp_path / "out"
     command = [sys.executable, "-m", "bench.gpu", "--rehearse", "--sizes", "7b", "--out", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1500, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    printed = printed_by(command, ROOT)
     results = json.loads((out / "results.json").read_text())
     parts = {part["kind"]: part for part in results["parts"]}
-    assert set(parts) == {"stream", "bare"}, done.stdout
+    assert set(parts) == {"stream", "bare"}, printed
     for part in parts.values():
         assert part["answered"] == part["requests"] > 0
         assert part["rate"] > 0
@@ -45,8 +44,8 @@ def test_the_command_measures_the_stream_and_bare_vllm_and_ends_by_itself(tmp_pa
     assert parts["stream"]["computed_tokens"] == parts["bare"]["computed_tokens"] > 0
     assert parts["stream"]["settings"] == parts["bare"]["settings"]
     assert {"start of Ray", "actor"} <= parts["stream"]["start"].keys()
-    assert "tensor parallel 2" in done.stdout
-    assert (out / "results.md").read_text() in done.stdout
+    assert "tensor parallel 2" in printed
+    assert (out / "results.md").read_text() in printed
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ray.processes import printed_by
+
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
 CALLS = "connect,sendto,sendmsg,sendmmsg"
@@ -39,16 +41,8 @@ def traced(command: list[str], folder: Path) -> tuple[str, list[tuple[str, int]]
     with_trace = ["strace", "-f", "-qq", "--seccomp-bpf", "-e", f"trace={CALLS}", "-e", "signal=none"]
     script = f'{"ip link set lo up; " if alone() else ""}exec "$@"'
     inside = ["bash", "-c", script, "-", *with_trace, "-o", str(trace), *command]
-    done = subprocess.run(
-        [*(ALONE if alone() else []), *inside],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=1500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout, [(address, int(port)) for port, address in TO.findall(trace.read_text())]
+    printed = printed_by([*(ALONE if alone() else []), *inside], folder)
+    return printed, [(address, int(port)) for port, address in TO.findall(trace.read_text())]
 
 
 def alone() -> bool:
@@ -76,12 +70,7 @@ def folder() -> Iterator[Path]:
 def test_the_recording_sees_a_call_and_a_question_for_a_name(folder: Path) -> None:
     script = folder / "probe.py"
     script.write_text(PROBE)
-    trace = subprocess.run(
-        ["strace", "-f", "-qq", "-e", f"trace={CALLS}", sys.executable, str(script)],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stderr
+    trace = printed_by(["strace", "-f", "-qq", "-e", f"trace={CALLS}", sys.executable, str(script)], folder)
     calls = [(address, int(port)) for port, address in TO.findall(trace)]
     assert beyond(calls) == {("192.0.2.77", 80), ("127.0.0.53", 53)}
 

@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from tests.ray.conftest import ASKED, Place
-from tests.ray.processes import kill_with_engines, process
+from tests.ray.processes import process
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
@@ -24,21 +24,6 @@ def assert_as_undisturbed(place: Place, undisturbed: Place) -> None:
     assert_frame_equal(place.scores().to_pandas(), undisturbed.scores().to_pandas())  # NaN equals NaN
     assert place.manifest()["requests"]["unique"] == undisturbed.manifest()["requests"]["unique"]
     assert place.manifest()["requests"]["error"] == 0
-
-
-@pytest.mark.long
-def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, undisturbed: Place) -> None:
-    running = place.start(*ASKED)
-    place.wait_for_parts(running)
-    kill_with_engines(running)
-    kept = set(place.keys())
-    place.sweep(*ASKED)
-    unique = place.manifest()["requests"]["unique"]
-    assert 0 < len(kept) < unique
-    assert place.manifest()["requests"]["executed"] == unique - len(kept)
-    keys = place.keys()
-    assert len(keys) == len(set(keys)) == unique
-    assert_as_undisturbed(place, undisturbed)
 
 
 def test_a_killed_engine_is_replaced_within_the_run(place: Place, undisturbed: Place) -> None:
@@ -124,13 +109,4 @@ def test_a_model_that_finds_no_memory_is_one_clear_error(
 ) -> None:
     printed = place.sweep(*ONE, expect=1, **fault_environment(oom=""))
     assert "out of memory" in printed
-    assert "Traceback" not in printed
-
-
-@pytest.mark.long
-def test_a_cache_without_room_for_one_request_is_named_with_its_remedy(place: Place) -> None:
-    room = "model.tiny.engine_options.kv_cache_memory_bytes=1048576"
-    printed = place.sweep(*ASKED, "limit=1", room, expect=1)
-    assert "KV cache" in printed
-    assert "lower max_model_len, raise gpu_memory_utilization" in printed
     assert "Traceback" not in printed

@@ -9,13 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal
 
-from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
-from tests.ray.processes import WORKING, command_line, descendants, process, wait_for_end
+from tests.ray.processes import descendants, process, wait_for_end
 
 pytestmark = [pytest.mark.ray, pytest.mark.full]
 
@@ -58,42 +56,6 @@ def assert_answers_as(place: Place, read: Place) -> None:
     """Complete and equal; a request that was in flight may have two completions."""
     assert set(place.keys("noisy")) == set(read.keys("noisy"))
     assert_frame_equal(place.scores().to_pandas(), read.scores().to_pandas())
-
-
-@pytest.mark.long
-def test_a_cut_part_is_named_and_only_its_rows_are_asked_again(place: Place, read: Place) -> None:
-    place.sweep(*READ)
-    parts = sorted((place.root / "store" / "completions").glob("noisy-*/part-*"))
-    cut = parts[len(parts) // 2]
-    lost = len(tables.read_part(cut, schemas.COMPLETIONS))
-    cut.write_bytes(cut.read_bytes()[:-20])
-    printed = place.sweep(*READ, expect=2)
-    assert f"{cut}: not a whole Parquet file" in printed
-    assert "delete it and run again" in printed
-    assert "Traceback" not in printed
-    cut.unlink()
-    place.sweep(*READ)
-    assert place.manifest()["requests"]["executed"] == lost
-    assert_as(place, read)
-
-
-@pytest.mark.long
-def test_frames_whose_bytes_changed_on_disk_are_never_shown(place: Place, read: Place) -> None:
-    part = max(tables.parts(place.root / "store" / "frames"), key=lambda path: path.stat().st_size)
-    with pq.ParquetFile(part) as whole:
-        column = whole.schema_arrow.names.index("pixels")
-        pixels = whole.metadata.row_group(0).column(column)
-        at = pixels.data_page_offset + pixels.total_compressed_size // 2
-    content = bytearray(part.read_bytes())
-    content[at] ^= 0x55
-    part.write_bytes(content)
-    printed = place.sweep(*READ, expect=1)
-    assert f"{part}: is missing or not whole" in printed
-    assert "delete it and prepare again" in printed
-    assert "Traceback" not in printed
-    part.unlink()
-    place.sweep(*READ)
-    assert_as(place, read)
 
 
 @contextmanager
@@ -202,39 +164,3 @@ def test_a_killed_driver_loses_only_what_was_in_flight(place: Place, read: Place
     place.sweep(*READ)
     assert place.manifest()["requests"]["executed"] == len(said(read)) - len(kept)
     assert_as(place, read)
-
-
-# Files of each phase, in the order in which a sweep writes them; a sweep is killed as it writes each of them.
-PHASES = {
-    "prepare": ("cohort.json",),
-    "plan": ("questions/part-", "requests/noisy/part-", "requests/noisy/plan.json", "configuration.json"),
-    "stream": (),  # by the parts that are there
-    "judge": ("verdicts/part-", "scores/part-", "analyses.json", "manifest.json"),
-    "page": ("index.html",),
-}
-
-
-@pytest.mark.long
-def test_a_driver_killed_in_each_phase_gets_there_by_the_same_command(
-    prepared: Place, read: Place, tmp_path: Path
-) -> None:
-    """One place from an empty store to its page: each phase is killed in its middle."""
-    place = Place(tmp_path, prepared.data)
-    for phase, files in PHASES.items():
-        for file in files:
-            killed = place.start(*READ, PYTHONPATH=SLOWLY["PYTHONPATH"], CARDIOLENS_TEST_KILL=file)
-            printed, _ = killed.communicate(timeout=500)
-            assert killed.returncode == -signal.SIGKILL, (phase, file, printed)
-        if not files:
-            running = place.start(*READ, **SLOWLY)
-            place.wait_for_parts(running, "noisy")
-            working = [pid for pid in descendants(running.pid) if command_line(pid).startswith(WORKING)]
-            running.kill()
-            running.communicate()
-            wait_for_end(working)
-    place.sweep(*READ)
-    assert_answers_as(place, read)
-    order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
-    ended = [tables.read(one.run / "verdicts", schemas.VERDICTS).sort_by(order) for one in (place, read)]
-    assert ended[0].equals(ended[1])
-    assert (place.run / "index.html").exists()

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from cardiolens.storage import schemas, tables
+from tests.ray.processes import printed_by
 
 pytestmark = pytest.mark.ray
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,20 +96,12 @@ def visit(command: str, folder: Path, environment: dict[str, str], people: Calla
 def test_from_a_hospitals_export_to_a_swept_benchmark(tmp_path: Path) -> None:
     assert (ROOT / "examples" / "hospital" / "export.zip").stat().st_size <= MOST_BYTES
     own = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "CARDIOLENS": str(ROOT)}
-    environment = {**os.environ, **own, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
+    own |= {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
     for title, commands in BLOCKS:
         if name := title.removeprefix('title="').removesuffix('"'):
-            visit(commands, tmp_path, environment, PEOPLE[name])
+            visit(commands, tmp_path, {**os.environ, **own}, PEOPLE[name])
             continue
-        done = subprocess.run(
-            ["bash", "-ec", commands],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, commands + done.stdout + done.stderr
+        printed_by(["bash", "-ec", commands], tmp_path, **own)
     manifests = [json.loads(path.read_text()) for path in tmp_path.glob("data/studies/*/study.json")]
     assert [len(manifest["volumes"]) for manifest in manifests] == [4] * 6, "what waited was confirmed"
     lines = [json.loads(line) for line in (tmp_path / "ourcmr" / "questions.jsonl").read_text().splitlines()]

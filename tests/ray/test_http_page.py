@@ -1,13 +1,12 @@
 """The example of docs/guides/http.md, copied as it stands but for the server's address and name."""
 
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.ray.processes import printed_by
 from tests.ray.test_http import in_the_background
 from tests.unit.http_server import MODEL, Server
 
@@ -22,12 +21,7 @@ def blocks(kind: str) -> list[str]:
 
 def shell(command: str, folder: Path) -> str:
     python = f"{command.replace('python ', f'{sys.executable} ', 1)} limit=2"
-    done = subprocess.run(
-        ["sh", "-c", python], cwd=folder, capture_output=True, text=True, timeout=300, check=False,
-        env=os.environ | {"COLUMNS": "200"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return " ".join(done.stdout.split())
+    return " ".join(printed_by(["sh", "-c", python], folder, COLUMNS="200").split())
 
 
 def test_the_example_works_when_it_is_copied(tmp_path: Path) -> None:

@@ -205,9 +205,12 @@ def test_a_model_of_tensor_parallel_two_owns_two_gpus_and_answers(place: Place) 
 
 @pytest.mark.long
 def test_an_engine_that_cannot_start_is_named_and_the_other_models_run(place: Place) -> None:
-    words = ["model=[tiny,oracle]", "model.tiny.engine_options.kv_cache_memory_bytes=100000"]
+    """Its cache has no room for one request; the remedy is named, too."""
+    words = ["model=[tiny,oracle]", "model.tiny.engine_options.kv_cache_memory_bytes=1048576"]
     printed = place.sweep(*WORDS, *words, "keep_going=true", expect=1)
     assert "not run: tiny: the stream ended early: the engine could not be started: " in printed
+    assert "KV cache" in printed
+    assert "lower max_model_len, raise gpu_memory_utilization" in printed
     assert "Traceback" not in printed
     manifest = place.manifest()
     assert list(manifest["failed"]) == ["tiny"]

@@ -8,13 +8,12 @@ import pytest
 
 from cardiolens.base.errors import RunError
 from cardiolens.config.cluster import ClusterSpec
-from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.study.cohort import read_cohort, state_of
 from cardiolens.study.manifest import read_study
 from cardiolens.study.shards import read_volumes
-from cardiolens.workflow.steps.prepare_studies import prepare, prepare_dataset
+from cardiolens.workflow.steps.prepare_studies import prepare
 from tests.unit.study_folders import study, volume, voxels
 
 pytestmark = [
@@ -92,10 +91,3 @@ def test_a_store_in_the_way_is_one_error(dataset, tmp_path):
     (tmp_path / "store" / "volumes").write_text("a file where a folder belongs")
     with pytest.raises(RunError, match="volumes"):
         prepare(dataset, tmp_path / "store")
-
-
-def test_the_verb_makes_a_phantom_cohort_as_a_sweep_does(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    words = ["dataset=phantom_ci", "dataset.phantom.canonical=[PH-NORMAL]", "dataset.phantom.n_sampled=0"]
-    assert prepare_dataset(read_spec([*words, "store=store"])) == 0
-    assert read_cohort(tmp_path / "store").studies.keys() == {"PH-NORMAL"}

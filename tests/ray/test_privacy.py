@@ -6,9 +6,7 @@ alone. Neither may reach Weights & Biases or a server.
 
 import gzip
 import json
-import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ import numpy as np
 import pytest
 
 from cardiolens.storage import schemas, tables
+from tests.ray.processes import printed_by
 from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.http_server import MODEL, Server
 from tests.unit.study_folders import sha256, study, volume, voxels, write_nifti
@@ -113,10 +112,7 @@ def _plant(root: Path) -> None:
 
 def _run(root: Path, module: str, *words: str, expect: int) -> bytes:
     command = [sys.executable, "-m", module, *words]
-    environment = {**os.environ, **KEYS, "RAY_TMPDIR": str(root / "ray")}
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=1500, check=False)
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return printed_by(command, root, expect, **KEYS, RAY_TMPDIR=str(root / "ray")).encode()
 
 
 @pytest.fixture(scope="module")

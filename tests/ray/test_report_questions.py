@@ -1,9 +1,7 @@
 """A model behind HTTP reads reports the whole way: the verb, the stream, the store, two extractors."""
 
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from tests.ray.conftest import Place
+from tests.ray.processes import printed_by
 from tests.ray.test_http import SERVED, in_the_background
 from tests.unit.curation.questions.report_folders import lines, write_reports
 from tests.unit.http_server import MODEL, Server, completion
@@ -42,13 +41,8 @@ async def extracts(server: Server, request: web.Request, asked: dict[str, Any]) 
     return web.json_response(completion(asked, choices=[choice]))
 
 
-def run(root: Path, *words: str, expect: int = 0) -> str:
-    command = [sys.executable, "-m", "cardiolens.questions", *words]
-    done = subprocess.run(
-        command, cwd=root, env=dict(os.environ), capture_output=True, text=True, check=False, timeout=1500
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return done.stdout + done.stderr
+def run(root: Path, *words: str) -> str:
+    return printed_by([sys.executable, "-m", "cardiolens.questions", *words], root)
 
 
 def test_two_extractors_the_whole_way(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import math
 import shutil
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +14,7 @@ from pandas.testing import assert_frame_equal
 
 from cardiolens.storage import schemas, tables
 from tests.ray.conftest import Place
-from tests.wandb_files import logged
+from tests.ray.processes import printed_by
 
 pytestmark = pytest.mark.ray
 
@@ -157,30 +156,5 @@ def test_a_dry_run_touches_no_engine(place: Place) -> None:
 def test_judging_again_changes_nothing(demo: Place) -> None:
     before = demo.scores()
     command = [sys.executable, "-m", "cardiolens.judge", f"run={demo.run}"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=demo.root).stdout
-    assert " 0 changed" in printed
+    assert " 0 changed" in printed_by(command, demo.root)
     assert_frame_equal(demo.scores().to_pandas(), before.to_pandas())
-
-
-def test_what_wandb_was_given_is_in_its_files_and_names_nobody(demo: Place) -> None:
-    files = sorted(demo.run.glob("wandb/offline-run-*/*.wandb"))
-    manifest = demo.manifest()
-    runs = [logged(path) for path in files]
-    of_model = {run["model_key"]: run for run in runs if "model_key" in run}
-    assert set(of_model) == {model["model_key"] for model in manifest["models"].values()}
-    unique = {int(run["requests/unique"]) for run in runs if "highest_model" in run}  # tracked twice
-    assert unique == {manifest["requests"]["unique"]}
-    primary = {
-        (row["arm_id"], row["scope"]): row["value"]
-        for row in demo.scores().to_pylist()
-        if row["metric"] == "primary"
-    }
-    for run in of_model.values():
-        for tier in (1, 2, 3):
-            value = primary.get((run["scored_arm"], f"tier:{tier}"), math.nan)
-            assert float(run.get(f"tier_{tier}") or "nan") == pytest.approx(value, nan_ok=True)
-    questions = tables.read(demo.root / "store" / "questions", schemas.QUESTIONS, ("study_id", "patient_id"))
-    for path in demo.run.glob("wandb/**/*"):
-        content = path.read_bytes() if path.is_file() else b""
-        for name in {name for column in questions.to_pydict().values() for name in column}:
-            assert name.encode() not in content, f"{name} in {path}"

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.ray.conftest import Place
+from tests.ray.processes import printed_by
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "slurm"
 READERS = {  # name: lines of its configuration
@@ -70,23 +70,13 @@ class Lab:
 
     folder: Path
 
-    def script(self, name: str, *words: str) -> str:
-        """Run one of the lab's own scripts."""
-        return self.call([str(SCRIPTS / name), *words]).stdout
+    def script(self, name: str, *words: str, cwd: Path | None = None, expect: int = 0) -> str:
+        """Run one of the lab's own scripts; what it prints."""
+        environment = {"LAB": str(self.folder), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+        return printed_by([str(SCRIPTS / name), *words], cwd, expect, **environment)
 
     def on_login(self, *words: str, cwd: Path | None = None, expect: int = 0) -> str:
-        done = self.call([str(SCRIPTS / "slurm_exec.sh"), *words], cwd, expect)
-        return done.stdout + done.stderr
-
-    def call(
-        self, words: list[str], cwd: Path | None = None, expect: int = 0
-    ) -> "subprocess.CompletedProcess[str]":
-        environment = {**os.environ, "LAB": str(self.folder), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
-        done = subprocess.run(
-            words, cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=1500
-        )
-        assert done.returncode == expect, (words, done.stdout, done.stderr)
-        return done
+        return self.script("slurm_exec.sh", *words, cwd=cwd, expect=expect)
 
     def queue(self) -> dict[str, tuple[str, str]]:
         """State and place of every job that has not ended."""
@@ -160,7 +150,7 @@ class Site(Place):
         ignore = shutil.ignore_patterns("completions")
         shutil.copytree(self.root / "store", other.root / "store", ignore=ignore)
         command = [sys.executable, "-m", "cardiolens.sweep", *other.words(*words)]
-        subprocess.run(command, cwd=other.root, check=True, capture_output=True, timeout=1500)
+        printed_by(command, other.root)
         return other
 
     @property

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from collections import Counter
-from datetime import datetime
 
 import pytest
 
@@ -120,17 +119,6 @@ def test_after_scancel_only_what_is_missing_runs(site: Site) -> None:
     assert_complete(site, "slow", IN_FLIGHT)
 
 
-def test_all_cancelled_is_submitted_again(site: Site) -> None:
-    site.submit("model=[slow]")
-    site.lab.wait(lambda: site.rows("slow"))
-    site.lab.on_login("scancel", *site.jobs.values())
-    site.lab.wait_for_end()
-    assert site.lab.processes() == []
-    site.submit("model=[slow]")
-    site.lab.wait_for_end()
-    assert_complete(site, "slow", IN_FLIGHT)
-
-
 def test_a_model_that_can_never_run_fails_with_the_reason_and_the_rest_is_shown(site: Site) -> None:
     """Its files are there when it is submitted, and gone or broken when its job starts."""
     source = site.root / "weights"
@@ -172,22 +160,7 @@ def test_the_embedded_model_runs_in_a_job(site: Site) -> None:
         "cluster.sbatch=[--cpus-per-task=4]",
     )
     site.lab.wait_for_end(600)
-    record = site.group("tiny")
-    assert record["state"] == "done", site.printed()
+    assert site.group("tiny")["state"] == "done", site.printed()
     assert site.lab.ended(site.jobs["score"]) == "COMPLETED"
     assert site.lab.folders() == []
-    (attempt,) = record["attempts"]
-    shown = site.lab.on_login("scontrol", "--oneliner", "show", "job", site.jobs["tiny"])
-    said = dict(word.split("=", 1) for word in shown.split() if "=" in word)
-    first = min(site.completions("tiny")["written_at"].to_pylist())
-    moments = [datetime.fromisoformat(f"{said[name]}+00:00") for name in ("SubmitTime", "StartTime")]
-    started = datetime.fromisoformat(attempt["started"].replace("Z", "+00:00"))
-    engine = attempt["counters"]["load_ms"] / 1000
-    spans = {
-        "SLURM": (moments[1] - moments[0]).total_seconds(),
-        "imports and plan": (started - moments[1]).total_seconds(),
-        "Ray and the first answers": (first - started).total_seconds() - engine,
-        "engine": engine,
-    }
-    assert all(seconds >= -2 for seconds in spans.values()), spans
-    print({name: round(seconds, 1) for name, seconds in spans.items()})
+    assert len(site.group("tiny")["attempts"]) == 1

@@ -1,6 +1,5 @@
 """One submission from nothing to its page, with a stub of SLURM's commands; `test_submit.py` has the lab."""
 
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pytest
 
+from tests.ray.processes import printed_by
 from tests.slurm.conftest import Lab, Site, make_site
 
 pytestmark = pytest.mark.ray
@@ -21,9 +21,7 @@ class StubLab(Lab):
     """A login node on which SLURM's commands are stubs."""
 
     def on_login(self, *words: str, cwd: Path | None = None, expect: int = 0) -> str:
-        done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=SECONDS)
-        assert done.returncode == expect, (words, done.stdout, done.stderr)
-        return done.stdout + done.stderr
+        return printed_by(words, cwd, expect)
 
 
 @pytest.fixture

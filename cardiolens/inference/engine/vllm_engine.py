@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -194,7 +194,7 @@ class VllmEngine:
         ask = Ask("warm", "", f"{FRAME * len(keys)}?", keys, "single", letters, 1, Constraint(letters))
         frames = self._frames
         with suppress(RequestError):
-            await self.answer(ask, partial(_black, side))
+            await self.answer(ask, lambda _: np.zeros((side, side), np.uint8))
         self._frames = frames
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
@@ -369,10 +369,6 @@ def _option_logprobs(completion: "CompletionOutput", text: str, ask: Ask) -> dic
     if ask.answer_type == "multi":
         return set_logprobs(steps, ask.constraint.legal)
     return letter_logprobs(steps, text, ask.constraint.legal)
-
-
-def _black(side: int, _: str) -> np.ndarray:
-    return np.zeros((side, side), np.uint8)
 
 
 def _frame_counter(engine: VllmEngine) -> "type[PrometheusStatLogger]":

@@ -4,6 +4,7 @@ Idefics3 with 0.8 million parameters, its own byte-level tokenizer and a short c
 meaningless; the model exercises every part of the pipeline with a real engine.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def build(folder: Path) -> None:
     import torch
     from transformers import Idefics3ForConditionalGeneration
 
-    tokenizer = _tokenizer()
+    tokenizer = finished(trained(SPECIAL))
     torch.manual_seed(SEED)
     model = Idefics3ForConditionalGeneration(_config(tokenizer)).to(torch.bfloat16)
     folder.mkdir(parents=True, exist_ok=True)
@@ -56,7 +57,8 @@ def build(folder: Path) -> None:
     processor(tokenizer).save_pretrained(folder)
 
 
-def _tokenizer() -> Any:
+def trained(special_tokens: Sequence[str]) -> Any:
+    """Train a byte-level tokenizer with these special tokens on a few sentences."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
     core = Tokenizer(models.BPE())
@@ -64,12 +66,12 @@ def _tokenizer() -> Any:
     core.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=1024,
-        special_tokens=list(SPECIAL),
+        special_tokens=list(special_tokens),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
     core.train_from_iterator(_CORPUS, trainer)
-    return finished(core)
+    return core
 
 
 def finished(core: Any) -> Any:

@@ -166,8 +166,7 @@ CHOICE_TOKENS = 4
 """Expected length of a reply that is an option: a letter and the end, or a few letters."""
 
 
-# Rates of one GPU: assumptions for a data-centre GPU of the 80 GiB class, not measurements. A run says after
-# its first minutes by what factor they are off.
+# Rates of one GPU: assumptions for a data-centre GPU of the 80 GiB class, not measurements.
 PREFILL = 80_000.0  # prompt tokens per second x billions of active parameters
 DECODE = 16_000.0  # output tokens per second x billions of active parameters, batched
 LOAD_SECONDS = 60.0  # per engine start, without reading the weights

@@ -186,7 +186,20 @@ def place_sweep(
     totals: Mapping[str, Totals] | None = None,
 ) -> Placement:
     """Place the models with work left; InputError if a model cannot run, unless `keep_going`."""
-    cluster = plan.spec.cluster
+    placement = place(nodes, candidates_of(plan, missing, nodes, totals))
+    if placement.refusals and not plan.spec.keep_going and plan.spec.mode == "run":
+        reasons = "; ".join(refused.reason for refused in placement.refusals)
+        raise InputError(f"{reasons}; or run the other models with keep_going=true")
+    return placement
+
+
+def candidates_of(
+    plan: Plan,
+    missing: Mapping[str, Missing],
+    nodes: Sequence[Node],
+    totals: Mapping[str, Totals] | None = None,
+) -> list[Candidate]:
+    """Return the facts of each model with work left, in their order."""
     candidates = []
     for model in plan.spec.model:
         work = missing.get(model.name)  # None if the job is for another model
@@ -195,12 +208,8 @@ def place_sweep(
             if counted is None and nodes:  # tokens matter only for dividing GPUs
                 counted = totals_of(plan.run.requests(model.name))
             folder = plan.identities[model.name].folder
-            candidates.append(candidate(model, needs(model, nodes, cluster), folder, work, counted))
-    placement = place(nodes, candidates)
-    if placement.refusals and not plan.spec.keep_going and plan.spec.mode == "run":
-        reasons = "; ".join(refused.reason for refused in placement.refusals)
-        raise InputError(f"{reasons}; or run the other models with keep_going=true")
-    return placement
+            candidates.append(candidate(model, needs(model, nodes, plan.spec.cluster), folder, work, counted))
+    return candidates
 
 
 def needs(model: ModelSpec, nodes: Sequence[Node], cluster: ClusterSpec) -> Needs:

@@ -119,11 +119,11 @@ def missing(
     if back and questions is not None:
         turns = _second_turns(parts, completions, back, final, questions)
         undone |= {turn: rows[key] for turn, key in turns.items()}
-    going = [_Going(row, failed[key] + 1) for key, row in undone.items() if failed[key] < max_attempts]
-    going.sort(key=lambda each: each.row[:2])
+    going = [(row, failed[key] + 1) for key, row in undone.items() if failed[key] < max_attempts]
+    going.sort()
     work = [
         study
-        for number, of_part in groupby(going, key=lambda each: each.row.part)
+        for number, of_part in groupby(going, key=lambda each: each[0].part)
         for study in _by_study(parts[number], list(of_part))
     ]
     return Missing(
@@ -131,7 +131,7 @@ def missing(
         unique=len(rows),
         done=len(rows) - len(undone),
         exhausted=len(undone) - len(going),
-        second_turns=sum(each.row.asks_back for each in going),
+        second_turns=sum(row.asks_back for row, _ in going),
         read_back=frozenset(turns.values()),
     )
 
@@ -144,11 +144,8 @@ class _Row(NamedTuple):
     asks_back: bool
 
 
-class _Going(NamedTuple):
-    """A request to ask, and the number of its next try."""
-
-    row: _Row
-    attempt: int
+_Going = tuple[_Row, int]
+"""A request to ask, and the number of its next try."""
 
 
 def _ends(parts: Iterator[pa.Table]) -> tuple[set[str], Counter[str]]:
@@ -203,7 +200,7 @@ def _second_turns(
 
 def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
     """Yield one row of work per study; its requests in the order in which prompts begin alike."""
-    beginning = tables.read_part(part, REQUESTS, SHOWN).take([each.row.row for each in going])
+    beginning = tables.read_part(part, REQUESTS, SHOWN).take([row.row for row, _ in going])
     grouped: dict[str, list[_Going]] = {}
     studies = beginning["frames_study_id"].to_pylist()
     for study_id in dict.fromkeys(studies):
@@ -214,8 +211,8 @@ def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
         yield {
             "study_id": study_id,
             "part": str(part),
-            "rows": [each.row.row for each in of_study],
-            "attempts": [each.attempt for each in of_study],
+            "rows": [row.row for row, _ in of_study],
+            "attempts": [attempt for _, attempt in of_study],
         }
 
 

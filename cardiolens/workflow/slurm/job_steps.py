@@ -3,7 +3,7 @@
 import os
 import time
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
@@ -115,12 +115,8 @@ def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
             raise
 
 
-class _Ending(NamedTuple):
-    """How the work of a start ended, and why."""
-
-    outcome: Outcome
-    reason: str = ""
-    streamed: Streamed | None = None
+_Ending = tuple[Outcome, str, Streamed | None]
+"""How the work of a start ended, why, and what was counted."""
 
 
 def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
@@ -150,7 +146,7 @@ def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
 def _answer(planned: Plan, model: str, remaining: Missing, n_nodes: int) -> _Ending:
     """Answer what is left of a model."""
     if not remaining.left:
-        return _Ending("done")
+        return "done", "", None
     stopped = "stopped by a signal"
     try:
         stopping.raise_if_stopping()
@@ -160,15 +156,13 @@ def _answer(planned: Plan, model: str, remaining: Missing, n_nodes: int) -> _End
             placement = place_sweep(planned, {model: remaining}, nodes_of_ray(planned.spec.cluster))
             executed = answer(planned, placement, {model: remaining})
     except StoppedError:
-        return _Ending("stopped", stopped)
+        return "stopped", stopped, None
     except RunError as error:
-        return _Ending("failed", str(error))
+        return "failed", str(error), None
     if model in executed.failed:  # with keep_going
-        return _Ending("failed", executed.failed[model])
+        return "failed", executed.failed[model], None
     streamed = executed.streamed.get(model)
-    return (
-        _Ending("stopped", stopped, streamed) if stopping.stop_requested() else _Ending("done", "", streamed)
-    )
+    return ("stopped", stopped, streamed) if stopping.stop_requested() else ("done", "", streamed)
 
 
 def _await_nodes(n_nodes: int) -> None:

@@ -1,6 +1,6 @@
 """Submit the missing work of a sweep as SLURM jobs: prepare, one job for each model, score."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,12 +9,11 @@ from cardiolens.base import disk
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import SlurmSpec
-from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.footprint import Candidate, Node, nodes_to_plan_with
 from cardiolens.inference.placement.placement import Placement, Wave, place
-from cardiolens.inference.plan.candidates import at_hand, candidate, needs, totals_of
+from cardiolens.inference.plan.candidates import at_hand, candidate, candidates_of, needs
 from cardiolens.inference.plan.missing import WORK, Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.show.terminal.show import show_placement
@@ -82,32 +81,26 @@ def _place(spec: SweepSpec, planned: Plan | None) -> Placement:
     """
     nodes = nodes_to_plan_with(spec.cluster) if spec.cluster.gpus else ()
     waves: list[Wave] = []
-    for model in spec.model:
-        candidate = _candidate(spec, model, planned, nodes)
-        if candidate is None:
-            continue
-        placement = place(nodes, [candidate])
+    for model in _candidates(spec, planned, nodes):
+        placement = place(nodes, [model])
         if placement.refusals:
             reason = placement.refusals[0].reason
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
-            raise InputError(reason if candidate.lacks else f"{reason}; {remedy}")
+            raise InputError(reason if model.lacks else f"{reason}; {remedy}")
         waves += placement.waves
     return Placement(nodes, tuple(waves), ())
 
 
-def _candidate(
-    spec: SweepSpec, model: ModelSpec, planned: Plan | None, nodes: Sequence[Node]
-) -> Candidate | None:
-    """Return the facts of a model for placement, or None if the model has no work left."""
-    occupied = needs(model, nodes, spec.cluster)
-    if planned is None:
-        folder = identify(model, Store(spec.store).models).folder
-        return replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
-    remaining = None if model.name in planned.failed else missing_of(planned, model.name)
-    if remaining is None or not remaining.left:
-        return None
-    totals = totals_of(planned.run.requests(model.name)) if nodes else None
-    return candidate(model, occupied, planned.identities[model.name].folder, remaining, totals)
+def _candidates(spec: SweepSpec, planned: Plan | None, nodes: Sequence[Node]) -> Iterator[Candidate]:
+    """Yield the facts of each model with work left."""
+    if planned is not None:
+        yield from candidates_of(
+            planned, {name: missing_of(planned, name) for name in planned.identities}, nodes
+        )
+        return
+    for model in spec.model:
+        folder, occupied = identify(model, Store(spec.store).models).folder, needs(model, nodes, spec.cluster)
+        yield replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
 
 
 def _has_page(planned: Plan | None) -> bool:

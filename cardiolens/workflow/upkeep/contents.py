@@ -53,9 +53,8 @@ def stored_tables(store: Store) -> list[StoredTable]:
             "give the folder that a sweep's `store` names, e.g. stores/phantom_ci"
         )
     for group, schema in (("features", FEATURES), ("completions", schemas.COMPLETIONS)):
-        existing += [
-            StoredTable(f"{group}/{folder.name}", folder, schema) for folder in _folders(store.root / group)
-        ]
+        folders = sorted(path for path in (store.root / group).glob("*") if path.is_dir())
+        existing += [StoredTable(f"{group}/{folder.name}", folder, schema) for folder in folders]
     return existing
 
 
@@ -74,10 +73,6 @@ def contents(store: Store) -> Iterator[Content]:
             rows += metadata.num_rows
             versions.add((metadata.schema.to_arrow_schema().metadata or {}).get(b"version", b"?").decode())
         yield Content(table.name, len(paths), rows, n_bytes, tuple(sorted(versions)), tuple(broken))
-
-
-def _folders(root: Path) -> list[Path]:
-    return sorted(path for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
 
 
 def problems(store: Store) -> Iterator[str]:

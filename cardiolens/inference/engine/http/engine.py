@@ -227,7 +227,7 @@ class HttpEngine:
         async with self._gate.slot() as entered:
             self._check_cap()
             try:
-                reply = self._read(await self._transport.post(content), ask)
+                reply = self._read(await self._transport.ask("POST", "chat/completions", content), ask)
             except FaultError as fault:
                 if fault.kind is FaultKind.THROTTLED:
                     self._gate.throttled(entered, self._wait(fault, times_throttled))
@@ -306,15 +306,11 @@ class HttpEngine:
 def _ledger(completions: Path) -> Ledger:
     """Open the shared ledger of a model; RunError if it cannot be kept in the store."""
     try:
-        return Ledger(completions, _spent(completions))
+        rows = tables.read(completions, schemas.COMPLETIONS, ("prompt_tokens", "output_tokens"))
+        stored = pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0
+        return Ledger(completions, stored)
     except OSError as error:
         raise RunError(
             f"{completions}: the tokens that sweeps spend cannot be kept there ({error.strerror or error}), "
             "and a cap needs them; use a store that can be written and locked (flock), or remove the cap"
         ) from error
-
-
-def _spent(completions: Path) -> Tokens:
-    """Return the prompt and output tokens of a model's completions in a store."""
-    rows = tables.read(completions, schemas.COMPLETIONS, ("prompt_tokens", "output_tokens"))
-    return pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0

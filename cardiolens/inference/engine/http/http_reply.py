@@ -108,7 +108,8 @@ _FILTERED = ("content_filter", "content_policy_violation")
 def fault_in(answer: HttpAnswer) -> FaultError:
     """Return the failure for a reply with a status other than 200."""
     status, error = answer.status, _error(answer)
-    detail = f"{status} {_phrase(status)}: {error['message'] or 'without a message'}"
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
+    detail = f"{status} {phrase}: {error['message'] or 'without a message'}"
     remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
     if 300 <= status < 400:
         target = answer.headers.get("location", "nowhere")
@@ -145,10 +146,6 @@ def _error(answer: HttpAnswer) -> dict[str, str]:
         return {"code": "", "message": one_line(str(error), _EXCERPT)}
     message = error.get("message") or error.get("detail") or ""
     return {"code": str(error.get("code") or error.get("type")), "message": one_line(str(message), _EXCERPT)}
-
-
-def _phrase(status: int) -> str:
-    return HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
 
 
 _LONGEST_WAIT = 60.0  # seconds between tries, unless the server asks for more
@@ -247,10 +244,9 @@ def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
     try:
         completion = _Completion.model_validate(answer.tree)
     except ValidationError as error:
-        wrong = answer.wrong or _first(error)
-        raise FaultError(
-            FaultKind.MALFORMED, f"{wrong}, in {one_line(answer.beginning, _EXCERPT)!r}"
-        ) from None
+        first = error.errors(include_url=False, include_input=False)[0]
+        wrong = answer.wrong or f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"
+        raise FaultError(FaultKind.MALFORMED, f"{wrong}, in {answer.beginning!r}") from None
     if completion.model not in (http.api_model, *http.api_aliases):
         name = one_line(completion.model, _LONGEST_NAME)
         raise FaultError(
@@ -260,8 +256,9 @@ def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
         )
     (choice,) = completion.choices
     details = completion.usage.prompt_tokens_details
-    text = _text(choice, _LONGEST_TOKEN * ask.max_tokens)
-    reasoning = _reasoning(choice, _LONGEST_TOKEN * ask.max_tokens)
+    most = _LONGEST_TOKEN * ask.max_tokens
+    text = _text(choice, most)
+    reasoning = (choice.message.reasoning or choice.message.reasoning_content or "")[:most] or None
     return Reply(
         text=text,
         reasoning=reasoning,
@@ -295,12 +292,6 @@ def _text(choice: _Choice, most: int) -> str:
     return text
 
 
-def _reasoning(choice: _Choice, most: int) -> str | None:
-    """Return the reasoning that a server separates from the text, as far as the token limit allows it."""
-    reasoning = choice.message.reasoning or choice.message.reasoning_content
-    return reasoning[:most] if reasoning else None
-
-
 def _steps(choice: _Choice) -> list[TokenStep]:
     places = (choice.logprobs.content if choice.logprobs else None) or []
     return [
@@ -314,8 +305,3 @@ def _logprob(value: float) -> float:
     if value > _ROUNDING:
         return math.nan
     return min(value, 0.0) if value > _NEVER else -math.inf
-
-
-def _first(error: ValidationError) -> str:
-    detail = error.errors(include_url=False, include_input=False)[0]
-    return f"{'.'.join(map(str, detail['loc'])) or 'JSON'}: {detail['msg']}"

@@ -122,16 +122,8 @@ class Transport:
             auto_decompress=False,
         )
 
-    async def post(self, body: bytes) -> HttpAnswer:
-        """Send one request; FaultError if no whole reply came back."""
-        return await self._ask("POST", "chat/completions", body)
-
-    async def models(self) -> HttpAnswer:
-        """Ask which models there are; FaultError if no whole reply came back."""
-        return await self._ask("GET", "models", None)
-
-    async def _ask(self, method: str, path: str, body: bytes | None) -> HttpAnswer:
-        """Send one request, without following redirects."""
+    async def ask(self, method: str, path: str, body: bytes | None = None) -> HttpAnswer:
+        """Send one request, without following redirects; FaultError if no whole reply came back."""
         import aiohttp
 
         url = f"{self._base_url}/{path}"
@@ -201,7 +193,7 @@ async def _models(model: ModelSpec) -> HttpAnswer:
     key, proxy = read_key(model), proxy_of(model.served)
     transport = Transport(model.served, key, proxy, Words(key, password_of(proxy)))
     try:
-        return await transport.models()
+        return await transport.ask("GET", "models")
     finally:
         await transport.close()
 

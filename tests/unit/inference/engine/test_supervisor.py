@@ -90,15 +90,6 @@ def names(n: int) -> list[str]:
     return [f"r{number}" for number in range(n)]
 
 
-def test_everything_is_answered_once_by_a_healthy_engine() -> None:
-    engine = Mortal()
-    found = asked_all(engine, 100)
-    assert replies(found) == names(100)
-    assert engine.starts == 1
-    assert engine.most_at_once == 40
-    assert set(engine.asked.values()) == {1}
-
-
 @pytest.mark.parametrize("position", [0, 40])
 def test_the_request_that_kills_the_engine_is_isolated(position: int) -> None:
     deadly = f"r{position}"
@@ -153,39 +144,37 @@ def test_a_request_that_killed_before_is_asked_alone_at_once() -> None:
     assert engine.asked["r5"] == 1
 
 
-def test_a_refused_request_does_not_disturb_the_others() -> None:
+def test_everything_is_asked_once_and_a_refused_request_does_not_disturb_the_others() -> None:
     engine = Mortal(refused="r3")
-    found = asked_all(engine, 20)
-    assert replies(found) == [name if name != "r3" else "RequestError" for name in names(20)]
+    found = asked_all(engine, 100)
+    assert replies(found) == [name if name != "r3" else "RequestError" for name in names(100)]
     assert engine.starts == 1
+    assert engine.most_at_once == 40
+    assert set(engine.asked.values()) == {1}
 
 
 class Unstartable(Mortal):
+    """Starts so often, and then no more."""
+
+    def __init__(self, most_starts: int) -> None:
+        super().__init__(dies_after=10)
+        self._most_starts = most_starts
+
     async def start(self) -> None:
         await super().start()
-        if self.starts > 1:
+        if self.starts > self._most_starts:
             raise OSError("no memory left")
 
 
-def test_an_engine_that_cannot_be_rebuilt_is_an_error_for_everybody() -> None:
-    engine = Unstartable(dies_after=10)
-    found = asked_all(engine, 90)
-    failed = [str(one) for one in found if isinstance(one, RunError)]
-    assert len(failed) == 50, "40 were answered before"
+@pytest.mark.parametrize(("starts", "answered"), [(0, 0), (1, 40)])
+def test_an_engine_that_cannot_be_started_is_tried_once_and_an_error_for_everybody(
+    starts: int, answered: int
+) -> None:
+    engine = Unstartable(starts)
+    failed = [str(one) for one in asked_all(engine, 90) if isinstance(one, RunError)]
+    assert len(failed) == 90 - answered
     assert all("no memory left" in message for message in failed)
-
-
-class Broken(Mortal):
-    async def start(self) -> None:
-        await super().start()
-        raise RuntimeError("weights do not fit")
-
-
-def test_an_engine_that_cannot_be_started_is_tried_once() -> None:
-    engine = Broken()
-    found = asked_all(engine, 50)
-    assert all("weights do not fit" in str(one) for one in found)
-    assert engine.starts == 1
+    assert engine.starts == starts + 1
 
 
 def test_rebuilding_is_bounded_and_nobody_waits_for_ever() -> None:

@@ -130,6 +130,15 @@ def answers(engine: Started) -> list[Reply | BaseException]:
     return asyncio.run(all_of())
 
 
+def failure_beside_answers(engine: Started) -> RequestError:
+    """What becomes of the request "bad", when the two beside it are answered."""
+    first, bad, last = answers(engine)
+    assert isinstance(first, Reply)
+    assert isinstance(last, Reply)
+    assert isinstance(bad, RequestError)
+    return bad
+
+
 @pytest.mark.parametrize(
     ("error", "kind", "said"),
     [
@@ -141,10 +150,7 @@ def answers(engine: Started) -> list[Reply | BaseException]:
 )
 def test_an_error_of_one_request_is_its_own(error, kind, said, tmp_path: Path):
     engine = Started(tmp_path, Generating(error()))
-    first, bad, last = answers(engine)
-    assert isinstance(first, Reply)
-    assert isinstance(last, Reply)
-    assert isinstance(bad, RequestError)
+    bad = failure_beside_answers(engine)
     assert bad.kind == kind
     assert said in str(bad)
     assert engine.starts == 1
@@ -152,16 +158,12 @@ def test_an_error_of_one_request_is_its_own(error, kind, said, tmp_path: Path):
 
 @pytest.mark.parametrize("error", [InputError("cannot be rendered"), KeyError("role")])
 def test_a_template_that_fails_on_one_request_is_that_requests_failure(error, tmp_path: Path):
-    first, bad, last = answers(Started(tmp_path, Generating(), template=error))
-    assert isinstance(bad, RequestError)
-    assert isinstance(first, Reply)
-    assert isinstance(last, Reply)
+    failure_beside_answers(Started(tmp_path, Generating(), template=error))
 
 
 @pytest.mark.parametrize("finish", ["abort", "error"])
 def test_a_request_that_vllm_gave_up_has_no_answer(finish, tmp_path: Path):
-    _, bad, _ = answers(Started(tmp_path, Generating(finish=finish)))
-    assert isinstance(bad, RequestError)
+    bad = failure_beside_answers(Started(tmp_path, Generating(finish=finish)))
     assert bad.kind == ErrorKind.NO_ANSWER
 
 
@@ -291,10 +293,7 @@ def test_a_video_of_other_tokens_than_its_frames_has_no_answer(tmp_path: Path, n
     assert failed.value.kind == ErrorKind.REJECTED
 
 
-@pytest.mark.parametrize(
-    ("video", "n_frames"),
-    [(Grid(2, 8, 8), 3), (Grid(2, 8, 8), 4), (Grid(1, 8, 8), 2), (Grid(8, 8, 8), 16)],
-)
+@pytest.mark.parametrize(("video", "n_frames"), [(Grid(2, 8, 8), 3), (Grid(2, 8, 8), 4), (Grid(8, 8, 8), 16)])
 def test_pairs_of_frames_are_one_patch_in_time(video: Grid, n_frames: int) -> None:
     check_frames_kept(Path("m"), video, Grid(1, 8, 8), n_frames, 2)
 

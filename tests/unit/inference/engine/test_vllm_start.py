@@ -226,10 +226,6 @@ def test_a_lack_of_memory_is_named_with_its_remedy(reason: str, setting: str):
     assert setting in with_remedy(reason).removeprefix(reason)
 
 
-def test_no_remedy_is_guessed_for_other_reasons():
-    assert with_remedy("ValueError: no such head size") == "ValueError: no such head size"
-
-
 def test_the_last_error_that_says_more_than_that_something_failed():
     assert cause_in(LOG) == "torch.OutOfMemoryError: CUDA out of memory."
     assert cause_in("all is well\nno Error here") is None

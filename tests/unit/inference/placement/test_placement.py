@@ -70,24 +70,32 @@ def test_the_order_in_which_models_and_nodes_are_given_changes_nothing(nodes, ca
     assert place(nodes, candidates) == place(turned, shuffled)
 
 
-def test_a_model_alone_fills_the_cluster_with_replicas():
-    assert shapes(place(EIGHT, [model("a", 16.0)])) == [{"a": (1, 8)}]
-    assert shapes(place(TWICE_EIGHT, [model("a", 131.0)])) == [{"a": (4, 4)}]
+PLACED = {
+    "a model alone fills the cluster with replicas": (EIGHT, [model("a", 16.0)], [{"a": (1, 8)}]),
+    "of several GPUs each, too": (TWICE_EIGHT, [model("a", 131.0)], [{"a": (4, 4)}]),
+    "no more replicas than studies": (EIGHT, [model("a", 16.0, studies=3)], [{"a": (1, 3)}]),
+    "no more than declared": (EIGHT, [model("a", 16.0, replicas=2)], [{"a": (1, 2)}]),
+    "short work side by side, since loading weighs most": (
+        EIGHT,
+        [model(name, 16.0, prompt_tokens=10**6) for name in "abc"],
+        [{"a": (1, 3), "b": (1, 3), "c": (1, 2)}],
+    ),
+    "long work has the cluster to itself": (
+        EIGHT,
+        [model("short", 16.0), model("long", 16.0, prompt_tokens=10**9)],
+        [{"long": (1, 8)}, {"short": (1, 8)}],
+    ),
+    "a model that cannot fill the cluster is not alone": (
+        EIGHT,
+        [model("long", 131.0, prompt_tokens=10**9, replicas=1), model("short", 16.0)],
+        [{"long": (4, 1), "short": (1, 4)}],
+    ),
+}
 
 
-def test_there_are_no_more_replicas_than_studies_or_declared():
-    assert shapes(place(EIGHT, [model("a", 16.0, studies=3)])) == [{"a": (1, 3)}]
-    assert shapes(place(EIGHT, [model("a", 16.0, replicas=2)])) == [{"a": (1, 2)}]
-
-
-def test_short_work_runs_side_by_side_since_loading_weighs_most():
-    short = [model(name, 16.0, prompt_tokens=10**6) for name in "abc"]
-    assert shapes(place(EIGHT, short)) == [{"a": (1, 3), "b": (1, 3), "c": (1, 2)}]
-
-
-def test_long_work_has_the_cluster_to_itself():
-    long = model("long", 16.0, prompt_tokens=10**9)
-    assert shapes(place(EIGHT, [model("short", 16.0), long])) == [{"long": (1, 8)}, {"short": (1, 8)}]
+@pytest.mark.parametrize(("nodes", "candidates", "waves"), PLACED.values(), ids=PLACED)
+def test_models_share_a_cluster_so(nodes, candidates, waves):
+    assert shapes(place(nodes, candidates)) == waves
 
 
 def test_nodes_are_spanned_only_where_one_is_too_small():
@@ -161,12 +169,6 @@ def test_models_that_need_no_gpu_run_beside_the_first_wave():
     assert needs == {"m": "gpu", "api": "network", "reader": "processor"}
     without = place((), [*others, Candidate("tiny", "processor", replicas=2)])
     assert shapes(without) == [{"reader": (1, 1), "api": (1, 1)}, {"tiny": (1, 2)}]
-
-
-def test_a_model_that_cannot_fill_the_cluster_is_not_alone():
-    long = model("long", 131.0, prompt_tokens=10**9, replicas=1)
-    (first, *_) = shapes(place(EIGHT, [long, model("short", 16.0)]))
-    assert first == {"long": (4, 1), "short": (1, 4)}
 
 
 def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():

@@ -18,7 +18,6 @@ from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.loader import StudyLoader, studies_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.scoring import RunResults
-from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 PATIENTS = 24
@@ -185,16 +184,6 @@ def test_donors_are_other_patients_of_the_same_shape(drawn: list[tuple[int, str,
         if donor := found.get(row["qa_id"]):
             assert by_study[donor]["patient_id"] != row["patient_id"]
             assert shapes[donor].volumes == shapes[row["study_id"]].volumes
-
-
-@pytest.mark.parametrize("shown", [None, "s9"])
-def test_what_two_parts_of_a_plan_ask_alike_is_executed_once(tmp_path: Path, shown: str | None) -> None:
-    """A blind request, or a control that shows the frames of a study that stands in another part."""
-    for number in range(2):
-        row = {"study_id": f"s{number}", "frames_study_id": shown, "status": "planned", "request_key": "k"}
-        tables.write_part(tmp_path / "requests", tables.from_rows([row], schemas.REQUESTS), schemas.REQUESTS)
-    left = missing(tmp_path / "requests", tmp_path / "completions", 1)
-    assert (left.unique, left.left, left.work.num_rows) == (1, 1, 1)
 
 
 WORDED = ["C02", "C10", "D01", "R-T2"]

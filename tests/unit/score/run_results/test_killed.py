@@ -27,6 +27,7 @@ write_record(planned, judged)
 write_page(planned.run, [planned.run])
 """
 FILES = (
+    "questions/part-",
     "requests/uniform/part-",
     "requests/uniform/plan.json",
     "completions/",

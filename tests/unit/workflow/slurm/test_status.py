@@ -77,37 +77,18 @@ def test_a_model_whose_files_are_gone_is_failed_and_the_others_are_shown(
     assert "config.json" in capsys.readouterr().out
 
 
-Sweep = Callable[..., SweepSpec]
-
-
-@pytest.fixture
-def studies(prepared_phantom: Path, tmp_path: Path) -> Path:
-    """The prepared study, and a folder that is not a study."""
-    folder = tmp_path / "studies"
-    (folder / "EMPTY").mkdir(parents=True)
-    (folder / "PH-NORMAL").symlink_to(prepared_phantom / "data" / "studies" / "PH-NORMAL")
-    return folder
-
-
-def planned(sweep_of: Sweep, studies: Path) -> SweepSpec:
-    words = ["model=[uniform]", "subtask=[C01]", "budget=[4]", "cluster=slurm", "mode=plan"]
-    links = [
-        f"++dataset.link_roots=[{(studies / 'PH-NORMAL').resolve().parent}]",
-    ]
-    return sweep_of(*words, f"dataset.studies={studies}", *links)
-
-
-def test_a_failure_that_nobody_has_seen_is_prepared_first(
-    sweep_of: Sweep, studies: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert submit(planned(sweep_of, studies)) == 0
-    assert "prepare.sbatch" in capsys.readouterr().out
-
-
 def test_a_failure_that_would_come_again_is_kept_and_said(
-    sweep_of: Sweep, studies: Path, capsys: pytest.CaptureFixture[str]
+    sweep_of: Callable[..., SweepSpec],
+    prepared_phantom: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    spec = planned(sweep_of, studies)
+    """The prepared study lies beside a folder that is not a study."""
+    prepared, studies = prepared_phantom / "data" / "studies", tmp_path / "studies"
+    (studies / "EMPTY").mkdir(parents=True)
+    (studies / "PH-NORMAL").symlink_to(prepared / "PH-NORMAL")
+    words = ["model=[uniform]", "subtask=[C01]", "budget=[4]", "cluster=slurm", "mode=plan"]
+    spec = sweep_of(*words, f"dataset.studies={studies}", f"++dataset.link_roots=[{prepared}]")
     with pytest.raises(InputError) as caught:
         read_study(studies / "EMPTY")
     cohort = read_cohort(spec.store)

@@ -27,7 +27,6 @@ from cardiolens.inference.engine.http.http_reply import (
     wait_seconds,
 )
 from cardiolens.inference.engine.http.transport import Gate, check_access, is_loopback, proxy_of, way_to
-from cardiolens.protocol.dialogue.asking_back import DisplayedChoice
 from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage.schemas import FRAME
 from tests.unit.config.test_http_spec import model, sweep
@@ -148,15 +147,6 @@ def test_decoding_is_sent_as_the_server_understands_it() -> None:
     thinking = model(dialect="reasoning", extra_body={"reasoning_effort": "low"})
     expected = {"model": "some-model", "max_completion_tokens": 8, "reasoning_effort": "low"}
     assert sent(thinking, ask()) == expected
-
-
-def test_a_second_turn_is_constrained_where_the_server_can_and_free_elsewhere() -> None:
-    choice = DisplayedChoice.of("single", ("A", "B"), (), {"A": "yes", "B": "no"})
-    turn = choice.second_turn("key", "Hard to say either way.", "stop")
-    second = replace(ask("q"), text=f"q{turn.ending}", constraint=turn.constraint)
-    assert sent(model(dialect="vllm"), second)["structured_outputs"] == {"choice": ["A", "B", "N"]}
-    assert "structured_outputs" not in sent(model(), second)
-    assert "Hard to say" in json.loads(body(model(), second, str))["messages"][1]["content"][0]["text"]
 
 
 def test_a_sample_is_sent_with_its_own_seed_and_temperature() -> None:
