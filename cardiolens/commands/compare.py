@@ -59,6 +59,7 @@ class Words(Spec):
     a: GivenPath  # the folder of a run
     b: GivenPath  # the folder of the run that is compared with it
     margin: float = Field(MARGIN, ge=0, lt=100)  # points by which a tier must be lower to count as worse
+    store: GivenPath | None = None  # where the store of run a is now
 
 
 class Board(Spec):
@@ -85,7 +86,7 @@ def _compare(given: list[str]) -> int:
     if any(word.partition("=")[0] in ("runs", "out") for word in given):
         return leaderboard(read_words(Board, given))
     words = read_words(Words, given)
-    return compare(open_run("a", words.a), open_run("b", words.b), words.margin)
+    return compare(open_run("a", words.a, words.store), open_run("b", words.b), words.margin)
 
 
 def main() -> int:

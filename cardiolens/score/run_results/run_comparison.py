@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import StatisticsSpec
+from cardiolens.config.sweep import StatisticsSpec, SweepSpec
+from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
@@ -18,7 +19,7 @@ from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import check_one_release
-from cardiolens.storage.places import Run, deciding
+from cardiolens.storage.places import Run, deciding, store_of
 
 _FACTORS = ("model", "selector", "budget", "prompt", "control")
 _ALIKE = ("protocol", "catalogue_sha256", "questions_digest")
@@ -82,7 +83,7 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
             raise InputError(
                 f"{second.root}: {name} is not that of {first.root}; compare runs of one question file"
             )
-    rules, other_rules = (read_judged(run)[0] for run in (first, second))
+    (rules, analyses), (other_rules, _) = (read_judged(run) for run in (first, second))
     if rules != other_rules:
         raise InputError(
             f"{second.root}: was judged by rules {other_rules}, {first.root} by {rules}; what changed would "
@@ -92,14 +93,19 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     common = [setting for setting in old if setting in new]
     if not common:
         raise InputError(f"{second.root}: shares no arm with {first.root}; compare runs of the same arms")
-    settings = documents.read_configuration(first).statistics
-    return [
-        row
-        for setting in common
-        for row in _differences(
-            " / ".join(setting), _verdicts(first, old[setting]), _verdicts(second, new[setting]), settings
-        )
-    ]
+    spec = documents.read_configuration(first)
+    hospitals = _hospitals(first, second, spec) if analyses.get("hospitals") else {}
+    rows: list[ArmDifference] = []
+    for setting in common:
+        sides = _verdicts(first, old[setting]), _verdicts(second, new[setting])
+        rows += _differences(" / ".join(setting), *sides, spec.statistics, hospitals)
+    return rows
+
+
+def _hospitals(first: Run, second: Run, spec: SweepSpec) -> Mapping[str, str]:
+    """The hospital of each patient of two runs; InputError if the first one's store is not there."""
+    patients = (tables.read(run.verdicts, schemas.VERDICTS, ("patient_id",)) for run in (first, second))
+    return groups_of(store_of(first, spec).root, pa.concat_tables(patients)).hospitals
 
 
 def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:
@@ -117,7 +123,7 @@ def _verdicts(run: Run, arm: str) -> pa.Table:
 
 
 def _differences(
-    arm: str, first: pa.Table, second: pa.Table, settings: StatisticsSpec
+    arm: str, first: pa.Table, second: pa.Table, settings: StatisticsSpec, hospitals: Mapping[str, str]
 ) -> Iterator[ArmDifference]:
     """Yield the differences of an arm on every tier; none where a run has no judged item of it."""
     if not first.num_rows or not second.num_rows:
@@ -128,7 +134,7 @@ def _differences(
         for side, rows in (("a", first), ("b", second))
     ]
     chosen = Settings(settings.min_n, settings.resamples, settings.seed)
-    answers = ArmAnswers.of(pa.concat_tables(sides))
+    answers = ArmAnswers.of(pa.concat_tables(sides), hospitals)
     results = compute_scores(answers, (), chosen, {"runs": [("b", "a")]})
     before, after = _correct(first), _correct(second)
     for row in results.tables[1].to_pylist():

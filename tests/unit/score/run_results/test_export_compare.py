@@ -19,19 +19,18 @@ from cardiolens.show.export.table_export import export, latex
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
+from cardiolens.study.cohort import read_cohort, write_cohort
 
 READER = reader("noisy", "model", error=0.0)
 WORSE = reader("noisy", "model", error=0.6)
+ASKED = {"control": ["none"], "subtask": ["C02", "C10", "R-CINE"]}
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
     """The same arms of one model, which errs more in the second run."""
     root = make_cohort(tmp_path_factory.mktemp("compare"), 24)
-    changes = {"control": ["none"], "subtask": ["C02", "C10", "R-CINE"]}
-    good, bad = (
-        small_spec(root, name, model=[one], **changes) for name, one in (("a", READER), ("b", WORSE))
-    )
+    good, bad = (small_spec(root, name, model=[one], **ASKED) for name, one in (("a", READER), ("b", WORSE)))
     return finished(good), finished(bad)
 
 
@@ -87,6 +86,28 @@ def test_a_run_is_not_different_from_itself(runs: tuple[Run, Run]) -> None:
     differences = list(compare_runs(runs[0], runs[0]))
     assert differences
     assert all(one.value == 0 and one.low == -one.high < 0 for one in differences), "no width of zero"
+
+
+def test_hospitals_are_random_in_a_comparison_too(runs: tuple[Run, Run], tmp_path: Path) -> None:
+    root = make_cohort(tmp_path, 24)
+    cohort = read_cohort(root / "store")
+    assert cohort is not None
+    studies = {
+        name: record.model_copy(update={"subgroups": {"site": f"H{at % 6}"}})
+        for at, (name, record) in enumerate(cohort.studies.items())
+    }
+    write_cohort(root / "store", cohort.model_copy(update={"studies": studies}))
+    of_hospitals = [
+        finished(small_spec(root, name, model=[one], **ASKED)) for name, one in (("a", READER), ("b", WORSE))
+    ]
+    (plain, *_), (found, *_) = compare_runs(*runs), compare_runs(*of_hospitals)
+    assert found.value == plain.value
+    assert (found.low, found.high) != (plain.low, plain.high)
+    (root / "store").rename(root / "elsewhere")
+    with pytest.raises(InputError, match=r"store=.*no such folder"):
+        compare_runs(*of_hospitals)
+    moved = Run(of_hospitals[0].root, root / "elsewhere")
+    assert compare_runs(moved, of_hospitals[1])[0] == found
 
 
 def test_runs_that_different_rules_judged_are_not_compared(runs: tuple[Run, Run], tmp_path: Path) -> None:
