@@ -16,7 +16,7 @@ from cardiolens.study.blood_pool import BloodAreas, Cycle, cycle_of, size_doubts
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.nifti import VoxelLengths
-from cardiolens.study.orientation import StudyOrientation, every_transform
+from cardiolens.study.orientation import StudyOrientation, every_transform, frame_along
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,14 @@ def doubts(study: Study, volume_id: str) -> tuple[str, ...]:
 def told(study: Study, volume_id: str, orientation: StudyOrientation) -> tuple[str, ...]:
     (volume,) = (volume for volume in study.manifest.volumes if volume.volume_id == volume_id)
     return tuple(orientation.doubts(volume))
+
+
+@given(st.floats(-179, 179))
+def test_a_direction_of_the_heart_has_the_angle_that_it_is_made_of(degrees):
+    frame = frame_along(None, None)
+    direction = frame.toward(degrees)
+    assert np.linalg.norm(direction) == pytest.approx(1)
+    assert frame.angle(direction) == pytest.approx(degrees)
 
 
 def test_one_transform_of_eight_passes_for_every_volume(phantom):
