@@ -121,6 +121,14 @@ def test_a_sweep_names_it(words: list[str], tmp_path: Path, monkeypatch: pytest.
     check_release(spec)
 
 
+def test_the_folder_of_a_release_may_stand_in_quotes(words: list[str], tmp_path: Path) -> None:
+    release(words)
+    plain, *quoted = (
+        read_spec([f"dataset={mark}{tmp_path}/out{mark}", "model=[oracle]"]) for mark in ("", "'", '"')
+    )
+    assert quoted == [plain, plain]
+
+
 def test_a_sweep_of_changed_questions_ends_before_it_begins(words: list[str], tmp_path: Path) -> None:
     release(words)
     _change(tmp_path / "out" / "questions.jsonl")
