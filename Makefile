@@ -23,7 +23,7 @@ test: setup-dev  ## run the quick tests, three whole runs among them (10 minutes
 	@$(python) -m compileall -q cardiolens  # else each of the processes that tests start may compile it anew
 	$(pytest) -m 'not full and not long and not gpu'
 
-test-all: setup-dev  ## run what CI runs: everything but GPUs and test-long (25 minutes on two cores)
+test-all: setup-dev  ## run what CI runs: everything but GPUs and test-long (30 minutes on two cores)
 	@$(python) -m compileall -q cardiolens
 	$(pytest) -m 'not long and not gpu'
 

@@ -14,6 +14,7 @@ from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
+from cardiolens.score.statistics.items import FEWEST_HOSPITALS
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
@@ -94,7 +95,8 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     if not common:
         raise InputError(f"{second.root}: shares no arm with {first.root}; compare runs of the same arms")
     spec = documents.read_configuration(first)
-    hospitals = _hospitals(first, second, spec) if analyses.get("hospitals") else {}
+    are_random = any(row["hospitals"] >= FEWEST_HOSPITALS for row in analyses.get("hospitals", ()))
+    hospitals = _hospitals(first, second, spec) if are_random else {}
     rows: list[ArmDifference] = []
     for setting in common:
         sides = _verdicts(first, old[setting]), _verdicts(second, new[setting])
