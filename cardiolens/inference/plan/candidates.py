@@ -1,6 +1,5 @@
 """Candidates for placement: the work of each model of a plan by its requests, its weight and its needs."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import absence, installed_engine
 from cardiolens.inference.placement.footprint import CHOICE_TOKENS, REPLY_SHARE, Candidate, Needs, Node
 from cardiolens.inference.placement.placement import Placement, place
-from cardiolens.inference.plan.few_shot import has_examples, read_example_frames
+from cardiolens.inference.plan.few_shot import read_example_frames
 from cardiolens.inference.plan.missing import (
     SHOWN,
     Missing,
@@ -61,19 +60,21 @@ class Totals:
 
 def totals_of(requests: Path) -> Totals:
     """Count the plan of one model part by part; counts add up because each study lies in a single part."""
-    sums: dict[str, float] = defaultdict(float)
+    sums: dict[str, float] = {}
     has_tokens = False
-    lent: set[tuple[str, str, int]] = set()  # frames of examples, which requests of all parts show
+    lent: set[tuple[str, FrameRef]] = set()  # frames of examples, which requests of all parts show
     for part in tables.parts(requests):
         table = tables.read_part(part, schemas.REQUESTS, _COLUMNS)
         planned = table.filter(pc.equal(table["status"], PLANNED))
-        unique = _first_of_each_key(planned)
+        _, first_rows = np.unique(np.asarray(planned["request_key"], dtype=str), return_index=True)
+        unique = planned.take(np.sort(first_rows))
         has_tokens |= unique["predicted_tokens"].null_count < unique.num_rows
         stages, tokens = 1 + _numbers(unique, "stage"), _numbers(unique, "predicted_tokens")
         most, is_choice = _numbers(unique, "max_tokens"), pc.equal(unique["answer_format"], "choice")
         replies = np.where(np.asarray(is_choice), np.minimum(most, CHOICE_TOKENS), REPLY_SHARE * most)
-        examples = _examples(part, unique)
-        shown_first = {(study_id, *frame) for frames in examples for study_id, frame in frames}
+        by_request = read_example_frames(part)
+        examples = [by_request.get(key, ()) for key in unique["request_key"].to_pylist()]
+        shown_first = {frame for frames in examples for frame in frames}
         shown = _shown(unique)
         n_encoded = shown.group_by(shown.column_names).aggregate([]).num_rows + len(shown_first - lent)
         n_overflow = pc.sum(pc.equal(table["status"], OVERFLOW)).as_py() or 0
@@ -91,8 +92,7 @@ def totals_of(requests: Path) -> Totals:
             "encoder_tokens": n_encoded * _frame_tokens(unique, tokens, examples),
             "encoder_frames": n_encoded,
         }
-        for name, count in counts.items():
-            sums[name] += float(count)
+        sums = {name: sums.get(name, 0.0) + float(count) for name, count in counts.items()}
         lent |= shown_first
     totals = Totals(**{name: round(total) for name, total in sums.items()})
     return totals if has_tokens else replace(totals, prompt_tokens=None, computed_tokens=None)
@@ -124,18 +124,6 @@ def _frame_tokens(requests: pa.Table, tokens: np.ndarray, examples: Sequence[_Ex
     n_frames += [len(frames) for frames in examples]
     parts = (n_frames + 1)[n_frames > 0].sum()
     return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
-
-
-def _first_of_each_key(table: pa.Table) -> pa.Table:
-    keyed = table.select(["request_key"]).append_column("row", pa.array(range(table.num_rows)))
-    return table.take(keyed.group_by("request_key").aggregate([("row", "min")])["row_min"])
-
-
-def _examples(part: Path, requests: pa.Table) -> list[_ExampleFrames]:
-    """Return the frames of examples of each request, in the order of the rows."""
-    flags = requests["flags"].to_pylist()
-    by_request = read_example_frames(part) if any(map(has_examples, flags)) else {}
-    return [by_request.get(key, ()) for key in requests["request_key"].to_pylist()]
 
 
 def _shown(requests: pa.Table) -> pa.Table:
@@ -188,7 +176,7 @@ def place_sweep(
     """Place the models with work left; InputError if a model cannot run, unless `keep_going`."""
     placement = place(nodes, candidates_of(plan, missing, nodes, totals))
     if placement.refusals and not plan.spec.keep_going and plan.spec.mode == "run":
-        reasons = "; ".join(refused.reason for refused in placement.refusals)
+        reasons = "; ".join(placement.refusals.values())
         raise InputError(f"{reasons}; or run the other models with keep_going=true")
     return placement
 
@@ -234,26 +222,22 @@ def candidate(
     """Collect the facts of a model for placement; tokens are scaled by the share of requests left."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
     lacks = weights_lacking(model, folder)
-    if weight is None:
-        weight = 0.0
-        lacks = lacks or (
-            f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
-        )
+    if weight is None and not lacks:
+        lacks = f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
     share = work.left / work.unique
     counts = {name: getattr(totals, name, None) for name in _TOKENS}
-    tokens = {name: int(share * number) for name, number in counts.items() if number is not None}
     return Candidate(
         name=model.name,
         needs=needs,
-        weight_gib=weight,
-        billions=(model.card.parameters if model.card else None) or weight * _GIB / 2e9,
+        weight_gib=weight or 0.0,
+        billions=(model.card.parameters if model.card else None) or (weight or 0.0) * _GIB / 2e9,
         heads=attention_heads(model, folder),
         tensor_parallel=None if model.tensor_parallel == "auto" else model.tensor_parallel,
         replicas=None if model.replicas == "auto" else model.replicas,
         utilization=model.gpu_memory_utilization,
         studies=max(1, work.work.num_rows),
         lacks=lacks,
-        **tokens,
+        **{name: int(share * count) for name, count in counts.items() if count is not None},
     )
 
 
@@ -275,9 +259,8 @@ def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
     """
     if model.weight_gib is not None:
         return model.weight_gib
-    sizes = [] if folder is None else [path.stat().st_size for path in _files(model, folder)]
-    if sizes:
-        return sum(sizes) / _GIB
+    if folder is not None and (paths := _files(model, folder)):
+        return sum(path.stat().st_size for path in paths) / _GIB
     parameters = None if model.card is None else model.card.parameters
     return None if parameters is None else 2e9 * parameters / _GIB
 

@@ -90,7 +90,7 @@ def score_step(run: Run, spec: SweepSpec) -> int:
             records.set_done(run, model)  # cancelled after its last request, before it could record the end
     cohort = read_cohort(spec.store)
     prepared = Prepared(0, 0, tuple(sorted(cohort.failed.items())) if cohort else (), 0.0, 0)
-    return conclude(planned, prepared, remaining, Placement((), (), ()), executed)
+    return conclude(planned, prepared, remaining, Placement((), ()), executed)
 
 
 def _planned(spec: SweepSpec) -> Plan:
