@@ -29,7 +29,12 @@ def _execute(*words: str) -> str:
         case ["sbatch", *options, script] if "--test-only" not in options:
             given = dict(_OPTION.findall(Path(script).read_text()))
             after = [word for word in options if word.startswith("--dependency")]
-            job = {"id": str(len(jobs) + 1), "name": given["job-name"], "mark": given["comment"], "after": after}
+            job = {
+                "id": str(len(jobs) + 1),
+                "name": given["job-name"],
+                "mark": given["comment"],
+                "after": after,
+            }
             _write([*jobs, job])
             return f"{job['id']}\n"
     return ""
