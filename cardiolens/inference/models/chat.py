@@ -157,8 +157,8 @@ class Chat:
         if FRAME not in text:
             return self._added + self._tokens([self._template.render(system, [text])])
         frames, _, question = text.rpartition(FRAME)
-        asked = f"{self._template.asked(question)}{self._head(system, frames)[1]}"
-        return self._shown(system, frames, sizes) + self._tokens([asked])
+        ending = f"{self._template.asked(question)}{self._head(system, frames)[1]}"
+        return self._shown(system, frames, sizes) + self._tokens([ending])
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
         """Render the text before and after the question; `frames` ends before the last placeholder."""

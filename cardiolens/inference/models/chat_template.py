@@ -73,9 +73,9 @@ class ChatTemplate:
         path = folder / "config.json"
         names = ((read_object(path) if path.exists() else {}) | dict(overrides or {})).get("architectures")
         self.architectures = list(map(str, names)) if isinstance(names, list) else []  # as vLLM uses them
-        known = [_BY_ARCHITECTURE[name] for name in self.architectures if name in _BY_ARCHITECTURE]
+        declared = [_BY_ARCHITECTURE[name] for name in self.architectures if name in _BY_ARCHITECTURE]
         # of one frame, with {number} for its number from 1; None if none is declared
-        self._placeholder: str | None = next(iter(known), getattr(processor, "image_token", None))
+        self._placeholder: str | None = next(iter(declared), getattr(processor, "image_token", None))
         self._form = self._find_form()
         self.marks = lru_cache(maxsize=None)(partial(self._find_marks, IMAGE))
         self.video_marks = lru_cache(maxsize=None)(self._find_video_marks)

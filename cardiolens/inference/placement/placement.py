@@ -297,6 +297,6 @@ def schedule(placement: Placement) -> Schedule:
         most = max(most, len(running))
         assert running or not waiting, "a placed model fits when no other model runs"
         if running:
-            now, _, ended = heappop(running)
-            seating.give_back(ended)
+            now, _, departing = heappop(running)
+            seating.give_back(departing)
     return Schedule(begins, now, most + unbound)

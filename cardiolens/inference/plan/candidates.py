@@ -16,14 +16,7 @@ from cardiolens.inference.models.identity import absence, installed_engine
 from cardiolens.inference.placement.footprint import CHOICE_TOKENS, REPLY_SHARE, Candidate, Needs, Node
 from cardiolens.inference.placement.placement import Placement, place
 from cardiolens.inference.plan.few_shot import read_example_frames
-from cardiolens.inference.plan.missing import (
-    SHOWN,
-    Missing,
-    beginnings,
-    frames_of,
-    prefix_order,
-    shared_frames,
-)
+from cardiolens.inference.plan.missing import SHOWN, Missing, beginnings, prefix_order, shared_frames
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import has_videos
@@ -32,7 +25,6 @@ from cardiolens.storage.model_files import INDEX, WEIGHTS, language_part, missin
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
 _COLUMNS = (*SHOWN, "answer_format", "max_tokens", "stage", "status", "predicted_tokens", "request_key")
-_ExampleFrames = Sequence[tuple[str, FrameRef]]  # frames of examples with their studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +64,7 @@ def totals_of(requests: Path) -> Totals:
         stages, tokens = 1 + _numbers(unique, "stage"), _numbers(unique, "predicted_tokens")
         most, is_choice = _numbers(unique, "max_tokens"), pc.equal(unique["answer_format"], "choice")
         replies = np.where(np.asarray(is_choice), np.minimum(most, CHOICE_TOKENS), REPLY_SHARE * most)
+        n_frames = np.asarray(pc.list_value_length(unique["frames"]), dtype=np.int64)
         by_request = read_example_frames(part)
         examples = [by_request.get(key, ()) for key in unique["request_key"].to_pylist()]
         shown_first = {frame for frames in examples for frame in frames}
@@ -87,9 +80,10 @@ def totals_of(requests: Path) -> Totals:
             "sent": stages.sum(),
             "prompt_tokens": stages @ tokens,
             "output_tokens": stages @ most,
-            "computed_tokens": _computed(unique, stages, tokens),
+            "computed_tokens": _computed(unique, n_frames, stages, tokens),
             "reply_tokens": stages @ replies,
-            "encoder_tokens": n_encoded * _frame_tokens(unique, tokens, examples),
+            "encoder_tokens": n_encoded
+            * _frame_tokens(n_frames + [len(frames) for frames in examples], tokens),
             "encoder_frames": n_encoded,
         }
         sums = {name: sums.get(name, 0.0) + float(count) for name, count in counts.items()}
@@ -102,7 +96,7 @@ def _numbers(table: pa.Table, column: str) -> np.ndarray:
     return np.asarray(pc.fill_null(table[column], 0), dtype=np.int64)
 
 
-def _computed(requests: pa.Table, stages: np.ndarray, tokens: np.ndarray) -> float:
+def _computed(requests: pa.Table, n_frames: np.ndarray, stages: np.ndarray, tokens: np.ndarray) -> float:
     """Estimate the prompt tokens that are computed if every beginning is computed once.
 
     A prompt counts as equal parts: each frame with its caption is one, and all text behind the last frame
@@ -110,18 +104,12 @@ def _computed(requests: pa.Table, stages: np.ndarray, tokens: np.ndarray) -> flo
     """
     rows = beginnings(requests)
     order = prefix_order(rows)
-    n_frames = frames_of(rows)[order]
-    new = n_frames - shared_frames(rows[order])
-    return float((tokens[order] * (new + stages[order]) / (n_frames + 1)).sum())
+    new = n_frames[order] - shared_frames(rows[order])
+    return float((tokens[order] * (new + stages[order]) / (n_frames[order] + 1)).sum())
 
 
-def _frame_tokens(requests: pa.Table, tokens: np.ndarray, examples: Sequence[_ExampleFrames]) -> float:
-    """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`.
-
-    The frames of `examples`, one entry a request, are parts of its prompt, too.
-    """
-    n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
-    n_frames += [len(frames) for frames in examples]
+def _frame_tokens(n_frames: np.ndarray, tokens: np.ndarray) -> float:
+    """Estimate the tokens of a frame by the equal parts of `_computed`; frames of examples are parts, too."""
     parts = (n_frames + 1)[n_frames > 0].sum()
     return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
 

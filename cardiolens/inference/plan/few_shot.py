@@ -17,7 +17,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm
-from cardiolens.inference.plan.frame_views import SHOWN, FrameSelector, Picture, View, displayed
+from cardiolens.inference.plan.frame_views import SHOWN, FrameSelector, Picture, View, as_displayed
 from cardiolens.inference.plan.request import PlannedQuestion, ReplyForm, ShownExample, SolvedExample
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import CaptionLevel
@@ -108,8 +108,8 @@ def lending(
     }
 
     def to(subtask: str, patient_id: str | None) -> tuple[SolvedExample, ...]:
-        others = (example for owner, example in lent.get(subtask, ()) if owner != patient_id)
-        return tuple(islice(others, most + _SPARE))
+        examples = (example for owner, example in lent.get(subtask, ()) if owner != patient_id)
+        return tuple(islice(examples, most + _SPARE))
 
     return to
 
@@ -190,7 +190,7 @@ class FewShot:
 
     def _example(self, example: SolvedExample, arm: Arm, view: View, number: int) -> str:
         """Render an example without points to work through: its answer has no reasons."""
-        worded = displayed(example.question, arm)
+        worded = as_displayed(example.question, arm)
         display = SHOWN.get(arm.control, "frames")
         template = template_for(worded, "standard", self._templates(worded.protocol), display=display)
         text = question_block(worded, len(view.frames), template, self._form.closing)

@@ -105,22 +105,22 @@ def check_plugins(spec: SweepSpec) -> None:
             open_engine(model).close()
 
 
-def displayed(question: PlannedQuestion, arm: Arm) -> AskedQuestion:
+def as_displayed(question: PlannedQuestion, arm: Arm) -> AskedQuestion:
     """Return a question in the wording of an arm, with options ordered as its control demands.
 
     Options are shuffled in an order fixed by the question's id; ordinal and open questions stay unchanged.
     """
-    asked, control = question.asked, arm.control
+    displayed, control = question.asked, arm.control
     if arm.wording:
-        asked = replace(asked, question=question.subtask.wordings[arm.wording - 1])
+        displayed = replace(displayed, question=question.subtask.wordings[arm.wording - 1])
     if is_word(control):
-        return _changed_question(control, asked, question.qa_id)
+        return _changed_question(control, displayed, question.qa_id)
     if control == "reversed_options":
-        return reversed_options(asked)
-    if control != "shuffled_options" or asked.answer_type in ("ordinal", *OPEN):
-        return asked
-    order = sorted(asked.options, key=lambda option: digest_of([SEED, question.qa_id, option[0]]))
-    return replace(asked, options=tuple(order))
+        return reversed_options(displayed)
+    if control != "shuffled_options" or displayed.answer_type in ("ordinal", *OPEN):
+        return displayed
+    order = sorted(displayed.options, key=lambda option: digest_of([SEED, question.qa_id, option[0]]))
+    return replace(displayed, options=tuple(order))
 
 
 def reversed_options(question: AskedQuestion) -> AskedQuestion:
@@ -267,8 +267,8 @@ class FrameSelector:
 
         def at(n_frames: int) -> Selection:
             on_study = study.structure, question.subtask, n_frames
-            asked = question.asked.question
-            return choose(arm.selector, arm.seed, *on_study, features=study.features, question=asked)
+            words = question.asked.question
+            return choose(arm.selector, arm.seed, *on_study, features=study.features, question=words)
 
         def tokens_of(frame: Frame) -> int:
             assert self._counter is not None, "a token budget is refused for a reader without tokens"

@@ -244,7 +244,7 @@ def _chosen(
         golds = {prompt.gold for prompt in spec.prompt}
         case_texts = read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
-    for row in _asked(spec, rows):
+    for row in _matching(spec, rows):
         question = replace(
             _question(row, catalogue),
             donor=donor.get(row["qa_id"]),
@@ -261,7 +261,7 @@ def _chosen(
     return chosen
 
 
-def _asked(spec: SweepSpec, rows: Sequence[Row]) -> list[Row]:
+def _matching(spec: SweepSpec, rows: Sequence[Row]) -> list[Row]:
     """Return the questions of the subtasks and items of a sweep; InputError for an item that is none."""
     rows = [row for row in rows if not spec.subtask or row["subtask"] in spec.subtask]
     known = {row["qa_id"] for row in rows}

@@ -76,8 +76,8 @@ def final_replies(completions: Path, keys: Collection[str] | None = None) -> dic
 
     def chosen(part: pa.Table) -> pa.Table:
         final = part.filter(pc.is_in(part["status"], pa.array(FINAL)))
-        wanted = final["request_key"] if keys is None else pa.array(list(keys), pa.string())
-        return final.filter(pc.is_in(final["request_key"], wanted))
+        keys_sought = final["request_key"] if keys is None else pa.array(list(keys), pa.string())
+        return final.filter(pc.is_in(final["request_key"], keys_sought))
 
     def of(parts: Iterator[pa.Table]) -> pa.Table:
         return tables.concat(map(chosen, parts), selected)
@@ -274,12 +274,6 @@ def shared_frames(rows: np.ndarray) -> np.ndarray:
     frames = np.maximum(np.cumprod(same, axis=1).sum(axis=1) - 1, 0)
     shared: np.ndarray = np.concatenate([[0], frames]).astype(np.int64)
     return shared
-
-
-def frames_of(rows: np.ndarray) -> np.ndarray:
-    """Return the number of frames of each request."""
-    counts: np.ndarray = (rows[:, 1:] != _END).sum(axis=1)
-    return counts
 
 
 def _numbers(values: pa.Array) -> np.ndarray:

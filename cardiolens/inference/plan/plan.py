@@ -166,8 +166,8 @@ def _requests(
     maker = _Maker(spec, run, arms_of, identities, inputs.catalogue.anatomy)
     parts = _parts({name: len(arms_of[name]) for name in new}, inputs)
     try:
-        with closing(spread(maker, parts, worth=n_requests >= _WORTH)) as made:
-            for name, of_model in groupby(made, key=itemgetter(0)):
+        with closing(spread(maker, parts, worth=n_requests >= _WORTH)) as outcomes:
+            for name, of_model in groupby(outcomes, key=itemgetter(0)):
                 results = [result for _, result in of_model]
                 with _left_out(spec, name, failed):
                     totals_of[name] = _summed(results)

@@ -21,7 +21,7 @@ from cardiolens.inference.plan.frame_views import (
     FrameSelector,
     StudyFrames,
     View,
-    displayed,
+    as_displayed,
 )
 from cardiolens.inference.plan.request import (
     PlannedQuestion,
@@ -138,21 +138,21 @@ class ModelPlanner:
         sent = status == PLANNED
         declared = draft.declared if sent or chooses else ()
         n_videos = count_videos(draft.block.text) if view.as_video else 0
-        asked = draft.question
+        displayed = draft.question
         return Request(
             arm_id=arm_id,
             qa_id=question.qa_id,
             study_id=question.study_id,
             frames_study_id=view.study_id,
-            subtask=asked.subtask,
+            subtask=displayed.subtask,
             frames=() if chooses else selection.frames,
             system=draft.block.system,
             prompt=draft.prompt,
             template=draft.template.name,
-            answer_format=self._form.format_of(asked, arm.prompt),
-            answer_type=asked.answer_type,
-            option_keys=asked.keys,
-            exclusive=asked.exclusive,
+            answer_format=self._form.format_of(displayed, arm.prompt),
+            answer_type=displayed.answer_type,
+            option_keys=displayed.keys,
+            exclusive=displayed.exclusive,
             max_tokens=draft.max_tokens,
             stage=draft.n_before,
             replicate=int(arm.control == "repeat"),
@@ -188,25 +188,25 @@ class ModelPlanner:
     ) -> _Draft:
         """Return a question in the words and form of an arm, after the frames of a view."""
         prompt, form = arm.prompt, self._form
-        asked = displayed(question, arm)
+        displayed = as_displayed(question, arm)
         if prompt.style == "paper":
-            asked = with_points_of_paper(asked)
+            displayed = with_points_of_paper(displayed)
         style: Style = "standard" if prompt.style == "standard" else "reasoning"
         display = SHOWN.get(arm.control, "frames")
-        template = template_for(asked, style, self._templates(asked.protocol), display=display)
+        template = template_for(displayed, style, self._templates(displayed.protocol), display=display)
         n_frames = len(view.frames)
         if arm.selector.kind == "self" and view.selection.skipped is None:
             n_frames, view = len(view.captioned), self._largest(view, _most_frames(arm))
-        options = asked.answer_type, asked.keys, asked.exclusive
-        legal = constraint_of(form.format_of(asked, prompt), *options).text
+        options = displayed.answer_type, displayed.keys, displayed.exclusive
+        legal = constraint_of(form.format_of(displayed, prompt), *options).text
         # Arms share equal requests, but for readers that look at the truth or sample without a seed.
-        shares = self._model.determined or _is_sampled(asked, arm)
+        shares = self._model.determined or _is_sampled(displayed, arm)
         own = () if shares and not self._model.told_questions else (arm_id, question.qa_id)
-        max_tokens = form.max_tokens(asked, prompt)
+        max_tokens = form.max_tokens(displayed, prompt)
         block = self._block(template.system, view, question, arm, examples)
-        ending = question_block(asked, n_frames, template, form.closing)
+        ending = question_block(displayed, n_frames, template, form.closing)
         return _Draft(
-            question=asked,
+            question=displayed,
             template=template,
             block=block,
             max_tokens=max_tokens,
@@ -288,8 +288,8 @@ class ModelPlanner:
             return FrameBlock(system, text, state, tuple(size for _, size in pictures))
 
         blank, gold = BLANK in view.selection.flags, arm.prompt.gold
-        shown = view.selection.frames, view.as_video, view.captioned, blank
-        return view.study.share((system, *shown, question.case, gold, examples), make)
+        frames = view.selection.frames, view.as_video, view.captioned, blank
+        return view.study.share((system, *frames, question.case, gold, examples), make)
 
     def _status(self, draft: _Draft) -> tuple[str, int | None]:
         """Return PLANNED or OVERFLOW, and the tokens of the prompt if something counts them."""

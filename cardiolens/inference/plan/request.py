@@ -116,13 +116,13 @@ def hash_model(model_key: str, sampling: Sampling) -> "Hash":
     return hash_of(model_key, digest_of(sampling.fields))
 
 
-def request_key(shown: "Hash", question_text: str, *decoding: str) -> str:
-    """Return the key of one request, 32 hex digits; `shown` hashes model, system message and frames.
+def request_key(state: "Hash", question_text: str, *decoding: str) -> str:
+    """Return the key of one request, 32 hex digits; `state` hashes model, system message and frames.
 
     `decoding` is everything else that decides the answer: legal replies, token limit, replicate; also the arm
     and the question if the reader looks at the truth or samples without a seed.
     """
-    return hash_of(question_text, *decoding, after=shown).hexdigest()
+    return hash_of(question_text, *decoding, after=state).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +163,9 @@ def table_of(requests: Sequence[Request]) -> pa.Table:
     """Return requests as table REQUESTS; requests share lists of frames, so each is converted once."""
     numbers: dict[tuple[Frame, ...], int] = {}
     rows = [numbers.setdefault(request.frames, len(numbers)) for request in requests]
-    frames = [[{"volume_id": frame.volume_id, "idx": frame.idx} for frame in shown] for shown in numbers]
+    lists = [[{"volume_id": frame.volume_id, "idx": frame.idx} for frame in frames] for frames in numbers]
     arrays = [
-        pa.array(frames, column.type).take(pa.array(rows, pa.int32()))
+        pa.array(lists, column.type).take(pa.array(rows, pa.int32()))
         if column.name == "frames"
         else pa.array(map(attrgetter(column.name), requests), column.type)
         for column in REQUESTS
