@@ -120,10 +120,8 @@ class ChatTemplate:
             raise ValueError("it drops or repeats text")
         if images:
             marks = _between(rendered, _HERE, _THERE).strip(), _between(rendered, _THERE, _ASKED).strip()
-            if not all(marks):
-                raise ValueError("it puts no image between texts")
-            if sum(map(rendered.count, set(marks))) != len(marks):
-                raise ValueError("it repeats an image")
+            if sum(map(rendered.count, set(marks))) != len(marks):  # "" is everywhere
+                raise ValueError("it moves, drops or repeats an image")
 
     def _rendered(self, form: _Form, system: str, pieces: Sequence[Piece]) -> str:
         system_content = system if form.system == "string" else [{"type": "text", "text": system}]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cardiolens.config.model import Sampling
@@ -20,6 +20,7 @@ def key(asked: tuple) -> str:
 
 
 @given(ASKED, ASKED)
+@example(("m", "ab", "", [], "", []), ("m", "a", "b", [], "", []))
 def test_two_requests_share_a_key_only_if_they_are_the_same(one: tuple, other: tuple) -> None:
     """Also where the same characters are divided in another way."""
     asked_same = flat(one) == flat(other)
