@@ -1,12 +1,12 @@
 """The catalogue of subtasks, loaded from data files and checked."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -104,7 +104,6 @@ class Subtask:
 
 
 _SUBTASK = TypeAdapter(Subtask)
-_Item = TypeVar("_Item")
 _POINTS_OF = TypeAdapter(dict[str, tuple[str, ...]])  # by subtask
 
 
@@ -138,10 +137,6 @@ class Catalogue:
         """Return the subtasks that define the fields of a report."""
         return tuple(self.definitions[name] for name in form.report_fields)
 
-    def children(self, subtask: str) -> tuple[Subtask, ...]:
-        """Return the conditional subtasks of this subtask."""
-        return tuple(child for child in self.subtasks.values() if child.parent == subtask)
-
 
 def load_catalogue(protocol: str) -> Catalogue:
     """Load the catalogue of a protocol: a shipped one by name, or a user's own by its folder.
@@ -169,14 +164,14 @@ def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
     """The catalogue of a protocol with its folder at `place` and this content."""
     folders, anatomy = lineage(protocol), anatomy_of(protocol)
     data = read_data_files(protocol)
+    name = data.head.protocol
     subtasks = [_subtask(entry, none_option=data.head.none_option) for entry in data.entries]
     check(subtasks, anatomy)
     definitions = {subtask.id: subtask for subtask in subtasks}
-    subtasks_asked = {name: subtask for name, subtask in definitions.items() if name not in data.not_asked}
+    subtasks_asked = {name: subtask for name, subtask in definitions.items() if name in data.asked}
     words = _first_with(LEXICON_NAME, folders) or folders[0] / LEXICON_NAME
     reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
     read = [*data.files, *([words] if reported else [])]
-    name = data.head.protocol
     return Catalogue(
         protocol=name,
         subtasks=subtasks_asked,
@@ -192,43 +187,40 @@ def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
     )
 
 
+_SHARED = {  # what joined protocols may have in common, and what a message calls it
+    "subtasks": "subtask",
+    "definitions": "subtask",
+    "lexicons": "lexicon of",
+    "paper_points": "paper points of",
+}
+
+
 def _joined(protocol: str, parts: Sequence[Catalogue]) -> Catalogue:
     """Join catalogues; what several of them have must be the same in all."""
+    shared: dict[str, dict[str, Any]] = {part_name: {} for part_name in _SHARED}
     asked_by: dict[str, tuple[str, ...]] = {}
     for part in parts:
-        for name in part.subtasks:
-            asked_by[name] = (*asked_by.get(name, ()), part.protocol)
+        asked_by |= {name: (*asked_by.get(name, ()), part.protocol) for name in part.subtasks}
+        for part_name, what in _SHARED.items():
+            for name, item in getattr(part, part_name).items():
+                if not _is_same(shared[part_name].setdefault(name, item), item):
+                    raise InputError(
+                        f"protocol {protocol!r}: {what} {name} differs between them; "
+                        "ask each in its own sweep"
+                    )
     return Catalogue(
-        JOIN.join(part.protocol for part in parts),
-        _together(protocol, "subtask", [part.subtasks for part in parts]),
-        _together(protocol, "subtask", [part.definitions for part in parts]),
-        _together(protocol, "lexicon of", [part.lexicons for part in parts], _content),
-        hashlib.sha256("+".join(part.sha256 for part in parts).encode()).hexdigest(),
-        anatomy_of(protocol),
-        _together(protocol, "paper points of", [part.paper_points for part in parts]),
+        protocol=JOIN.join(part.protocol for part in parts),
+        sha256=hashlib.sha256("+".join(part.sha256 for part in parts).encode()).hexdigest(),
+        anatomy=anatomy_of(protocol),
         asked_by=asked_by,
         loaded_from={name: place for part in parts for name, place in part.loaded_from.items()},
+        **shared,
     )
 
 
-def _together(
-    protocol: str,
-    what: str,
-    parts: Sequence[Mapping[str, _Item]],
-    content: Callable[[_Item], object] = lambda item: item,
-) -> dict[str, _Item]:
-    joined: dict[str, _Item] = {}
-    for part in parts:
-        for name, item in part.items():
-            if content(joined.setdefault(name, item)) != content(item):
-                raise InputError(
-                    f"protocol {protocol!r}: {what} {name} differs between them; ask each in its own sweep"
-                )
-    return joined
-
-
-def _content(lexicon: Lexicon) -> dict[str, object]:
-    return {part.name: getattr(lexicon, part.name) for part in fields(lexicon)}
+def _is_same(one: object, other: object) -> bool:
+    """Whether two items are equal; a lexicon, which is hashed by identity, is compared by its fields."""
+    return vars(one) == vars(other) if isinstance(one, Lexicon) else one == other
 
 
 def _first_with(name: str, folders: Sequence[Path]) -> Path | None:

@@ -76,7 +76,6 @@ MOST_SEVERAL = 10  # options of a multi-select question: 1,023 legal replies, ea
 _WHOLE, _LAST_LINE, _FIRST_LINE = "choice", "last_line", "first_line"  # answer formats that decoding enforces
 _SCHEMA = "schema"
 _NAMING = "naming"
-_LINES = frozenset({_LAST_LINE, _FIRST_LINE})
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}/-]")  # characters of regular expressions
 
 
@@ -146,9 +145,9 @@ def constraint_of(
     """
     if answer_format == _SCHEMA:
         return Constraint(schema=option_keys[0])
-    if answer_format not in (_WHOLE, *_LINES):
+    if answer_format not in (_WHOLE, _LAST_LINE, _FIRST_LINE):
         return FREE
-    line = answer_format if answer_format in _LINES else ""
+    line = "" if answer_format == _WHOLE else answer_format
     return Constraint(legal_replies(answer_type, option_keys, exclusive), line)
 
 

@@ -21,6 +21,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.case_group import prepare_cases
 from cardiolens.benchmarks.case_map import read_map, shipped_maps
 from cardiolens.config.compose import read_spec
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 
@@ -198,6 +200,27 @@ def test_the_authors_truth_and_options_are_read_as_written(tmp_path: Path) -> No
     assert dict(found.left_out) == {"short answers, which have no options": 2}
     assert {case.patient for case in found.cases} == {"p1", "p2"}
     assert found.cases[0].groups == {"images": "1", "field": "Thickening", "view": "cine_sax"}
+
+
+def test_a_letter_is_that_of_its_column_where_another_column_is_blank(tmp_path: Path) -> None:
+    make_tsv(tmp_path)
+    text = (tmp_path / "set.tsv").read_text().replace("one\ttwo\tthree\tB", "one\t\tthree\tC")
+    (tmp_path / "set.tsv").write_text(text)
+    asked = [
+        question for case in read_set(tmp_path, "vlmevalkit", PROTOCOL).cases for question in case.questions
+    ]
+    right = {
+        question.options[question.answer[0]] for question in asked if question.options == ("one", "three")
+    }
+    assert right == {"three"}
+
+
+def test_joined_protocols_ask_each_question_by_its_own(tmp_path: Path) -> None:
+    make_own(tmp_path)
+    joined = f"{PROTOCOL}+publicvqa-1"
+    prepare_set(tmp_path, "map.yaml", joined)
+    given = list(given_questions(tmp_path / "store" / "cases.jsonl", load_catalogue(joined)))
+    assert len(given) == N
 
 
 def test_questions_on_one_image_are_of_one_patient(tmp_path: Path) -> None:
