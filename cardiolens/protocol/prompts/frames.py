@@ -24,8 +24,9 @@ def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: Cap
 
 
 def _lines(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> Iterator[str]:
+    texts = {name: captions(structure.volumes[name], level) for name in {frame.volume_id for frame in frames}}
     for number, frame in enumerate(frames, start=1):
-        yield caption(frame, structure.volumes[frame.volume_id], number, level)
+        yield f"Frame {number}:{texts[frame.volume_id][frame.idx]}"
 
 
 def caption(frame: Frame, volume: VolumeStructure, number: int, level: CaptionLevel) -> str:

@@ -62,6 +62,11 @@ class AskedQuestion:
         texts = (text for _, text in self.options)
         return tuple(zip(letters_of(self.keys), texts, strict=True))
 
+    def letters(self, keys: Collection[str]) -> list[str]:
+        """Return the letters of the options with these original keys."""
+        lettered = zip(letters_of(self.keys), self.keys, strict=True)
+        return [letter for letter, key in lettered if key in keys]
+
     @property
     def sequence_name(self) -> str:
         """What the report or study is of, in words."""
@@ -73,8 +78,7 @@ class AskedQuestion:
     @property
     def rule(self) -> str:
         """Instruction on how many options to pick."""
-        letters = zip(letters_of(self.keys), self.keys, strict=True)
-        alone = [letter for letter, key in letters if key in self.exclusive]
+        alone = self.letters(self.exclusive)
         exclusive = [words()["exclusive"].format(letter=letter) for letter in alone]
         order = "ordinal_reversed" if self.reversed else self.answer_type
         rule = words()["rules"][order].format(units=" or ".join(self.units), ranks=self.ranks)
@@ -143,9 +147,7 @@ def after_examples(examples: str) -> str:
 
 def solution(question: AskedQuestion, answer: Collection[str], answer_format: str) -> str:
     """Write an answer as a reply in this form would be, in the letters that the question displays."""
-    letters = [
-        letter for letter, key in zip(letters_of(question.keys), question.keys, strict=True) if key in answer
-    ]
+    letters = question.letters(answer)
     quoted = ", ".join(f'"{letter}"' for letter in letters)
     form = "choice" if question.letters_first else answer_format
     reply: str = words()["examples"][form]

@@ -240,10 +240,12 @@ def quotas(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> Mappin
 
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
     """Return the volumes that the sources fall back to, in order, without the routed ones."""
-    routed = [volume for source in sources for volume in source.volumes]
-    by_id = {volume.volume_id: volume for volume in volumes if volume not in routed}
-    fallback = routed[0].anatomy.fallback if routed else {}
+    if not sources:
+        return ()
+    fallback = sources[0].volumes[0].anatomy.fallback
     names = dict.fromkeys(view for source in sources for view in fallback.get(source.name, ()))
+    routed = {volume.volume_id for source in sources for volume in source.volumes}
+    by_id = {volume.volume_id: volume for volume in volumes if volume.volume_id not in routed}
     return tuple(by_id[view] for view in names if view in by_id)
 
 

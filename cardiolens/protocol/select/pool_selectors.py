@@ -16,14 +16,16 @@ from cardiolens.study.structure import even
 
 
 @lru_cache(maxsize=64)
-def _ranked(seed: int, study_id: str, pool: Volumes) -> tuple[Frame, ...]:
-    """Return every frame of a pool in the order of SHA-256 of `seed|study_id|volume|idx`."""
-    ranked = sorted(
+def _ranked(seed: int, study_id: str, pool: Volumes) -> list[tuple[bytes, int, int]]:
+    """Return every frame of a pool by its hash, as (hash, position of its volume, canonical index).
+
+    The hash is SHA-256 of `seed|study_id|volume|idx`.
+    """
+    return sorted(
         (sha256(f"{seed}|{study_id}|{volume.volume_id}|{idx}".encode()).digest(), place, idx)
         for place, volume in enumerate(pool)
         for idx in range(volume.n_frames)
     )
-    return tuple(pick_idx(pool[place], idx) for _, place, idx in ranked)
 
 
 class FrameSelector(Protocol):
@@ -111,8 +113,8 @@ def _lent(frames: Iterable[Frame]) -> list[Frame]:
 def _random(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     if context.seed is None:
         raise InputError(f"selector {context.selector.name!r} is random and needs a seed, e.g. seeds: [2026]")
-    ranked = _ranked(context.seed, context.study_id, pool)
-    return list(ranked[:budget])  # so smaller budgets are subsets of larger
+    ranked = _ranked(context.seed, context.study_id, pool)  # so smaller budgets are subsets of larger
+    return [pick_idx(pool[place], idx) for _, place, idx in ranked[:budget]]
 
 
 def _uniform(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:

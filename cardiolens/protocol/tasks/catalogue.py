@@ -15,7 +15,7 @@ from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.data_files import LEXICON_NAME, POINTS_NAME, Entry, read_data_files
-from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
+from cardiolens.protocol.tasks.legal import option_problems
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.quantity import Quantity
 from cardiolens.storage.schemas import FRAME
@@ -294,13 +294,8 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         "route is empty; name at least one view": not subtask.route,
         f"weights must be positive: {views}": any(weight <= 0 for weight in views.values()),
         "route names a view twice": len(views) != len(subtask.route),
-        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
         f"option keys {keys} do not ascend; letter the options in the order shown": keys != sorted(keys),
-        "needs at least two options": not is_open and len(keys) < 2,
         f"a {kind} has no options": is_open and bool(keys),
-        f"multi-select has at most {MOST_SEVERAL} options, as legal replies double with each": (
-            kind == "multi" and len(keys) > MOST_SEVERAL
-        ),
         "a checklist has five items": kind != "report" and len(subtask.checklist) not in {0, 5},
         "every report, and no other subtask, has report_fields": (
             (kind == "report") != bool(subtask.report_fields)
@@ -318,7 +313,9 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         "parent and parent_answers go together": bool(subtask.parent) != bool(subtask.parent_answers),
     }
     problems = [text for text, wrong in rules.items() if wrong] + _unknown_views(subtask, anatomy)
-    problems += option_problems([(option.key, option.text) for option in subtask.options])
+    if not is_open:
+        options = [(option.key, option.text) for option in subtask.options]
+        problems += option_problems(options, several=kind == "multi")
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
     return problems + (_parent_problems(subtask, subtask_of) if subtask.parent else [])
 

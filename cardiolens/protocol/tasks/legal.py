@@ -20,14 +20,18 @@ _BETWEEN_LETTERS = frozenset(
 )
 
 
-def option_problems(options: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what is wrong with the texts of options (key, text) beside each other."""
-    letters = {*(key for key, _ in options), *ascii_uppercase[: len(options)]}
-    problems = [
-        f"option {key} {problem}"
-        for key, text in options
-        if (problem := _problem(text, {letter.casefold() for letter in letters}))
-    ]
+def option_problems(options: Sequence[tuple[str, str]], *, several: bool = False) -> list[str]:
+    """Return what is wrong with options (key, text) beside each other; `several` of them may be right."""
+    keys = [key for key, _ in options]
+    rules = {
+        f"options {keys} are too few; at least two are needed": len(keys) < 2,
+        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
+        f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies double "
+        "with each; ask in several questions": several and len(keys) > MOST_SEVERAL,
+    }
+    letters = {letter.casefold() for letter in (*keys, *ascii_uppercase[: len(keys)])}
+    problems = [text for text, wrong in rules.items() if wrong]
+    problems += [f"option {key} {wrong}" for key, text in options if (wrong := _problem(text, letters))]
     key_of: dict[str, str] = {}  # first option of a text
     for key, text in options:
         first = key_of.setdefault(fold(unicodedata.normalize("NFKC", text)), key)

@@ -176,8 +176,8 @@ def _found(tree: Mapping[str, Any]) -> Iterator[Phrase]:
             yield from chain.from_iterable(phrases(forms) for forms in entry["states"].values())
 
 
-_INNERMOST = re.compile(r"\[(?P<optional>[^\[\]()]*)\]|\((?P<choice>[^\[\]()]*)\)")
-_BRACKET = re.compile(r"[\[\]()]")
+_PIECE = re.compile(r"[\[\]()|]|[^\[\]()|]+")
+_CLOSING = {"[": "]", "(": ")"}
 
 
 def phrases(forms: Iterable[str]) -> Iterator[Phrase]:
@@ -190,18 +190,27 @@ def phrases(forms: Iterable[str]) -> Iterator[Phrase]:
 def _expanded(text: str) -> tuple[Phrase, ...]:
     if len(text) == 1:  # a lone bracket or bar is literal
         return ((text,),)
-    return tuple(dict.fromkeys(phrase for phrase in _alternatives(text.lower()) if phrase))
+    try:
+        every = _alternatives(iter(_PIECE.findall(text.lower())))
+    except ValueError:
+        raise ValueError(f"{text!r} has a bracket that nothing closes or opens") from None
+    return tuple(dict.fromkeys(phrase for phrase in every if phrase))
 
 
-def _alternatives(text: str) -> Iterator[Phrase]:
-    """Yield the phrases of a pattern, with each choice in the place of the first innermost brackets."""
-    if inner := _INNERMOST.search(text):
-        before, after = text[: inner.start()], text[inner.end() :]
-        optional = inner["optional"]
-        choices = inner["choice"].split("|") if optional is None else ["", *optional.split("|")]
-        for choice in choices:
-            yield from _alternatives(f"{before} {choice} {after}")
-    elif _BRACKET.search(text):
-        raise ValueError(f"{text!r} has a bracket that nothing closes or opens")
-    else:
-        yield from (tuple(part.replace("-", " ").split()) for part in text.split("|"))
+def _alternatives(pieces: Iterator[str], closing: str = "") -> list[Phrase]:
+    """Return the phrases of the pieces up to a closing bracket; without one, of all."""
+    done, begun, end = list[Phrase](), [Phrase()], ""
+    for piece in pieces:
+        if piece in _CLOSING.values():
+            end = piece
+            break
+        if piece == "|":
+            done, begun = done + begun, [Phrase()]
+        else:
+            words = [tuple(piece.replace("-", " ").split())]
+            inner = _alternatives(pieces, _CLOSING[piece]) if piece in _CLOSING else words
+            choices = [Phrase(), *inner] if piece == "[" else inner
+            begun = [first + more for first in begun for more in choices]
+    if end != closing:
+        raise ValueError("brackets do not match")
+    return done + begun

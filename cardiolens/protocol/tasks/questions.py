@@ -15,7 +15,7 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import OPEN, AnswerType, Catalogue, Subtask
-from cardiolens.protocol.tasks.legal import MOST_SEVERAL, fold, option_problems
+from cardiolens.protocol.tasks.legal import fold, option_problems
 from cardiolens.storage import schemas, tables
 
 
@@ -297,10 +297,6 @@ def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
     alone = [key for key in picked if key in subtask.exclusive]
     rules = {
         "reference belongs to report questions only": question.reference is not None,
-        f"options {keys} are too few; at least two are needed": len(keys) < 2,
-        f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies double "
-        "with each; ask in several questions": several and len(keys) > MOST_SEVERAL,
-        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
         f"option keys {keys} are not among those of {subtask.id}, {list(subtask.keys)}": (
             not set(keys) <= set(subtask.keys)
         ),
@@ -312,8 +308,8 @@ def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
             bool(alone) and len(picked) > 1
         ),
     }
+    yield from option_problems([(option.key, option.text) for option in question.options], several=several)
     yield from (text for text, wrong in rules.items() if wrong)
-    yield from option_problems([(option.key, option.text) for option in question.options])
     letters = {option.text.casefold(): option.key for option in subtask.options}
     for option in question.options:  # scoring uses the catalogue's letters
         if (letter := letters.get(option.text.strip().casefold(), option.key)) != option.key:

@@ -18,13 +18,13 @@ Motion = Literal["normal", "hypokinesia", "akinesia", "dyskinesia"]
 Layer = Literal["subendocardial", "mid_wall", "subepicardial", "transmural"]
 Pattern = Literal["focal", "patchy", "linear", "diffuse", "speckled"]
 
-MOTION_GRADES: tuple[Motion, ...] = ("normal", "hypokinesia", "akinesia", "dyskinesia")
-AMPLITUDES = {  # of wall motion, by the grades above; enhanced motion is in Details
+AMPLITUDES: dict[Motion, str] = {  # of wall motion, by grades that rise; enhanced motion is in Details
     "normal": "normal",
     "hypokinesia": "reduced",
     "akinesia": "absent",
     "dyskinesia": "paradoxical",
 }
+MOTION_GRADES = tuple(AMPLITUDES)
 LAYERS: tuple[Layer, ...] = ("subendocardial", "mid_wall", "subepicardial", "transmural")
 SUBENDOCARDIAL_DEPTH = 0.6  # maximum for a subendocardial defect, as a share of the wall
 TRANSMURAL_DEPTH = 0.8  # minimum for a transmural defect
