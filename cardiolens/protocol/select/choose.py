@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.feature_store import StudyFeatures
@@ -55,8 +54,6 @@ def fitting(
     `choose_at` selects for a budget in frames, at most `available`. If not even one frame fits, the selection
     is skipped with `frame_over_budget`.
     """
-    if limit < 1:
-        raise InputError(f"budget tokens:{limit} is not a number of tokens; give 1 or more, e.g. tokens:8192")
 
     def fits(selection: Selection) -> bool:
         return sum(map(tokens_of, selection.frames)) <= limit
@@ -86,10 +83,9 @@ def choose(
     Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; those
     of other packages, the text of the `question`. Subtasks with the same sources share one tuple of frames.
     """
-    if budget < 1:
-        raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
-    asked = question if selector.plugged else None
-    context = PoolContext(selector, structure.study_id, seed, features, asked)
+    context = PoolContext(
+        selector, structure.study_id, seed, features, question if selector.plugged else None
+    )
     return _chosen(tuple(structure.volumes.values()), subtask, budget, context)
 
 

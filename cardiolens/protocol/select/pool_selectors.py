@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import Protocol
 
 from cardiolens.base.digest import digest_of
-from cardiolens.base.errors import InputError
 from cardiolens.config.plugins import Options, PluginError, blamed, make
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.feature_store import StudyFeatures
@@ -111,8 +110,7 @@ def _lent(frames: Iterable[Frame]) -> list[Frame]:
 
 
 def _random(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    if context.seed is None:
-        raise InputError(f"selector {context.selector.name!r} is random and needs a seed, e.g. seeds: [2026]")
+    assert context.seed is not None, "the configuration gives seeds to selectors that are random"
     ranked = _ranked(context.seed, context.study_id, pool)  # so smaller budgets are subsets of larger
     return [pick_idx(pool[place], idx) for _, place, idx in ranked[:budget]]
 
@@ -133,11 +131,7 @@ def _all(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
 
 
 def _diverse(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    if context.features is None:
-        raise InputError(
-            f"selector {context.selector.name!r} ({context.selector.kind}) looks at frames and needs their "
-            "features; prepare the dataset with this selector named"
-        )
+    assert context.features is not None, "the features of a study are read if a selector needs them"
     return list(context.features.picked(context.selector.kind, pool, budget))
 
 

@@ -3,7 +3,6 @@
 import pytest
 from selected import CLINICAL, RANDOM, SHAPES, SUBTASKS, study, views
 
-from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.selection import Selection
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -90,9 +89,3 @@ def test_frames_are_shown_from_end_diastole_on_by_every_selector():
     for selector in (CLINICAL, RANDOM):
         phases = [frame.phase for frame in chosen("C18", 20, structure, selector).frames]
         assert phases == [19, *range(19)]
-
-
-@pytest.mark.parametrize("budget", [0, -8])
-def test_a_budget_without_frames_is_refused(budget):
-    with pytest.raises(InputError, match=f"budget {budget} is not a number of frames; give 1 or more"):
-        chosen("C01", budget, study("cine_sax"))
