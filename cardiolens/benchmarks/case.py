@@ -12,8 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
 from cardiolens.benchmarks.record_files import Place, Row, quoted, value_of
-from cardiolens.protocol.dialogue.chain import without_marks
-from cardiolens.protocol.tasks.legal import fold, option_problems
+from cardiolens.protocol.tasks.legal import fold, option_problems, reserved_in
 
 UNKNOWN = "unknown"
 _BANDS = {1: "1", 3: "2-3", 6: "4-6", 10: "7-10", 20: "11-20"}  # of numbers of images, by the largest
@@ -292,8 +291,8 @@ def _checked(name: str, value: object) -> str:
         value = str(value)
     if not isinstance(value, str) or not fold(value):
         raise wrong(name, value, "text")
-    if without_marks(value) != value:
-        raise InputError(f"{name} holds U+FFFC, U+FDD0 or U+FDD1, reserved for frames and replies; remove it")
+    if problem := reserved_in(value):
+        raise InputError(f"{name} {problem}")
     return value
 
 

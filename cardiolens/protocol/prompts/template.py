@@ -18,7 +18,7 @@ from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_text
 from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
 from cardiolens.protocol.prompts.question import AskedQuestion, words
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.storage.schemas import FRAME
+from cardiolens.protocol.tasks.legal import reserved_in
 from cardiolens.study.anatomy import DATA, HEART, anatomy_of, lineage
 from cardiolens.study.structure import StudyStructure
 
@@ -174,8 +174,8 @@ def _checked(template_id: str, folders: Sequence[Path]) -> tuple[jinja2.Template
     with _jinja(str(path)):
         compiled = _JINJA.from_string(text)
         rendered = compiled.render(values).strip()
-    if FRAME in rendered:
-        raise InputError(f"{path}: holds U+FFFC, which is reserved for frames; remove it")
+    if problem := reserved_in(rendered):
+        raise InputError(f"{path}: {problem}")
     return compiled, sha256(text.encode()).hexdigest()
 
 

@@ -40,9 +40,7 @@ def nested(
     for step in reversed([step for step in LADDER if step < budget]):
         first = [(frame.volume_id, frame.idx) for frame in smaller(step)]
         if all(place in here for place in first):
-            front = set(first)
-            rest = (frame for place, frame in here.items() if place not in front)
-            return (*(here[place] for place in first), *rest)
+            return tuple(here[place] for place in dict.fromkeys([*first, *here]))
     return tuple(frames)
 
 
@@ -54,14 +52,10 @@ def fitting(
     `choose_at` selects for a budget in frames, at most `available`. If not even one frame fits, the selection
     is skipped with `frame_over_budget`.
     """
-
-    def fits(selection: Selection) -> bool:
-        return sum(map(tokens_of, selection.frames)) <= limit
-
     low, high = 0, available  # invariant: `low` frames fit
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(choose_at(middle)):
+        if sum(map(tokens_of, choose_at(middle).frames)) <= limit:
             low = middle
         else:
             high = middle - 1

@@ -15,10 +15,9 @@ from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.data_files import LEXICON_NAME, POINTS_NAME, Entry, read_data_files
-from cardiolens.protocol.tasks.legal import option_problems
+from cardiolens.protocol.tasks.legal import option_problems, reserved_in
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.quantity import Quantity
-from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import (
     CASE_IMAGES,
     DATA,
@@ -307,12 +306,12 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         "wordings repeat the question or each other; write each in different words": (
             len(set(words)) < len(words)
         ),
-        "holds U+FFFC, which is reserved for frames": FRAME in "".join(words),
         f"exclusive {list(subtask.exclusive)} not in options": not set(subtask.exclusive) <= set(keys),
         "only multi-select has exclusive options": bool(subtask.exclusive) and kind != "multi",
         "parent and parent_answers go together": bool(subtask.parent) != bool(subtask.parent_answers),
     }
     problems = [text for text, wrong in rules.items() if wrong] + _unknown_views(subtask, anatomy)
+    problems += filter(None, [reserved_in("".join((*words, *subtask.checklist)))])
     if not is_open:
         options = [(option.key, option.text) for option in subtask.options]
         problems += option_problems(options, several=kind == "multi")

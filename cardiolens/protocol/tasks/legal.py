@@ -13,6 +13,7 @@ UNSHOWN = "\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef
 """Control characters, line ends, changes of direction and marks of prompts, as a class of characters."""
 
 _UNSHOWN = re.compile(f"[{UNSHOWN}]")
+_RESERVED = re.compile("[\ufdd0-\ufdef\ufffc]")
 _FULL_WIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
 _LATIN_TWINS = str.maketrans("АВСЕНІЈКМОРЅТХасеорхіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXaceopxijABEZHIKMNOPTYX")
 _BETWEEN_LETTERS = frozenset(
@@ -41,6 +42,14 @@ def option_problems(options: Sequence[tuple[str, str]], *, several: bool = False
                 "space; expected distinct texts; reword or remove one"
             )
     return problems
+
+
+def reserved_in(text: str) -> str:
+    """Return what is wrong with words of a prompt that hold a mark of a frame or a reply; empty if none."""
+    found = _RESERVED.search(text)
+    return (
+        f"holds U+{ord(found[0]):04X}, which is reserved for frames and replies; remove it" if found else ""
+    )
 
 
 def _problem(text: str, letters: set[str]) -> str:

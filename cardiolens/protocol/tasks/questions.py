@@ -15,13 +15,13 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import OPEN, AnswerType, Catalogue, Subtask
-from cardiolens.protocol.tasks.legal import fold, option_problems
+from cardiolens.protocol.tasks.legal import fold, option_problems, reserved_in
 from cardiolens.storage import schemas, tables
 
 
-def _without_frame_place(text: str) -> str:
-    if schemas.FRAME in text:
-        raise ValueError("holds U+FFFC, which is reserved for frames; remove it")
+def _without_marks(text: str) -> str:
+    if problem := reserved_in(text):
+        raise ValueError(problem)
     return text
 
 
@@ -34,7 +34,7 @@ def _no_bool(value: object) -> object:
 Name = Annotated[str, Field(min_length=1)]
 Origin = Literal["report", "mask", "set", "reader", "phantom"]  # set: a label of a public set
 STATED: frozenset[Origin] = frozenset({"reader", "phantom"})  # their answers need no verification
-PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_place)]
+PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_marks)]
 
 
 class _Typed(Spec):

@@ -21,6 +21,7 @@ from cardiolens.inference.stream.execution import Executed
 from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.protocol.dialogue.chain import Stage, Steps, mark
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
+from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.prepare_cases import Prepared
@@ -117,6 +118,13 @@ def test_keys_differ_where_replies_do(replies):
     assert after(stage, replies).key != after(stage, [*replies[:-1], replies[-1] + "c"]).key
     assert after(stage, replies).key != after(stage, [*replies, ""]).key
     assert after(stage, []).key == "key"
+
+
+def test_only_the_last_reply_is_bound_to_the_legal_ones():
+    chain = Steps((Stage("x", 8, "a"), Stage(mark(0), 8, "b")))
+    assert chain.next_request([]).constraint == FREE
+    assert chain.next_request(["seen"]).constraint is None
+    assert chain.next_request(["seen", "A"]) is None
 
 
 @pytest.mark.parametrize(
