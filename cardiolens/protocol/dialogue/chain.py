@@ -82,7 +82,7 @@ class Steps:
         return len(self.stages)
 
     def next_request(self, replies: Sequence[str]) -> Stage | None:
-        """The next request, whose key is equal for chains that ask the same; None at the end of the chain."""
+        """The next request, with equal keys for chains that ask the same; None at the end of the chain."""
         if len(replies) == len(self.stages):
             return None
         stage, quoted = self.stages[len(replies)], [without_marks(reply) for reply in replies]
