@@ -61,6 +61,11 @@ def test_quotas_of_a_diagnosis_follow_what_each_view_can_give():
     assert counted["cine_sax"] == 18 + 5 + 1
 
 
+def test_both_views_of_t2_are_shown_by_their_weights():
+    volumes = {f"t2_{view}": VolumeStructure(f"t2_{view}", "t2", view, 20, 1) for view in ("sax", "4ch")}
+    assert views(chosen("D01", 10, StudyStructure("PH-0001", volumes))) == {"t2_sax": 7, "t2_4ch": 3}
+
+
 def test_long_axes_fall_back_to_each_other_after_the_routed_views_are_used_up():
     selection = chosen("C17", 110, study("cine_4ch", "cine_3ch", "cine_2ch"))
     assert views(selection) == {"cine_4ch": 75, "cine_2ch": 25, "cine_3ch": 10}
