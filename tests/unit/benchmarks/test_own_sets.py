@@ -280,6 +280,17 @@ def test_images_that_are_missing_unreadable_or_doubled_are_named(tmp_path: Path)
         assert error.startswith(f"{tmp_path}/cases.jsonl:{number}: {words}")
 
 
+@pytest.mark.parametrize("held", [[], [0, 1]])
+def test_a_row_names_another_one_of_one_image_alone(tmp_path: Path, held: list[int]) -> None:
+    encoded = [base64.b64encode(png(at)).decode() for at in range(2)]
+    images = [encoded[at] for at in held], "c0"
+    records = [record | {"pictures": image} for record, image in zip(own_records(), images, strict=False)]
+    make_own(tmp_path, records, images={"base64": "pictures"})
+    found = read_set(tmp_path, "map.yaml", PROTOCOL)
+    outcomes = prepare_cases(tmp_path / "store", "p.parquet", found.source, found.cases)
+    assert "cases.jsonl:2: the image in pictures is not there" in outcomes[-1].error
+
+
 def test_a_map_that_names_an_absent_column_is_refused(tmp_path: Path) -> None:
     make_tsv(tmp_path)
     columns = yaml.safe_load(
