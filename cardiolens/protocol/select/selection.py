@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from cardiolens.protocol.tasks.catalogue import Subtask
@@ -39,6 +40,7 @@ class Routed:
         return tuple(volume for source in self.sources for volume in source.volumes)
 
 
+@lru_cache(maxsize=256)
 def resolve(volumes: Volumes, subtask: Subtask) -> Routed:
     """Resolve the route of a subtask in a study: its sources, else substitutes, else the reason to skip."""
     if not volumes:
