@@ -203,7 +203,8 @@ class RecordReader:
             for number in range(1, columns.most + 1)
         ]
         given = [(path, held, value_of(record, path)) for path, held in names]
-        held_in = self.embedded if columns.count else {name for name in record if not _is_blank(record[name])}
+        filled_in = {name for name, value in record.items() if name and not _is_blank(value)}
+        held_in = self.embedded if columns.count else filled_in
         filled = [n for n, (_, held, value) in enumerate(given, 1) if held in held_in or not _is_blank(value)]
         count = _count(record, columns.count, columns.most) if columns.count else max(filled, default=0)
         for path, held, value in given[:count]:
