@@ -124,6 +124,7 @@ def test_a_second_copy_of_the_weights_is_not_counted(tmp_path: Path):
         ({"text_config": {"max_position_embeddings": 4096}}, 4096),
         ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}}, 8192),
         ({"max_position_embeddings": 4096, "rope_parameters": {"full": {"factor": 2}}}, 8192),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"factor": float("inf")}}, 4096),
     ],
 )
 def test_a_length_within_the_models_positions_is_taken(
