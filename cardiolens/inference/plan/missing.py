@@ -76,8 +76,9 @@ def final_replies(completions: Path, keys: Collection[str] | None = None) -> dic
 
     def chosen(part: pa.Table) -> pa.Table:
         final = part.filter(pc.is_in(part["status"], pa.array(FINAL)))
-        keys_sought = final["request_key"] if keys is None else pa.array(list(keys), pa.string())
-        return final.filter(pc.is_in(final["request_key"], keys_sought))
+        if keys is None:
+            return final
+        return final.filter(pc.is_in(final["request_key"], pa.array(list(keys), pa.string())))
 
     def of(parts: Iterator[pa.Table]) -> pa.Table:
         return tables.concat(map(chosen, parts), selected)
