@@ -88,7 +88,7 @@ def score_step(run: Run, spec: SweepSpec) -> int:
             executed.failed[model] = record.reason
     cohort = read_cohort(spec.store)
     prepared = Prepared(0, 0, tuple(sorted(cohort.failed.items())) if cohort else (), 0.0, 0)
-    return conclude(planned, prepared, remaining, Placement((), (), ()), executed)
+    return conclude(planned, prepared, remaining, Placement((), ()), executed)
 
 
 def _planned(spec: SweepSpec) -> Plan:

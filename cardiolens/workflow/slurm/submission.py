@@ -79,12 +79,11 @@ def _place(spec: SweepSpec, planned: Plan | None) -> Placement:
     waves: list[Wave] = []
     for model in _candidates(spec, planned, nodes):
         placement = place(nodes, [model])
-        if placement.refusals:
-            reason = placement.refusals[0].reason
+        for reason in placement.refusals.values():
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
             raise InputError(reason if model.lacks else f"{reason}; {remedy}")
         waves += placement.waves
-    return Placement(nodes, tuple(waves), ())
+    return Placement(nodes, tuple(waves))
 
 
 def _candidates(spec: SweepSpec, planned: Plan | None, nodes: Sequence[Node]) -> Iterator[Candidate]:

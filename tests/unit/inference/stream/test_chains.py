@@ -190,7 +190,7 @@ def concluded(spec, scribe):
     documents.write_configuration(planned.run, spec)
     counted = answer(planned, scribe)
     executed = Executed(streamed={name: Streamed(each, frozenset()) for name, each in counted.items()})
-    return conclude(planned, Prepared(0, 0, (), 0.0, 0), left, Placement((), (), ()), executed), planned.run
+    return conclude(planned, Prepared(0, 0, (), 0.0, 0), left, Placement((), ()), executed), planned.run
 
 
 def stages_of(run):
