@@ -254,8 +254,8 @@ def parse_header(stored: bytes) -> Header:
 def _head(stored: bytes) -> bytes:
     if not stored.startswith(GZIP_MAGIC):
         return stored[:HEADER_BYTES]
-    block, ended = gzip_stream.start_of(stored, HEADER_BYTES)
-    if len(block) < HEADER_BYTES and not ended:
+    block, is_whole = gzip_stream.start_of(stored, HEADER_BYTES)
+    if len(block) < HEADER_BYTES and not is_whole:
         raise gzip_stream.truncated(len(block), HEADER_BYTES)
     return block
 
