@@ -58,7 +58,7 @@ def atomic(path: Path) -> Iterator[Path]:
 
     RunError if the file cannot be written.
     """
-    temporary = _beside(path)
+    temporary = _temporary(path)
     try:
         with _changing("folder", path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def create(path: Path, content: bytes) -> None:
 
     A reader never sees a part of it: the file gets its name when it is whole.
     """
-    temporary = _beside(path)
+    temporary = _temporary(path)
     try:
         _event("write", path)
         temporary.touch(0o600)
@@ -243,6 +243,6 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def _beside(path: Path) -> Path:
+def _temporary(path: Path) -> Path:
     """Return a new hidden name in the folder of a file, for its content until it is whole."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")

@@ -17,8 +17,8 @@ from rich.table import Table
 
 from cardiolens.base.console import console
 from cardiolens.base.errors import InputError
-from cardiolens.base.paths import running_version
 from cardiolens.base.phrasing import choices
+from cardiolens.base.running_version import running_version
 from cardiolens.base.sanitize import one_line
 from cardiolens.config.base import Spec
 from cardiolens.config.conf_names import GROUPS, legal_names

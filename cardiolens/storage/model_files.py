@@ -81,8 +81,8 @@ def _scaling(text: Mapping[str, Any]) -> float:
     rope = declared if isinstance(declared, dict) else {}
     by_layer = [rope, *(value for value in rope.values() if isinstance(value, dict))]
     factors = [one.get("factor") for one in by_layer if one.get("rope_type", one.get("type")) not in _SCALED]
-    known = [float(each) for each in factors if isinstance(each, int | float) and math.isfinite(each)]
-    return max(known, default=1.0)
+    finite = [float(each) for each in factors if isinstance(each, int | float) and math.isfinite(each)]
+    return max(finite, default=1.0)
 
 
 def missing_weights(folder: Path) -> str | None:

@@ -64,16 +64,16 @@ class BloodAreas:
     @property
     def tied(self) -> tuple[int, ...]:
         """Other phases with an area that does not differ from that of end-systole."""
-        left = self._share_left
-        near = np.flatnonzero(left <= left.min() + _SAME_SHARE)
+        shares = self._share_left
+        near = np.flatnonzero(shares <= shares.min() + _SAME_SHARE)
         return tuple(int(phase) for phase in near if phase != self.end_systole)
 
     @property
     def _share_left(self) -> NDArray[np.float64]:
         """Remaining blood by phase: the median over middle slices, robust to one slice that moved."""
         middle = self._middle
-        left: NDArray[np.float64] = np.median(middle / middle.max(axis=1, keepdims=True), axis=0)
-        return left
+        shares: NDArray[np.float64] = np.median(middle / middle.max(axis=1, keepdims=True), axis=0)
+        return shares
 
     def larger_end(self) -> int:
         """Return 1 if areas grow with the slice number, -1 if they fall, 0 if undecided."""

@@ -60,14 +60,16 @@ def _display_of(study: Study, windows: Windows) -> Callable[[VolumeManifest], Di
 
     def display(manifest: VolumeManifest) -> DisplayedVolume:
         warnings = [*orientation.doubts(manifest), *size_doubts(manifest, cycle)]
-        manifest, *found = with_cycle(manifest, cycle)
+        manifest, *findings = with_cycle(manifest, cycle)
         volume = read_volume(study.folder, manifest)
         window_pct = windows.of(manifest.sequence, manifest.volume_id)
         with naming_file(manifest.path):
             scale = grey_scale(volume.in_file_order, window_pct, volume.slope, volume.inter, manifest.window)
         passage, place = _passage(volume)
         if passage is not None and place:
-            found.append(f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}")
+            findings.append(
+                f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}"
+            )
         if passage is not None and not passage.bolus_found:
             times = f"t_on {passage.t_on}, t_peak {passage.t_peak} by default"
             warnings.append(f"{manifest.volume_id}: no_bolus_found: {times}")
@@ -76,7 +78,7 @@ def _display_of(study: Study, windows: Windows) -> Callable[[VolumeManifest], Di
             frames=_frames(study.study_id, volume, scale),
             n_bytes=volume.n_bytes,
             warnings=tuple(warnings),
-            found=tuple(filter(None, found)),
+            found=tuple(filter(None, findings)),
         )
 
     return display
@@ -101,14 +103,14 @@ def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
 
 
 def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPass | None) -> Row:
-    manifest, about = volume.manifest, study.manifest
+    manifest, owner = volume.manifest, study.manifest
     timing = manifest.timing(volume.layout)
     height, width = volume.displayed_shape
     return {
-        "study_id": about.study_id,
-        "patient_id": about.patient_id,
-        "cohort": list(about.cohort),
-        "species": about.species,
+        "study_id": owner.study_id,
+        "patient_id": owner.patient_id,
+        "cohort": list(owner.cohort),
+        "species": owner.species,
         "volume_id": manifest.volume_id,
         "sequence": manifest.sequence,
         "view": manifest.view,
@@ -199,12 +201,12 @@ def _attempt(
         study = read_study(folder, roots, anatomy)
         name, state = study.study_id, state_of(study)  # the next run notices a change during reading
         warnings: list[str] = []
-        found: list[str] = []
+        findings: list[str] = []
         n_bytes = 0
         for volume in displayed_volumes(study, windows):
             writer.add(volume.row, volume.frames)
             warnings += volume.warnings
-            found += volume.found
+            findings += volume.found
             n_bytes += volume.n_bytes
         writer.end_study(keep=True)
     except InputError as error:
@@ -215,7 +217,7 @@ def _attempt(
         state=state,
         subgroups=study.manifest.subgroups,
         warnings=tuple(warnings),
-        found=tuple(found),
+        found=tuple(findings),
     )
     return Outcome(name, record, n_bytes=n_bytes)
 

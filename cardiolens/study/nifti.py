@@ -1,6 +1,7 @@
 """Read NIfTI files as bytes: header, voxels, gzip. Only `volume` knows the meaning of the axes."""
 
 import hashlib
+import logging
 import math
 import operator
 from collections.abc import Iterator, Sequence
@@ -164,6 +165,8 @@ NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
 _FREE_BYTES = 256 << 20  # to which any gzip file may unpack; larger masks are stored without gzip
 _MOST_RATIO = 100  # of what unpacks to more
 _LONGEST_QUATERNION = 1.001  # by rounding
+_SILENT = logging.getLogger(f"{__name__}.fixes")  # nibabel reports what it fixes without the name of the file
+_SILENT.disabled = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +230,8 @@ def parse_header(stored: bytes) -> Header:
     else:
         raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
     try:
-        raw = kind(block[:size])
+        raw = kind(block[:size], check=False)
+        raw.check_fix(_SILENT)
         if fault := settle_rotation(raw):
             raise InputError(f"{fault}; re-export it")
         header = _header(raw)
@@ -254,8 +258,8 @@ def parse_header(stored: bytes) -> Header:
 def _head(stored: bytes) -> bytes:
     if not stored.startswith(GZIP_MAGIC):
         return stored[:HEADER_BYTES]
-    block, ended = gzip_stream.start_of(stored, HEADER_BYTES)
-    if len(block) < HEADER_BYTES and not ended:
+    block, is_whole = gzip_stream.start_of(stored, HEADER_BYTES)
+    if len(block) < HEADER_BYTES and not is_whole:
         raise gzip_stream.truncated(len(block), HEADER_BYTES)
     return block
 

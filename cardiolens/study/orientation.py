@@ -118,14 +118,14 @@ _DIRECTIONS: Mapping[str, Point] = {  # of the patient, as DICOM counts them
 
 def right_and_up(view: View, frame: HeartFrame | None) -> tuple[Point, Point] | None:
     """Return image right and up of a view as directions in the patient; None if nothing decides them."""
-    shown = view.display
-    if shown is not None and shown.right is not None and shown.up is not None:
-        return _DIRECTIONS[shown.right], _DIRECTIONS[shown.up]
-    if shown is None or shown.right_deg is None or frame is None:
+    convention = view.display
+    if convention is not None and convention.right is not None and convention.up is not None:
+        return _DIRECTIONS[convention.right], _DIRECTIONS[convention.up]
+    if convention is None or convention.right_deg is None or frame is None:
         return None
     if view.slices is not None:
         return frame.right, frame.up
-    return frame.toward(shown.right_deg), -frame.base
+    return frame.toward(convention.right_deg), -frame.base
 
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -293,7 +293,9 @@ def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> di
     study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(volumes)), "")
     orientation = StudyOrientation(study)
     best = {volume.path: orientation.best(volume, turned=False) for volume in volumes}
-    return {path: shown.transform for path, shown in best.items() if shown is not None and shown.clear}
+    return {
+        path: display.transform for path, display in best.items() if display is not None and display.clear
+    }
 
 
 def _shape(path: Path) -> tuple[int, ...] | None:

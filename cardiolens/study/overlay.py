@@ -156,28 +156,28 @@ def study_sheet(
     for manifest, volume in zip(study.manifest.volumes, displayed_volumes(study, windows), strict=True):
         overlay = read_overlay(study, manifest) if segments else None
         names |= {} if overlay is None else overlay.names
-        shown = _phases_shown(volume.row, phases, manifest.over_time)
-        frames = list(_labelled_frames(volume.frames, shown, overlay))
-        sheets.append(contact_sheet(frames, len(shown) if len(shown) > 1 else STATIC_COLUMNS, tile))
+        remarks = _remarks_by_phase(volume.row, phases, manifest.over_time)
+        frames = list(_labelled_frames(volume.frames, remarks, overlay))
+        sheets.append(contact_sheet(frames, len(remarks) if len(remarks) > 1 else STATIC_COLUMNS, tile))
     if names:
         sheets.append(legend(dict(sorted(names.items())), max(sheet.width for sheet in sheets)))
     return _stacked(sheets)
 
 
-def _phases_shown(volume: Mapping[str, Any], phases: int, over_time: str) -> dict[int, str]:
+def _remarks_by_phase(volume: Mapping[str, Any], phases: int, over_time: str) -> dict[int, str]:
     """Return evenly spread phases with a remark; ED and ES of a cycle are always among them."""
-    remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if over_time == "cycle" else {}
-    return dict.fromkeys(even(volume["n_phases"], phases), "") | remarks
+    moments = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if over_time == "cycle" else {}
+    return dict.fromkeys(even(volume["n_phases"], phases), "") | moments
 
 
 def _labelled_frames(
-    frames: pa.Table, shown: Mapping[int, str], overlay: Overlay | None
+    frames: pa.Table, remarks: Mapping[int, str], overlay: Overlay | None
 ) -> Iterator[LabelledFrame]:
-    """Yield the frames at the shown phases, from rows of `frames` of one volume."""
+    """Yield the frames at the phases with a remark, from rows of `frames` of one volume."""
     for row in frames.to_pylist():
-        if row["phase"] in shown:
+        if row["phase"] in remarks:
             pixels = shaped(row["pixels"], row["height"], row["width"], row["channels"])
-            label = f"{row['volume_id']} s{row['slice']} p{row['phase']} {shown[row['phase']]}"
+            label = f"{row['volume_id']} s{row['slice']} p{row['phase']} {remarks[row['phase']]}"
             yield label, pixels if overlay is None else overlay.on(pixels, row["idx"])
 
 

@@ -190,11 +190,11 @@ class FrameParts:
         InputError if a frame is not there, or if pixels do not match their digest.
         """
         for volumes, frames_of in studies:
-            wanted = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
-            if absent := wanted.keys() - {place["volume_id"] for place in volumes}:
+            indices_of = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
+            if absent := indices_of.keys() - {place["volume_id"] for place in volumes}:
                 raise InputError(f"no volume {sorted(absent)} in the prepared study; prepare and plan again")
-            named = [place for place in volumes if place["volume_id"] in wanted]
-            yield [row for place in named for row in self._frames(place, wanted[place["volume_id"]])]
+            places = [place for place in volumes if place["volume_id"] in indices_of]
+            yield [row for place in places for row in self._frames(place, indices_of[place["volume_id"]])]
 
     def _frames(self, place: VolumePlace, indices: Sequence[int]) -> list[StoredFrame]:
         stored = self._row_group(place)

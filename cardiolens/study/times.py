@@ -160,8 +160,8 @@ def _passed(smooth: Floats, axis: int) -> Floats:
     """Return how much has come before each time, but at most twice what goes after it."""
     before, after = WASH_IN // 2, -(WASH_OUT // 2)
     come = smooth - ndimage.minimum_filter1d(smooth, 2 * before + 1, axis, mode="nearest", origin=before)
-    gone = smooth - ndimage.minimum_filter1d(smooth, 1 - 2 * after, axis, mode="nearest", origin=after)
-    passed: Floats = np.minimum(come, 2 * gone)
+    washed_out = smooth - ndimage.minimum_filter1d(smooth, 1 - 2 * after, axis, mode="nearest", origin=after)
+    passed: Floats = np.minimum(come, 2 * washed_out)
     return passed
 
 

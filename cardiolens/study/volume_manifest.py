@@ -177,8 +177,8 @@ class VolumeManifest(Spec):
         is_filled = spacing is not None and spacing[2] != 1
         axes = 3 if slices_alone or (is_filled and not confirmed) else 2
 
-        def alike(found: Lengths, declared: Lengths) -> bool:
-            return all(lengths.alike(found, declared)[:axes])
+        def alike(measured: Lengths, declared: Lengths) -> bool:
+            return all(lengths.alike(measured, declared)[:axes])
 
         places = [each for each in (lengths.sform, lengths.pixdim) if each is not None]
         if lengths.contradicted and not alike(places[0], places[1]):

@@ -20,9 +20,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.paths import checkout, running_version
+from cardiolens.base.paths import checkout
 from cardiolens.base.phases import Phase, begin, heard_by
 from cardiolens.base.phrasing import counted
+from cardiolens.base.running_version import running_version
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
