@@ -121,16 +121,14 @@ def _asked(planned: Any, left: Any) -> Pace:
 
 def _write_flat(planned: Any, completions: Path, flat: Path) -> None:
     """Plan the requests of finished chains as requests that stand alone."""
-    from cardiolens.inference.plan.request import RequestColumns
+    from cardiolens.inference.plan.request import table_of
     from cardiolens.storage import schemas, tables
 
     shutil.rmtree(flat, ignore_errors=True)
     (model,) = planned.spec.model
     for part in tables.parts(planned.run.requests(model.name)):
-        columns = RequestColumns()
-        for request in _flat(part, completions):
-            columns.add(request)
-        tables.write_part(flat, columns.table(), schemas.REQUESTS, part.name)
+        requests = list(_flat(part, completions))
+        tables.write_part(flat, table_of(requests), schemas.REQUESTS, part.name)
 
 
 def _flat(part: Path, completions: Path) -> Iterator[Any]:

@@ -73,7 +73,7 @@ def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Ite
     yield ""
     hours, gpu_hours = schedule(placement).seconds / 3600, placement.gpu_hours
     yield f"In all {hours:.2g} hours and {gpu_hours:.2g} GPU hours."
-    yield from (f"Fits nowhere: {refused.reason}." for refused in placement.refusals)
+    yield from (f"Fits nowhere: {reason}." for reason in placement.refusals.values())
 
 
 def candidates(models: Iterable[ModelSpec]) -> list[Candidate]:

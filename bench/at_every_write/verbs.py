@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 from at_every_write.one_process import run_in_one_process
 from at_every_write.people import decide_on_imports, decide_on_questions, read_replies
+from at_every_write.queue import wait_in_file
 from at_every_write.server import AnsweringServer
 from at_every_write.verb import Verb
 
@@ -38,6 +39,16 @@ def called(name: str, *words: str) -> Callable[[], int]:
         run_in_one_process()
         sys.argv = [f"cardiolens {name}", *words]
         return int(importlib.import_module(f"cardiolens.commands.{name}").main())
+
+    return run
+
+
+def submitted(*words: str) -> Callable[[], int]:
+    """A sweep whose jobs wait in a file."""
+
+    def run() -> int:
+        wait_in_file()
+        return called("submit", *words, "cluster=slurm")()
 
     return run
 
@@ -156,6 +167,13 @@ def verbs(place: Path, server: AnsweringServer) -> tuple[Verb, ...]:
     return (
         Verb("prepare", called("prepare", *own, "store=store"), ("store/**/*",), (), TIMES),
         Verb("sweep", swept, (*RUN, ANSWERS), store, TIMES, acknowledged=ANSWERS),
+        Verb(
+            "submit",
+            submitted(*small, "model=[uniform,noisy]"),
+            ("queue.jsonl", "outputs/*/*.json", "outputs/*/slurm/*", "outputs/*/requests/**/*"),
+            store,
+            TIMES | {"made_in", "store", "outputs"},
+        ),
         Verb("judge", of_one_run("judge"), RUN, store, TIMES, made_before=swept),
         Verb("page", of_one_run("report"), RUN, store, TIMES, made_before=swept),
         Verb(

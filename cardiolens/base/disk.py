@@ -37,14 +37,17 @@ def _event(kind: str, path: Path) -> None:
 
 @contextmanager
 def _changing(kind: str, path: Path) -> Iterator[None]:
-    """Announce an event and do it; NotWrittenError if it fails, other than by what callers wait for."""
+    """Announce an event and do it; NotWrittenError if it fails, other than at a lock that another holds."""
     try:
         _event(kind, path)
         yield
-    except (FileExistsError, BlockingIOError, NotWrittenError):
+    except (BlockingIOError, NotWrittenError):
         raise
     except OSError as error:
-        failed = NotWrittenError(_sentence(path, error))
+        reason = error.strerror or error
+        failed = NotWrittenError(
+            f"{path}: cannot be written ({reason}); free space or check permissions, then run again"
+        )
         failed.errno, failed.strerror = error.errno, error.strerror
         raise failed from error
 
@@ -55,18 +58,14 @@ def atomic(path: Path) -> Iterator[Path]:
 
     RunError if the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = _temporary(path)
     try:
-        _event("folder", path.parent)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _event("write", path)
-        yield temporary
-        _event("sync", path)
-        with temporary.open("rb") as handle:
-            os.fsync(handle.fileno())
+        with _changing("folder", path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with _changing("write", path):
+            yield temporary
+            sync(temporary)
         rename(temporary, path)
-    except OSError as error:
-        raise _not_written(path, error) from error
     finally:
         with suppress(OSError):  # a file stands where the folder should; nothing was written there
             temporary.unlink(missing_ok=True)
@@ -80,18 +79,14 @@ def draft_folder(path: Path) -> Iterator[Path]:
     folder removes it. An empty folder at `path` is replaced. RunError if the disk fails.
     """
     draft = path.with_name(f".{path.name}.draft")
+    remove_tree(draft)
     try:
-        remove_tree(draft)
-        _event("folder", draft)
-        draft.mkdir(parents=True)
-        yield draft
-        for folder, _, names in os.walk(draft):
-            for name in names:
-                _sync_file(Path(folder, name))
-            sync_folder(Path(folder))
-        rename(draft, path)  # replaces an empty folder, and fails at one that holds anything
-    except OSError as error:
-        raise _not_written(path, error) from error
+        with _changing("folder", path):
+            draft.mkdir(parents=True)
+            yield draft
+            for place in (*draft.rglob("*"), draft):
+                sync(place)
+            rename(draft, path)  # replaces an empty folder, and fails at one that holds anything
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
@@ -111,7 +106,6 @@ def write_private(path: Path, content: bytes) -> None:
     """Write a file atomically that only its owner can read, whatever the umask and the file before it."""
     with atomic(path) as temporary:
         temporary.touch(0o600)
-        temporary.chmod(0o600)
         temporary.write_bytes(content)
 
 
@@ -133,35 +127,30 @@ def create(path: Path, content: bytes) -> None:
 
     A reader never sees a part of it: the file gets its name when it is whole.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    _event("write", path)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    temporary = _temporary(path)
     try:
-        with open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
+        _event("write", path)
+        temporary.touch(0o600)
+        temporary.write_bytes(content)
+        sync(temporary)
         _event("link", path)
         os.link(temporary, path)  # fails where the file exists, unlike a rename
-        sync_folder(path.parent)
+        sync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:
     """Create a folder and its parents; RunError if that fails."""
-    try:
-        _event("folder", path)
+    with _changing("folder", path):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise _not_written(path, error) from error
 
 
 def rename(source: Path, target: Path) -> None:
     """Rename a file or folder, replacing a file, and make the new name durable."""
     with _changing("rename", target):
         os.replace(source, target)
-        sync_folder(target.parent)
+        sync(target.parent)
 
 
 def remove(path: Path) -> None:
@@ -244,26 +233,16 @@ def unlock(handle: int) -> None:
     fcntl.flock(handle, fcntl.LOCK_UN)
 
 
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable; a power failure could lose those of new files."""
-    _event("sync", folder)
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def sync(path: Path) -> None:
+    """Make a file durable, or the names in a folder; a power failure could lose what is new in them."""
+    _event("sync", path)
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
 
 
-def _sync_file(path: Path) -> None:
-    _event("sync", path)
-    with path.open("rb") as handle:
-        os.fsync(handle.fileno())
-
-
-def _not_written(path: Path, error: OSError) -> RunError:
-    return RunError(_sentence(path, error))
-
-
-def _sentence(path: Path, error: OSError) -> str:
-    reason = error.strerror or error
-    return f"{path}: cannot be written ({reason}); free space or check permissions, then run again"
+def _temporary(path: Path) -> Path:
+    """Return a new hidden name in the folder of a file, for its content until it is whole."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")

@@ -44,18 +44,13 @@ def read_or_make_key(path: Path, name: str, harm: str, renewal: str) -> bytes:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        key = secrets.token_bytes(KEY_BYTES)
-        disk.create(path, f"{key.hex()}\n".encode())
+        disk.create(path, f"{secrets.token_hex(KEY_BYTES)}\n".encode())
     except FileExistsError:
-        return _existing_key(path, name, harm, renewal)
+        pass  # it was made before
     except OSError as error:
         raise InputError(
             f"{name}: cannot be written ({error.strerror}); name a file in a folder of yours"
         ) from None
-    return key
-
-
-def _existing_key(path: Path, name: str, harm: str, renewal: str) -> bytes:
     try:
         key = bytes.fromhex(read_text(path, _MOST_KEY).strip())
     except (OSError, ValueError):

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from string import ascii_uppercase
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from cardiolens.benchmarks.case_map import CaseMap, Column, expanded, read_map
 from cardiolens.benchmarks.record_files import Place, Row, columns_of, quoted, rows_of, value_of
 from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
-from cardiolens.protocol.tasks.questions import write_questions
+from cardiolens.protocol.tasks.questions import record_of, write_questions
 
 Split = Literal["train", "test"]
 
@@ -53,12 +53,12 @@ class Source:
         """Return the name of a case as a study."""
         return f"{self.split}-{number:05d}"
 
-    def rows(self, *, counted: bool = True) -> Iterator[Row]:
-        """Yield the rows of the split in the order of the files."""
-        images = self.columns.images
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows of the split by file and in order, without images that another column counts."""
+        without = self.columns.embedded if self.columns.images.count else ()
         for path in self.files:
             self._check_columns(path)
-            for row in rows_of(path, self.columns.embedded, counted=counted and not images.count):
+            for row in rows_of(path, without):
                 if self.split_column is None or row.error:
                     yield row
                     continue
@@ -128,7 +128,8 @@ def read_benchmark(source: Source, protocol: str) -> Benchmark:
     by_id: dict[str, Place] = {}  # rows whose images later rows may name
     failed: dict[str, str] = {}
     left_out: Counter[str] = Counter()
-    readers = {path: _reader(source, path, by_id) for path in source.files}
+    held = {path: set(columns.embedded).intersection(columns_of(path) or ()) for path in source.files}
+    readers = {path: RecordReader(columns, source.root, path, held[path], by_id) for path in source.files}
     for at, row in enumerate(source.rows(), start=1):
         try:
             if columns.images.base64 is not None and columns.id is not None:
@@ -148,18 +149,6 @@ def read_benchmark(source: Source, protocol: str) -> Benchmark:
         except InputError as error:
             failed[f"{source.split}-record-{at:05d}"] = f"{row.place}: {error}"
     return Benchmark(source, _cases(read, source), failed, left_out)
-
-
-def _reader(source: Source, path: Path, by_id: Mapping[str, Place]) -> RecordReader:
-    present = (columns_of(path) or []) if path.suffix == ".parquet" else []
-    folder = path.parent.relative_to(source.root)
-    return RecordReader(
-        source.columns,
-        PurePosixPath(folder.as_posix()),
-        set(source.columns.embedded) & set(present),
-        lambda below: (source.root / below).is_file(),
-        by_id,
-    )
 
 
 def _cases(read: Iterable[tuple[int, Case]], source: Source) -> list[Case]:
@@ -224,19 +213,16 @@ def subtask_of(catalogue: Catalogue, question: Question) -> Subtask:
 
 def _record(study: str, case: Case, question: Question, catalogue: Catalogue) -> dict[str, Any]:
     subtask = subtask_of(catalogue, question)
-    options = zip(ascii_uppercase, question.options, strict=False)
-    return {
-        "schema": "qa-1",
-        "qa_id": ":".join([study, subtask.id, *([question.key] if question.key else [])]),
-        "study_id": study,
-        "patient_id": case.patient,
-        "tier": subtask.tier,
-        "subtask": subtask.id,
-        "sequence": subtask.sequence,
-        "question": question.text,
-        "answer_type": subtask.answer_type,
-        "options": [{"key": key, "text": text} for key, text in options],
-        "answer": [ascii_uppercase[at] for at in question.answer] or list(question.names),
-        "origin": "reader",
-        "protocol": catalogue.protocol,
-    }
+    return record_of(
+        subtask,
+        catalogue,
+        study,
+        qa_id=":".join([study, subtask.id, *([question.key] if question.key else [])]),
+        patient_id=case.patient,
+        question=question.text,
+        options=[
+            {"key": key, "text": text} for key, text in zip(ascii_uppercase, question.options, strict=False)
+        ],
+        answer=[ascii_uppercase[at] for at in question.answer] or list(question.names),
+        origin="reader",
+    )

@@ -2,18 +2,17 @@
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, NoReturn
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
-from cardiolens.benchmarks.record_files import EmbeddedImages, Place, Row, quoted, value_of
-from cardiolens.protocol.dialogue.chain import without_marks
-from cardiolens.protocol.tasks.legal import fold, option_problems
+from cardiolens.benchmarks.record_files import Place, Row, quoted, value_of
+from cardiolens.protocol.tasks.legal import fold, option_problems, reserved_in
 
 UNKNOWN = "unknown"
 _BANDS = {1: "1", 3: "2-3", 6: "4-6", 10: "7-10", 20: "11-20"}  # of numbers of images, by the largest
@@ -86,12 +85,12 @@ class LeftOut(Exception):  # noqa: N818  (nothing is wrong)
 
 @dataclass(frozen=True, slots=True)
 class RecordReader:
-    """Reads records by a map; `finds` says whether a path below the folder of the data is a file."""
+    """Reads the records of one file by a map."""
 
     columns: CaseMap
-    folder: PurePosixPath  # of the file, below that of the data
+    root: Path  # the folder of the data
+    path: Path
     embedded: Collection[str]  # columns of the file that hold images
-    finds: Callable[[str], bool]
     by_id: Mapping[str, Place]  # rows whose images other rows name by id
 
     def read(self, row: Row) -> Case:
@@ -150,8 +149,10 @@ class RecordReader:
             return _lettered(_PLACEHOLDER.sub(" ", text), question)
         if isinstance(options, str):
             return question, _pairs(value_of(record, options), options)
-        texts = options.text if isinstance(options, SameText) else (line_of(record, name) for name in options)
-        return question, list(zip(ascii_uppercase, filter(None, texts), strict=False))
+        texts = options.text if isinstance(options, SameText) else [line_of(record, name) for name in options]
+        return question, [
+            (letter, text) for letter, text in zip(ascii_uppercase, texts, strict=False) if text
+        ]
 
     def _answer(
         self, record: Record, letters: Sequence[str], options: Sequence[str], *, multi: bool
@@ -202,7 +203,8 @@ class RecordReader:
             for number in range(1, columns.most + 1)
         ]
         given = [(path, held, value_of(record, path)) for path, held in names]
-        held_in = self.embedded if columns.count else record
+        filled_in = {name for name, value in record.items() if name and not _is_blank(value)}
+        held_in = self.embedded if columns.count else filled_in
         filled = [n for n, (_, held, value) in enumerate(given, 1) if held in held_in or not _is_blank(value)]
         count = _count(record, columns.count, columns.most) if columns.count else max(filled, default=0)
         for path, held, value in given[:count]:
@@ -242,9 +244,12 @@ class RecordReader:
             raise wrong(column, value, "a path below the folder of the data")
         folders = [folder.format(patient=patient) for folder in self.columns.images.folders]
         candidates = [f"{folder}/{value}" if folder else str(value) for folder in folders]
-        if self.folder.parts:
-            candidates += [str(self.folder / candidate) for candidate in candidates]
-        return next((path for path in candidates[1:] and candidates if self.finds(path)), candidates[0])
+        below = self.path.parent.relative_to(self.root)
+        if below.parts:
+            candidates += [str(below / candidate) for candidate in candidates]
+        return next(
+            (path for path in candidates[1:] and candidates if (self.root / path).is_file()), candidates[0]
+        )
 
     def _encoded(self, row: Row, column: str) -> list[CaseImage]:
         name = column.removesuffix("?")
@@ -287,8 +292,8 @@ def _checked(name: str, value: object) -> str:
         value = str(value)
     if not isinstance(value, str) or not fold(value):
         raise wrong(name, value, "text")
-    if without_marks(value) != value:
-        raise InputError(f"{name} holds U+FFFC, U+FDD0 or U+FDD1, reserved for frames and replies; remove it")
+    if problem := reserved_in(value):
+        raise InputError(f"{name} {problem}")
     return value
 
 
@@ -415,9 +420,10 @@ def listed(value: object, name: str) -> list[Any]:
 
 
 def _items(value: object) -> list[int | None]:
-    if not isinstance(value, EmbeddedImages):
-        return []
-    return list(range(value.count)) if value.is_list else [None]
+    """Return the places of embedded images in their list; None for an image alone."""
+    if isinstance(value, list):
+        return list(range(len(value)))
+    return [] if _is_blank(value) else [None]
 
 
 def _numbered(column: Columns | None, number: int) -> Column | None:

@@ -110,7 +110,8 @@ def _embedded(image: CaseImage) -> bytes | None:
     if isinstance(value, str) and image.item is not None:
         value = listed(value, image.column)
     if isinstance(value, list):
-        value = value[image.item or 0]
+        is_one = image.item is not None or len(value) == 1  # a row that another one names may have several
+        value = value[image.item or 0] if is_one else None
     value = value.get("bytes") if isinstance(value, Mapping) else value
     if isinstance(value, str):
         encoded = value.partition(",")[2] if value.startswith("data:") else value

@@ -7,27 +7,30 @@ are this project's.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import AfterValidator, ConfigDict, ValidationError
+from pydantic import ConfigDict, ValidationError
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.fence import fenced
-from cardiolens.base.untrusted.bounded_files import MOST_JSON, parse_json, read_text
+from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case import Case
 from cardiolens.benchmarks.medthinkvqa import cases, records
+from cardiolens.benchmarks.record_files import rows_of
 from cardiolens.config.base import Spec, describe
 from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.storage.schemas import FRAME
 
 MOST_STEPS = 15  # of a case
-ERRORS = ("Reasoning", "Image Understanding", "Clinical Scenario", "Medical Knowledge")
-PUBLISHED_ERRORS = tuple(f"{name} Err" for name in ERRORS)  # as verdicts name them
+PublishedError = Literal[
+    "Reasoning Err", "Image Understanding Err", "Clinical Scenario Err", "Medical Knowledge Err"
+]
+PUBLISHED_ERRORS: tuple[str, ...] = get_args(PublishedError)  # as verdicts name them
+ERRORS = tuple(name.removesuffix(" Err") for name in PUBLISHED_ERRORS)
 _STEPS, _VERDICTS = "explanation_steps", "explanation_steps_checks"  # of the makers' records
 _FILLED_IN = (  # explanations with which their scripts mark steps that got no verdict, as not factual
     "No valid structured verdict was returned.",
@@ -56,12 +59,6 @@ class Reasoning:
     by: Literal["people", "their judge"] = "people"  # who gave these verdicts
 
 
-def _published(name: str) -> str:
-    if name not in PUBLISHED_ERRORS:
-        raise ValueError(f"expected one of {', '.join(PUBLISHED_ERRORS)}")
-    return name
-
-
 class _Strict(Spec):
     model_config = ConfigDict(strict=True)
 
@@ -72,7 +69,7 @@ class _Verdict(_Strict):
     is_factual: bool
     is_critical: bool
     explanation: str = ""
-    error_types: list[Annotated[str, AfterValidator(_published)]] | None = None
+    error_types: list[PublishedError] | None = None
 
     @property
     def verdict(self) -> StepVerdict:
@@ -86,60 +83,19 @@ class _Verdicts(_Strict):
     verdicts: list[_Verdict]
 
 
-def lines_of(path: Path, word: str = "steps") -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the objects of the file that a word names and where each stands; InputError for anything else.
-
-    A file called .json holds a list, or an object with a list named data; any other has an object per line.
-    """
-    try:
-        text = read_text(path, MOST_JSON)
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"{word}={path}: cannot be read as UTF-8 text ({error})") from None
-    if path.suffix.lower() == ".json":
-        content = _parsed(str(path), text)
-        listed = content.get("data") if isinstance(content, dict) else content
-        if not isinstance(listed, list):
-            raise InputError(
-                f"{path}: holds no list of cases; expected a list, or an object with a list named data"
-            )
-        entries = [(f"{path}, entry {at}", entry) for at, entry in enumerate(listed, start=1)]
-    else:
-        lines = text.removesuffix("\n").split("\n") if text else []
-        entries = [(f"{path}:{at}", _parsed(f"{path}:{at}", line)) for at, line in enumerate(lines, start=1)]
-    if not entries:
-        raise InputError(f"{word}={path}: has no line; give one object a line")
-    for where, entry in entries:
-        if not isinstance(entry, dict):
-            raise InputError(f"{where}: is {type(entry).__name__}; expected an object; correct the line")
-    return entries
-
-
-def _parsed(where: str, text: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise InputError(f"{where}: not JSON ({error}); correct the line") from None
-
-
-@contextmanager
-def _located(where: str) -> Iterator[None]:
-    """Name the place of an error."""
-    try:
-        yield
-    except InputError as error:
-        raise InputError(f"{where}: {error}; correct the file, or leave the record out") from None
-
-
 def read_reasoning(path: Path, source: Source) -> list[Reasoning]:
     """Read a file of steps; InputError names place and field, the value, the legal values, and the remedy."""
-    entries, numbers = lines_of(path), _numbers(source)
-    read = []
-    for line, (where, entry) in enumerate(entries, start=1):
-        if entry.get(_STEPS) != []:  # a record without a step is left out
-            with _located(where):
-                read.append(_reasoning(entry, line, numbers))
+    numbers, read = _numbers(source), list[Reasoning]()
+    for line, row in enumerate(rows_of(path), start=1):
+        try:
+            if row.error:
+                raise InputError(row.error)
+            if row.record.get(_STEPS) != []:  # a record without a step is left out
+                read.append(_reasoning(row.record, line, numbers))
+        except InputError as error:
+            raise InputError(f"{row.place}: {error}; correct the file, or leave the record out") from None
     if not read:
-        raise InputError(f"{entries[0][0]}: no record has a step; give a file with {_STEPS} filled in")
+        raise InputError(f"{path}: no record has a step; give a file with {_STEPS} filled in")
     return read
 
 

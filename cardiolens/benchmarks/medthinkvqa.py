@@ -40,7 +40,7 @@ def field_of(number: int, name: str) -> str:
 
 def records(source: Source) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the records of a file with line or row, without embedded images; InputError for a wrong one."""
-    for number, row in enumerate(source.rows(counted=False), start=1):
+    for number, row in enumerate(source.rows(), start=1):
         if row.error:
             raise InputError(f"{row.place}: {row.error}")
         yield number, row.record

@@ -7,8 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cardiolens.base.errors import InputError
@@ -43,26 +41,20 @@ class Row:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedImages:
-    """Stands for images that Parquet holds, which are read when they are decoded."""
-
-    count: int
-    is_list: bool
-
-
-def rows_of(path: Path, image_columns: Collection[str] = (), *, counted: bool = True) -> Iterator[Row]:
-    """Yield the rows of a file by its suffix; of Parquet without the bytes in the columns `image_columns`.
-
-    Unless they are `counted`, those columns are not read at all.
-    """
+def rows_of(path: Path, without: Collection[str] = ()) -> Iterator[Row]:
+    """Yield the rows of a file by its suffix; of Parquet, columns in `without` are not read."""
     if path.suffix == ".parquet":
-        return _parquet(path, image_columns, counted=counted)
-    if path.suffix not in _READERS:
+        entries = _parquet(path, without)
+    elif path.suffix in _READERS:
+        entries = _READERS[path.suffix](path)
+    else:
         raise InputError(
             f"{path}: ends in {path.suffix or 'nothing'}; expected {', '.join([*_READERS, '.parquet'])}"
         )
-    return _READERS[path.suffix](path)
+    for number, (at, entry, error) in enumerate(entries, start=1):
+        is_record = isinstance(entry, dict)
+        problem = error or ("" if is_record else f"is {type(entry).__name__}; expected a JSON object")
+        yield Row(Place(path, number, at), entry if is_record else {}, problem)
 
 
 def columns_of(path: Path) -> list[str] | None:
@@ -103,45 +95,40 @@ def value_of(record: object, column: str) -> Any:
     return value
 
 
-def _json(path: Path) -> Iterator[Row]:
+_Entry = tuple[int, Any, str]
+"""Where a row is found again, what it holds, and what is wrong with it."""
+
+
+def _json(path: Path) -> Iterator[_Entry]:
     for at, entry in enumerate(_list(path)):
-        yield _row(Place(path, at + 1, at), entry)
+        yield at, entry, ""
 
 
 @lru_cache(maxsize=1)
 def _list(path: Path) -> list[Any]:
+    """The records of a file: a list, or an object with a list named data."""
     try:
-        entries = read_json(path)
+        tree = read_json(path)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read as JSON ({error}); download it anew") from None
+    entries = tree.get("data") if isinstance(tree, dict) else tree
     if not isinstance(entries, list) or not entries:
-        kind = "an empty list" if entries == [] else type(entries).__name__
-        raise InputError(f"{path}: is {kind}; expected a list of records; download it anew")
+        kind = "an empty list" if entries == [] else type(tree).__name__
+        raise InputError(
+            f"{path}: is {kind}; expected a list of records, or an object with it as data; download it anew"
+        )
     return entries
 
 
-def _json_lines(path: Path) -> Iterator[Row]:
-    for number, (at, line) in enumerate(_lines(path), start=1):
-        place = Place(path, number, at)
-        try:
-            entry = parse_json(line)
-        except ValueError as error:
-            yield Row(place, {}, f"not JSON ({error}); expected one record per line; download it anew")
-        else:
-            yield _row(place, entry)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def _json_lines(path: Path) -> Iterator[_Entry]:
     try:
-        yield from lines_from(path, 0)
+        for at, line in lines_from(path, 0):
+            try:
+                yield at, parse_json(line), ""
+            except ValueError as error:
+                yield at, None, f"not JSON ({error}); expected one record per line; download it anew"
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-
-
-def _row(place: Place, entry: object) -> Row:
-    if isinstance(entry, dict):
-        return Row(place, entry)
-    return Row(place, {}, f"is {type(entry).__name__}; expected a JSON object")
 
 
 def _cells(path: Path, at: int) -> Iterator[tuple[int, list[str]]]:
@@ -152,20 +139,18 @@ def _cells(path: Path, at: int) -> Iterator[tuple[int, list[str]]]:
         raise InputError(f"{path}: {error}; save it anew") from None
 
 
-def _separated(path: Path) -> Iterator[Row]:
+def _separated(path: Path) -> Iterator[_Entry]:
     rows = _cells(path, 0)
     _, names = next(rows, (0, []))
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"{path}: column {twice[0]!r} is there twice; rename one of them")
-    for number, (at, cells) in enumerate(rows, start=1):
-        place = Place(path, number, at)
-        if len(cells) != len(names):
-            yield Row(place, {}, f"has {len(cells)} cells; expected {len(names)}, as in the first line")
-        else:
-            yield Row(place, dict(zip(names, cells, strict=True)))
+    for at, cells in rows:
+        is_whole = len(cells) == len(names)
+        error = "" if is_whole else f"has {len(cells)} cells; expected {len(names)}, as in the first line"
+        yield at, dict(zip(names, cells, strict=False)), error
 
 
-_READERS: Mapping[str, Callable[[Path], Iterator[Row]]] = {
+_READERS: Mapping[str, Callable[[Path], Iterator[_Entry]]] = {
     ".json": _json,
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
@@ -185,35 +170,15 @@ def _not_whole(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: not a whole Parquet file ({str(error).splitlines()[0]}); download it anew")
 
 
-def _parquet(path: Path, image_columns: Collection[str], *, counted: bool) -> Iterator[Row]:
-    number = 0
+def _parquet(path: Path, without: Collection[str]) -> Iterator[_Entry]:
     with _opened(path) as file:
-        names = [name for name in file.schema_arrow.names if counted or name not in image_columns]
+        names = [name for name in file.schema_arrow.names if name not in without]
         try:
-            for batch in file.iter_batches(_AT_ONCE, columns=names, use_threads=False):
-                columns = [name for name in batch.schema.names if name not in image_columns]
-                counts = {name: _counts(batch[name]) for name in batch.schema.names if name in image_columns}
-                for at, record in enumerate(batch.select(columns).to_pylist()):
-                    number += 1
-                    images = {
-                        name: EmbeddedImages(count[at], _is_list(batch[name].type))
-                        for name, count in counts.items()
-                        if count[at]
-                    }
-                    yield Row(Place(path, number, number - 1), {**record, **images})
+            batches = file.iter_batches(_AT_ONCE, columns=names, use_threads=False)
+            for at, record in enumerate(record for batch in batches for record in batch.to_pylist()):
+                yield at, record, ""
         except tables.UNREADABLE as error:
             raise _not_whole(path, error) from None
-
-
-def _counts(values: pa.Array) -> list[int]:
-    """Return how many images each value holds: those of a list, or one unless it is null."""
-    if _is_list(values.type):
-        return [count or 0 for count in pc.list_value_length(values).to_pylist()]
-    return [int(valid) for valid in values.is_valid().to_pylist()]
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 def _from_parquet(path: Path, at: int, column: str) -> object:

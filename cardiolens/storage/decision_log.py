@@ -31,7 +31,7 @@ class DecisionLog(Generic[_Line]):
             self._file = disk.open_log(path)
             try:
                 disk.lock(self._file, path, wait=False)
-                disk.sync_folder(path.parent)  # a power failure could lose the name of a new file
+                disk.sync(path.parent)  # a power failure could lose the name of a new file
             except OSError:
                 self.close()
                 raise

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import TypeAdapter
-
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
@@ -80,15 +78,7 @@ class Run:
 
 
 # Options of execution and mirroring: they change no answer, so they do not enter the digest of a run.
-_EXECUTION = (
-    "outputs",
-    "cluster",
-    "tracker",
-    "stream",
-    "page",
-    "mode",
-    "keep_going",
-)
+_EXECUTION = ("outputs", "cluster", "tracker", "stream", "page", "mode", "keep_going")
 
 
 def run_of(spec: SweepSpec) -> Run:
@@ -108,13 +98,9 @@ def deciding(spec: SweepSpec) -> dict[str, Any]:
     return values | {"model": [model.deciding() for model in spec.model]}
 
 
-_FOLDER = TypeAdapter(dict[str, str])
-_KEY = "made_in"
-
-
 def record_place(run: Run) -> None:
     """Record the working folder as that which relative paths of the run's configuration are relative to."""
-    disk.write_text(run.made_in, json.dumps({_KEY: str(Path.cwd())}) + "\n")
+    disk.write_text(run.made_in, json.dumps({"made_in": str(Path.cwd())}) + "\n")
 
 
 def located(run: Run, spec: SweepSpec) -> SweepSpec:
@@ -122,10 +108,18 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
 
     A path to nothing stays where it was recorded; who needs it says so (`store_of`).
     """
+    made_in = _made_in(run)
+
+    def places(path: Path) -> list[Path]:
+        """Where a path may lead: as far from the run as it was, by name or behind links; as recorded."""
+        if path.is_absolute():
+            return [path]
+        way = os.path.relpath(made_in / path, made_in / spec.outputs)
+        roots = Path(os.path.abspath(run.root)), run.root.resolve()
+        return [*(Path(os.path.normpath(root.parent / way)) for root in roots), made_in / path]
 
     def find(path: Path) -> Path:
-        places = list(_places(run, spec, path))
-        return next((place for place in places if place.exists()), places[-1])
+        return next(filter(Path.exists, places(path)), made_in / path)
 
     dataset, statistics = spec.dataset, spec.statistics
     named_paths = {"studies": dataset.studies, "questions": dataset.questions, "source": dataset.source}
@@ -134,7 +128,7 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
     if protocol.is_dir():
         paths["protocol"] = str(protocol)
     changes: dict[str, object] = {
-        "store": _find_store(run, spec) if run.given_store is None else run.given_store.absolute(),
+        "store": run.given_store.absolute() if run.given_store else _fullest(run, places(spec.store)),
         "outputs": Path(os.path.abspath(run.root)).parent,
         "dataset": dataset.model_copy(update=paths),
     }
@@ -154,36 +148,26 @@ def store_of(run: Run, spec: SweepSpec) -> Store:
     return Store(spec.store)
 
 
-def _find_store(run: Run, spec: SweepSpec) -> Path:
-    """The first place with the completions of all models of a finished run, else the first that is there."""
+def _fullest(run: Run, places: Sequence[Path]) -> Path:
+    """The first store with the completions of all models of a finished run, else the first that is there."""
     try:
         keys = [str(facts["model_key"]) for facts in read_json(run.manifest)["models"].values()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not finished, or broken
         keys = []
-    places = list(_places(run, spec, spec.store))
     there = [place for place in places if place.is_dir()]
     whole = [place for place in there if all(Store(place).completions(key).is_dir() for key in keys)]
     return [*whole, *there, places[-1]][0]
 
 
-def _places(run: Run, spec: SweepSpec, path: Path) -> Iterator[Path]:
-    """Where a path may lead: as far from the run as it was, by name and behind links; then as recorded."""
-    made_in = _made_in(run)
-    if not path.is_absolute():
-        way = os.path.relpath(made_in / path, made_in / spec.outputs)
-        for root in (Path(os.path.abspath(run.root)), run.root.resolve()):
-            yield Path(os.path.normpath(root.parent / way))
-    yield made_in / path
-
-
 def _made_in(run: Run) -> Path:
+    """The folder that the run was made in; of a run without that record the working folder."""
     if not run.made_in.exists():
         return Path.cwd()
     try:
-        folder = Path(_FOLDER.validate_python(read_json(run.made_in))[_KEY])
+        folder = Path(read_json(run.made_in)["made_in"])
         if not folder.is_absolute():
             raise ValueError(f"{folder} is no absolute path")
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise InputError(
             f"{run.made_in}: does not name the folder that the run was made in ({error}); put it back, or "
             "delete it and name the store with store=..."

@@ -16,6 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from pyarrow.fs import LocalFileSystem
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -131,10 +132,12 @@ def open_part(path: Path) -> pq.ParquetFile:
 
 
 @contextmanager
-def _whole_part(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a part; InputError if it, or what is read of it, is not whole."""
+def _whole_part(path: Path, schema: pa.Schema | None = None) -> Iterator[pq.ParquetFile]:
+    """Open a part of a schema; InputError if it has other columns, or if it or what is read is not whole."""
     try:
         with open_part(path) as part:
+            if schema is not None:
+                check_columns(path, part.schema_arrow, schema)
             yield part
     except UNREADABLE as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
@@ -143,8 +146,7 @@ def _whole_part(path: Path) -> Iterator[pq.ParquetFile]:
 def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield a table a row group at a time; InputError as for `read_part`."""
     for path in parts(folder):
-        with _whole_part(path) as part:
-            check_columns(path, part.schema_arrow, schema)
+        with _whole_part(path, schema) as part:
             for group in range(part.num_row_groups):
                 rows = part.read_row_group(group)
                 rows.validate(full=True)
@@ -153,8 +155,7 @@ def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
 
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one part file; InputError unless it is whole and has the columns of the schema."""
-    with _whole_part(path) as part:
-        check_columns(path, part.schema_arrow, schema)
+    with _whole_part(path, schema) as part:
         table = part.read(columns=None if columns is None else list(columns))
         table.validate(full=True)  # text that is no UTF-8 would fail much later
         return table if columns is None else table.select(list(columns))
@@ -170,43 +171,27 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows that match a filter, a batch at a time; memory does not grow with the table.
 
-    Parts and row groups are not read where their statistics rule the filter out. Columns in `encoded` come as
+    Row groups are not read where their statistics rule the filter out. Columns in `encoded` come as
     dictionaries, as a part holds them. InputError as for `read_part`.
     """
-    paths = parts(folder)
-    for path in paths:
-        if not path.is_file():
-            raise InputError(f"{path}: it is no ordinary file; delete it and run again")
-    if not paths:
-        return
     form = ds.ParquetFileFormat(
         read_options=ds.ParquetReadOptions(dictionary_columns=list(encoded)),
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
     )
-    try:
-        dataset = ds.dataset([str(path) for path in paths], format=form)
-        for fragment in dataset.get_fragments():
-            _check_decoded(Path(fragment.path), fragment.physical_schema, schema)
-        for batch in dataset.to_batches(columns=list(columns), filter=where, batch_readahead=4):
-            batch.validate(full=True)
-            yield batch
-    except UNREADABLE as error:
-        raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
+    for path in parts(folder):
+        with _whole_part(path, schema):
+            batches = form.make_fragment(str(path), LocalFileSystem()).to_batches(
+                columns=list(columns), filter=where, batch_readahead=4
+            )
+            for batch in batches:
+                batch.validate(full=True)
+                yield batch
 
 
 def query(folder: Path, schema: pa.Schema, columns: Sequence[str], where: ds.Expression) -> pa.Table:
     """Read the rows that match a filter, as `scan` does."""
     selected = pa.schema([schema.field(name) for name in columns])
     return pa.Table.from_batches(scan(folder, schema, columns, where), selected.remove_metadata())
-
-
-def _check_decoded(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:
-    """Raise InputError unless a part has the columns of the schema, dictionaries counting as their values."""
-    fields = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in actual
-    ]
-    check_columns(path, pa.schema(fields), schema)
 
 
 def check_columns(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:

@@ -45,22 +45,15 @@ class BloodAreas:
         contracting: NDArray[np.float64] = inner[inner.min(axis=1) < _CONTRACTS * inner.max(axis=1)]
         return contracting
 
-    @property
-    def by_phase(self) -> NDArray[np.float64]:
-        """Sum of the areas over the contracting middle slices."""
-        summed: NDArray[np.float64] = self._middle.sum(axis=0)
-        return summed
-
     def found(self) -> bool:
         """Return whether the blood of at least a quarter of the slices contracts, over 5 or more phases."""
-        return self.by_slice_and_phase.shape[1] >= _FEWEST_PHASES and 4 * len(self._middle) >= len(
-            self.by_slice_and_phase
-        )
+        n_slices, n_phases = self.by_slice_and_phase.shape
+        return bool(n_phases >= _FEWEST_PHASES and 4 * len(self._middle) >= n_slices)
 
     @property
     def end_diastole(self) -> int:
         """End-diastole: the first phase (triggered by the R wave), unless another has clearly more blood."""
-        areas = self.by_phase
+        areas = self._middle.sum(axis=0)
         return 0 if areas[0] >= _SAME_AREA * areas.max() else int(areas.argmax())
 
     @property
@@ -71,16 +64,16 @@ class BloodAreas:
     @property
     def tied(self) -> tuple[int, ...]:
         """Other phases with an area that does not differ from that of end-systole."""
-        left = self._share_left
-        near = np.flatnonzero(left <= left.min() + _SAME_SHARE)
+        shares = self._share_left
+        near = np.flatnonzero(shares <= shares.min() + _SAME_SHARE)
         return tuple(int(phase) for phase in near if phase != self.end_systole)
 
     @property
     def _share_left(self) -> NDArray[np.float64]:
         """Remaining blood by phase: the median over middle slices, robust to one slice that moved."""
         middle = self._middle
-        left: NDArray[np.float64] = np.median(middle / middle.max(axis=1, keepdims=True), axis=0)
-        return left
+        shares: NDArray[np.float64] = np.median(middle / middle.max(axis=1, keepdims=True), axis=0)
+        return shares
 
     def larger_end(self) -> int:
         """Return 1 if areas grow with the slice number, -1 if they fall, 0 if undecided."""
@@ -112,7 +105,8 @@ def slice_areas(phases: NDArray[np.float64], away: NDArray[np.float64]) -> NDArr
     nothing = np.zeros(len(phases))
     if np.count_nonzero(region) < 50:
         return nothing
-    threshold = _otsu(phases[:, region])
+    values = phases[:, region]
+    threshold = _otsu(values)
     brightest = ndimage.median_filter(phases.mean(axis=0), 3) > threshold
     labels, count = ndimage.label((phases[0] > threshold) & region)
     near = np.where(away < _SEED_MM, labels, 0)
@@ -121,14 +115,10 @@ def slice_areas(phases: NDArray[np.float64], away: NDArray[np.float64]) -> NDArr
         return nothing
     cavity = ndimage.binary_fill_holes(labels == 1 + int(sizes.argmax()))
     around = ndimage.binary_dilation(cavity, iterations=1)
-    muscle, blood = _levels(phases[:, region], threshold)
+    muscle, blood = np.median(values[values <= threshold]), np.median(values[values > threshold])
+    # Intensities between those of muscle and blood are partial volume.
     filled: NDArray[np.float64] = np.clip((phases[:, around] - muscle) / (blood - muscle), 0, 1).sum(axis=1)
     return filled
-
-
-def _levels(values: NDArray[np.float64], threshold: float) -> tuple[float, float]:
-    """Return the median intensity of muscle and of blood; intensities between them are partial volume."""
-    return float(np.median(values[values <= threshold])), float(np.median(values[values > threshold]))
 
 
 def _otsu(values: NDArray[np.float64]) -> float:
@@ -146,18 +136,6 @@ def _otsu(values: NDArray[np.float64]) -> float:
 
 
 SHORT_AXIS_CINE = "cine_sax"
-Change = dict[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Cycle:
-    """Phases of the largest and the smallest blood area, of `n_phases`."""
-
-    end_diastole: int
-    end_systole: int
-    n_phases: int
-    tied: tuple[int, ...] = ()  # other phases with as little blood as end-systole
-    cavity_mm: float | None = None  # width of the blood at its widest
 
 
 def needs_cycle(manifest: VolumeManifest) -> bool:
@@ -166,38 +144,23 @@ def needs_cycle(manifest: VolumeManifest) -> bool:
     return manifest.over_time == "cycle" and manifest.es_phase is None and phases > 1
 
 
-def cycle_of(study: Study) -> Cycle | None:
+def cycle_of(study: Study) -> BloodAreas | None:
     """Find the cycle of a heart from its short-axis cine; None if no manifest needs it or none is found.
 
-    The cine's file is read here and again for display, to keep only one volume in memory.
+    The areas are in pixels. The cine's file is read here and again for display, to keep only one volume in
+    memory.
     """
     if study.anatomy.frame != "heart" or not any(map(needs_cycle, study.manifest.volumes)):
         return None
     for manifest in study.manifest.volumes:
         if manifest.volume_id == SHORT_AXIS_CINE and (study.folder / manifest.path).exists():
-            return _cycle(read_volume(study.folder, manifest))
+            volume = read_volume(study.folder, manifest)
+            if not np.isfinite(volume.in_file_order).all():  # windowing refuses it later
+                return None
+            with np.errstate(over="ignore", invalid="ignore"):  # of extreme values
+                areas = _areas(volume)
+            return areas if areas is not None and areas.found() else None
     return None
-
-
-def _cycle(volume: Volume) -> Cycle | None:
-    with np.errstate(over="ignore", invalid="ignore"):  # extreme values, which windowing refuses later
-        areas = _areas(volume)
-    if areas is None or not areas.found():
-        return None
-    row_mm, column_mm, _ = volume.manifest.spacing_mm
-    widest = float(2 * np.sqrt(areas.by_slice_and_phase.max() * row_mm * column_mm / np.pi))
-    return Cycle(areas.end_diastole, areas.end_systole, volume.layout.n_phases, areas.tied, widest)
-
-
-def size_doubts(manifest: VolumeManifest, cycle: Cycle | None) -> tuple[str, ...]:
-    """Return the doubt about a short-axis cine with a left ventricle that has no heart's width."""
-    if cycle is None or manifest.volume_id != SHORT_AXIS_CINE or has_heart_size(cycle.cavity_mm):
-        return ()
-    low, high = CAVITY_MM
-    return (
-        f"{manifest.volume_id}: by spacing_mm its left ventricle is {cycle.cavity_mm:.0f} mm wide; expected "
-        f"{low:.0f} to {high:.0f} mm of a human heart; check spacing_mm",
-    )
 
 
 def _areas(volume: Volume) -> BloodAreas | None:
@@ -214,18 +177,34 @@ def _areas(volume: Volume) -> BloodAreas | None:
     return BloodAreas(np.stack([slice_areas(bright * phases.astype(np.float64), away) for phases in cine]))
 
 
-def with_cycle(manifest: VolumeManifest, n_phases: int, cycle: Cycle | None) -> tuple[VolumeManifest, str]:
+def size_doubts(manifest: VolumeManifest, cycle: BloodAreas | None) -> tuple[str, ...]:
+    """Return the doubt about a short-axis cine with a left ventricle that has no heart's width."""
+    if cycle is None or manifest.volume_id != SHORT_AXIS_CINE:
+        return ()
+    row_mm, column_mm, _ = manifest.spacing_mm
+    width_mm = float(2 * np.sqrt(cycle.by_slice_and_phase.max() * row_mm * column_mm / np.pi))
+    low, high = CAVITY_MM
+    if has_heart_size(width_mm):
+        return ()
+    return (
+        f"{manifest.volume_id}: by spacing_mm its left ventricle is {width_mm:.0f} mm wide; expected "
+        f"{low:.0f} to {high:.0f} mm of a human heart; check spacing_mm",
+    )
+
+
+def with_cycle(manifest: VolumeManifest, cycle: BloodAreas | None) -> tuple[VolumeManifest, str]:
     """Fill open end-systole and end-diastole of a manifest; return it and an explanation in words."""
-    if not needs_cycle(manifest) or n_phases == 1:
+    if not needs_cycle(manifest):
         return manifest, ""
     if cycle is None:
         return manifest, (
             f"{manifest.volume_id}: end-systole is at 0.37 of the cycle by default: no contracting blood "
             "was found in a short-axis cine; declare ed_phase and es_phase"
         )
-    ed, es = (phase * n_phases // cycle.n_phases for phase in (cycle.end_diastole, cycle.end_systole))
+    n_phases, measured = manifest.declared_layout().n_phases, cycle.by_slice_and_phase.shape[1]
+    ed, es = (phase * n_phases // measured for phase in (cycle.end_diastole, cycle.end_systole))
     ed = ed if manifest.ed_phase is None else manifest.ed_phase
-    phases = sorted({phase * n_phases // cycle.n_phases for phase in cycle.tied} - {es})
+    phases = sorted({phase * n_phases // measured for phase in cycle.tied} - {es})
     tie = f"; phase {', '.join(map(str, phases))} has as little blood; look at it" if phases else ""
     return manifest.model_copy(update={"ed_phase": ed, "es_phase": es}), (
         f"{manifest.volume_id}: end-diastole is phase {ed} and end-systole {es} of {n_phases}, by the "

@@ -2,16 +2,15 @@
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from cardiolens.base import stage_versions
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.storage import schemas
+from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.blood_pool import cycle_of, size_doubts, with_cycle
 from cardiolens.study.cohort import Cohort, StudyRecord, read_cohort, state_of
@@ -20,18 +19,18 @@ from cardiolens.study.orientation import StudyOrientation
 from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
 from cardiolens.study.structure import small
 from cardiolens.study.times import FirstPass, central_mean, first_pass, heart_curve
-from cardiolens.study.volume import Volume, read_volume
+from cardiolens.study.volume import Volume, naming_file, read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
 from cardiolens.study.windowing import GreyScale, grey_scale
 
-VolumeRow = dict[str, object]
+Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class DisplayedVolume:
     """A volume: its row of `volumes` (without part and row group) and its rows of `frames`."""
 
-    row: VolumeRow
+    row: Row
     frames: pa.Table
     n_bytes: int  # read from disk
     warnings: tuple[str, ...]
@@ -40,8 +39,7 @@ class DisplayedVolume:
 
 def displayed_volumes(study: Study, windows: Windows) -> Iterator[DisplayedVolume]:
     """Yield the volumes of a study, one in memory at a time; InputError names the file."""
-    display = _display_of(study, windows)
-    return (display(manifest) for manifest in study.manifest.volumes)
+    return map(_display_of(study, windows), study.manifest.volumes)
 
 
 def refused_volumes(study: Study, windows: Windows) -> dict[str, str]:
@@ -62,27 +60,25 @@ def _display_of(study: Study, windows: Windows) -> Callable[[VolumeManifest], Di
 
     def display(manifest: VolumeManifest) -> DisplayedVolume:
         warnings = [*orientation.doubts(manifest), *size_doubts(manifest, cycle)]
+        manifest, *findings = with_cycle(manifest, cycle)
         volume = read_volume(study.folder, manifest)
-        timed, finding = with_cycle(manifest, volume.layout.n_phases, cycle)
-        volume = replace(volume, manifest=timed)
         window_pct = windows.of(manifest.sequence, manifest.volume_id)
-        try:
+        with naming_file(manifest.path):
             scale = grey_scale(volume.in_file_order, window_pct, volume.slope, volume.inter, manifest.window)
-        except InputError as error:
-            raise InputError(f"{manifest.path}: {error}") from None
         passage, place = _passage(volume)
-        found = [finding] if finding else []
-        if passage is not None:
-            on, peak = passage.t_on, passage.t_peak
-            found += [f"{manifest.volume_id}: t_on is {on} and t_peak {peak}, {place}"] if place else []
-            if not passage.bolus_found:
-                warnings.append(f"{manifest.volume_id}: no_bolus_found: t_on {on}, t_peak {peak} by default")
+        if passage is not None and place:
+            findings.append(
+                f"{manifest.volume_id}: t_on is {passage.t_on} and t_peak {passage.t_peak}, {place}"
+            )
+        if passage is not None and not passage.bolus_found:
+            times = f"t_on {passage.t_on}, t_peak {passage.t_peak} by default"
+            warnings.append(f"{manifest.volume_id}: no_bolus_found: {times}")
         return DisplayedVolume(
             row=_volume_row(study, volume, scale, passage),
             frames=_frames(study.study_id, volume, scale),
             n_bytes=volume.n_bytes,
             warnings=tuple(warnings),
-            found=tuple(found),
+            found=tuple(filter(None, findings)),
         )
 
     return display
@@ -95,30 +91,26 @@ def _passage(volume: Volume) -> tuple[FirstPass | None, str]:
         return None, ""
     if manifest.t_on is not None and manifest.t_peak is not None:
         return FirstPass(manifest.t_on, manifest.t_peak, bolus_found=True), ""
-    slices, phases = range(volume.layout.n_slices), range(volume.layout.n_phases)
-    series = [[volume.stored(s * len(phases) + p) for p in phases] for s in slices]
-    curve = heart_curve([[small(frame) * volume.slope for frame in beats] for beats in series])
-    place = "measured in the heart, where most contrast washes in and out"
-    if curve is None:
-        curve = [
-            statistics.fmean(
-                central_mean(volume.displayed(of_slice[p])) * volume.slope for of_slice in series
-            )
-            for p in phases
-        ]
-        place = "measured in the middle of the frames: contrast washes in and out nowhere"
-    return first_pass(curve), place
+    n_phases = volume.layout.n_phases
+    frames = [volume.stored(idx) for idx in range(volume.layout.n_frames)]
+    shrunk = [small(frame) * volume.slope for frame in frames]
+    curve = heart_curve([shrunk[at : at + n_phases] for at in range(0, len(shrunk), n_phases)])
+    if curve is not None:
+        return first_pass(curve), "measured in the heart, where most contrast washes in and out"
+    means = [central_mean(volume.displayed(frame)) * volume.slope for frame in frames]
+    curve = [statistics.fmean(means[phase::n_phases]) for phase in range(n_phases)]
+    return first_pass(curve), "measured in the middle of the frames: contrast washes in and out nowhere"
 
 
-def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPass | None) -> VolumeRow:
-    manifest, about = volume.manifest, study.manifest
+def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPass | None) -> Row:
+    manifest, owner = volume.manifest, study.manifest
     timing = manifest.timing(volume.layout)
     height, width = volume.displayed_shape
     return {
-        "study_id": about.study_id,
-        "patient_id": about.patient_id,
-        "cohort": list(about.cohort),
-        "species": about.species,
+        "study_id": owner.study_id,
+        "patient_id": owner.patient_id,
+        "cohort": list(owner.cohort),
+        "species": owner.species,
         "volume_id": manifest.volume_id,
         "sequence": manifest.sequence,
         "view": manifest.view,
@@ -140,36 +132,22 @@ def _volume_row(study: Study, volume: Volume, scale: GreyScale, passage: FirstPa
 
 
 def _frames(study_id: str, volume: Volume, scale: GreyScale) -> pa.Table:
-    """Return the rows of `frames` in canonical order; all pixels, (frame, H, W), share one buffer."""
-    n, (height, width) = volume.layout.n_frames, volume.displayed_shape
-    pixels_FHW = np.empty((n, height, width), np.uint8)
-    for idx in range(n):
-        pixels_FHW[idx] = volume.displayed(scale.show(volume.stored(idx)))
-    indices = np.arange(n, dtype=np.int32)
-    columns = {
-        "study_id": pa.repeat(study_id, n),
-        "volume_id": pa.repeat(volume.manifest.volume_id, n),
-        "idx": indices,
-        "slice": indices // volume.layout.n_phases,
-        "phase": indices % volume.layout.n_phases,
-        "height": np.full(n, height, np.int32),
-        "width": np.full(n, width, np.int32),
-        "channels": np.ones(n, np.int32),
-        "pixels": _binary(pixels_FHW),
-        "digest": [pixel_digest(frame.data, height, width, 1) for frame in pixels_FHW],
-    }
-    return pa.table(columns, schema=schemas.FRAMES)
-
-
-def _binary(pixels_FHW: np.ndarray[tuple[int, int, int], np.dtype[np.uint8]]) -> pa.Array:
-    """Return frames as an Arrow binary column without copying."""
-    n, height, width = pixels_FHW.shape
-    if pixels_FHW.size > np.iinfo(np.int32).max:
-        raise InputError(
-            f"{n} frames of {height} x {width} pixels; expected less than 2 GiB per volume; split the volume"
+    """Return the rows of `frames` in canonical order."""
+    height, width = volume.displayed_shape
+    rows: list[Row] = []
+    for idx in range(volume.layout.n_frames):
+        rank, phase = divmod(idx, volume.layout.n_phases)
+        pixels = volume.displayed(scale.show(volume.stored(idx))).tobytes()
+        rows.append(
+            {
+                **{"study_id": study_id, "volume_id": volume.manifest.volume_id},
+                **{"idx": idx, "slice": rank, "phase": phase},
+                **{"height": height, "width": width, "channels": 1},
+                "pixels": pixels,
+                "digest": pixel_digest(pixels, height, width, 1),
+            }
         )
-    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(height * width)
-    return pa.Array.from_buffers(pa.binary(), n, [None, pa.py_buffer(offsets), pa.py_buffer(pixels_FHW)])
+    return tables.from_rows(rows, schemas.FRAMES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,12 +201,12 @@ def _attempt(
         study = read_study(folder, roots, anatomy)
         name, state = study.study_id, state_of(study)  # the next run notices a change during reading
         warnings: list[str] = []
-        found: list[str] = []
+        findings: list[str] = []
         n_bytes = 0
         for volume in displayed_volumes(study, windows):
             writer.add(volume.row, volume.frames)
             warnings += volume.warnings
-            found += volume.found
+            findings += volume.found
             n_bytes += volume.n_bytes
         writer.end_study(keep=True)
     except InputError as error:
@@ -239,7 +217,7 @@ def _attempt(
         state=state,
         subgroups=study.manifest.subgroups,
         warnings=tuple(warnings),
-        found=tuple(found),
+        found=tuple(findings),
     )
     return Outcome(name, record, n_bytes=n_bytes)
 

@@ -1,8 +1,11 @@
 """Read NIfTI files as bytes: header, voxels, gzip. Only `volume` knows the meaning of the axes."""
 
 import hashlib
+import logging
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import MOST_BYTES, read_bytes, read_start
 
 UNITS_MM = {0: 1.0, 1: 1000.0, 2: 1.0, 3: 0.001}  # NIfTI's codes of metre, mm, micron; 0: not declared
-ALIKE = 0.01  # largest relative difference of two lengths that count as equal
+_ALIKE = 0.01  # largest relative difference of two lengths that count as equal
 _TURNED_MM = 1.0  # largest distance of a voxel by the two transforms
 
 _SHORTEST_MM, _LONGEST_MM = 0.1, 60.0  # of a voxel's edge
@@ -43,22 +46,16 @@ class VoxelLengths:
 
     @property
     def contradicted(self) -> bool:
-        """Whether sform and pixdim declare different lengths."""
+        """Whether sform and pixdim declare different lengths along an axis of several voxels."""
         if self.sform is None or self.pixdim is None:
             return False
-        return not self.equal(self.sheared(self.sform, self.pixdim), self.pixdim)
+        return not all(map(operator.or_, self.single, self.alike(self.sform, self.pixdim)))
 
-    def equal(self, first: Lengths, second: Lengths) -> bool:
-        """Return whether two triples are alike along the axes of several voxels."""
-        pairs = zip(first, second, self.single, strict=True)
-        return all(single or math.isclose(a, b, rel_tol=ALIKE) for a, b, single in pairs)
-
-    def sheared(self, lengths: Lengths, declared: Lengths) -> Lengths:
-        """Return lengths of a header, or the distance of layers where that is nearer to the declared one."""
-        layers = self.layers or lengths
+    def alike(self, lengths: Lengths, declared: Lengths) -> tuple[bool, bool, bool]:
+        """Return by axis whether lengths, or the distances of layers, are the declared ones."""
         i, j, k = (
-            min(pair, key=lambda each: abs(each - to))
-            for *pair, to in zip(lengths, layers, declared, strict=True)
+            math.isclose(length, to, rel_tol=_ALIKE) or math.isclose(layer, to, rel_tol=_ALIKE)
+            for length, layer, to in zip(lengths, self.layers or lengths, declared, strict=True)
         )
         return i, j, k
 
@@ -73,19 +70,22 @@ class VoxelLengths:
 
         An empty unit is the declared one.
         """
-        units = {"": self.unit_mm, **_LIKELY_MM}
-        in_mm = {unit: _rounded(np.array(lengths) * mm / self.unit_mm) for unit, mm in units.items()}
-        return next(((unit, likely) for unit, likely in in_mm.items() if self._is_of_body(likely)), None)
+        for unit, mm in {"": self.unit_mm, **_LIKELY_MM}.items():
+            likely = _rounded(np.array(lengths) * mm / self.unit_mm)
+            if self._is_of_body(likely):
+                return unit, likely
+        return None
 
     def doubt(self, lengths: Lengths) -> str:
         """Return why lengths are of no picture of the body, with those of the likely unit; else nothing."""
-        likely = self.in_likely_unit(lengths)
-        if likely is not None and not likely[0]:
-            return ""
         sentence = f"voxels of {in_words(lengths)} make no picture of a body"
-        if likely is None:
-            return sentence
-        return f"{sentence}; in {likely[0]} they would have {in_words(likely[1])}"
+        match self.in_likely_unit(lengths):
+            case None:
+                return sentence
+            case "", _:
+                return ""
+            case unit, likely:
+                return f"{sentence}; in {unit} they would have {in_words(likely)}"
 
     def _is_of_body(self, lengths_mm: Lengths) -> bool:
         """Return whether voxels are as large as those of a picture of a body."""
@@ -98,9 +98,6 @@ class VoxelLengths:
         """What each place says."""
         places = (("sform", self.sform), ("pixdim", self.pixdim))
         return ", ".join(f"{name} {in_words(lengths)}" for name, lengths in places if lengths is not None)
-
-
-UNTOLD = VoxelLengths(None, None)
 
 
 def in_words(lengths: Sequence[float]) -> str:
@@ -163,10 +160,13 @@ def _is_turned(header: Any, sform: Any, unit: float) -> bool:
 GZIP_MAGIC = gzip_stream.MAGIC
 HEADER_BYTES = 540  # header size of NIfTI-2, which exceeds that of NIfTI-1
 MOST_EXTENSION = 64 << 20  # bytes between header and voxels, or after the voxels
-_FREE_BYTES = 256 << 20  # to which any gzip file may unpack; larger masks are stored without gzip
 START_BYTES = 64 << 10  # the start of a file that contains the header, also if gzipped
-_LONGEST_QUATERNION = 1.001  # by rounding
 NOT_NIFTI = "expected a single-file NIfTI (.nii or .nii.gz); convert the file"
+_FREE_BYTES = 256 << 20  # to which any gzip file may unpack; larger masks are stored without gzip
+_MOST_RATIO = 100  # of what unpacks to more
+_LONGEST_QUATERNION = 1.001  # by rounding
+_SILENT = logging.getLogger(f"{__name__}.fixes")  # nibabel reports what it fixes without the name of the file
+_SILENT.disabled = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +179,8 @@ class Header:
     slope: float
     inter: float
     affine: NDArray[np.float64] | None  # voxel to patient (RAS, mm); None if not declared
-    spacing_mm: tuple[float, float, float] | None = None  # of the first three axes; None if not declared
-    lengths: VoxelLengths = UNTOLD  # by the places that declare them
+    spacing_mm: tuple[float, float, float] | None  # of the first three axes; None if not declared
+    lengths: VoxelLengths  # by the places that declare them
 
     @property
     def n_bytes(self) -> int:
@@ -189,21 +189,25 @@ class Header:
 
 def read_file(path: Path, most: int = MOST_BYTES) -> bytes:
     """Read the bytes of a file as stored, at most `most`; InputError if the file cannot be read."""
-    try:
+    with _readable():
         return read_bytes(path, most)
+
+
+def read_header(path: Path) -> Header:
+    """Read the header of a file without its voxels; InputError if the file cannot be read."""
+    with _readable():
+        return parse_header(read_start(path, START_BYTES))
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         remedy = "let this user read it" if isinstance(error, PermissionError) else "add it or correct path"
         raise InputError(
             f"cannot be read ({error.strerror}); expected the file that study.json names; {remedy}"
         ) from None
-
-
-def read_header(path: Path) -> Header:
-    """Read the header of a file without its voxels; InputError if the file cannot be read."""
-    try:
-        return parse_header(read_start(path, START_BYTES))
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror}); add the file or correct path") from None
 
 
 def sha256(stored: bytes) -> str:
@@ -219,58 +223,59 @@ def parse_header(stored: bytes) -> Header:
     from nibabel.wrapstruct import WrapStructError
 
     block = _head(stored)
-    kinds = {b"n+1\0": (344, 348, Nifti1Header, 352), b"n+2\0": (4, 540, Nifti2Header, 544)}
-    for magic, (at, size, kind, first) in kinds.items():
-        if block[at : at + 4] == magic and len(block) >= size:
-            try:
-                header = kind(block[:size])
-                if fault := settle_rotation(header):
-                    raise InputError(f"{fault}; re-export it")
-                parsed = _header(header)
-            except InputError:
-                raise
-            except (HeaderDataError, WrapStructError, ValueError, OverflowError) as error:
-                raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
-            if not first <= parsed.offset <= first + MOST_EXTENSION:
-                raise InputError(
-                    f"its voxels begin at byte {parsed.offset}; expected {first}, where its header ends, or "
-                    f"up to {MOST_EXTENSION >> 20} MiB more; re-export it"
-                )
-            if parsed.dtype.kind not in "iuf" or parsed.dtype.itemsize > 8:
-                raise InputError(
-                    f"its voxels are of type {header.get_value_label('datatype')}; expected one real number "
-                    "per voxel (integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
-                )
-            if parsed.affine is not None and not np.isfinite(parsed.affine).all():
-                raise InputError("its affine holds NaN or infinity; expected finite numbers; re-export it")
-            return parsed
-    raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
+    if block[344:348] == b"n+1\0" and len(block) >= 348:
+        kind, size = Nifti1Header, 348
+    elif block[4:8] == b"n+2\0" and len(block) >= HEADER_BYTES:
+        kind, size = Nifti2Header, HEADER_BYTES
+    else:
+        raise InputError(f"is not NIfTI: it starts with {block[:4]!r}; {NOT_NIFTI}")
+    try:
+        raw = kind(block[:size], check=False)
+        raw.check_fix(_SILENT)
+        if fault := settle_rotation(raw):
+            raise InputError(f"{fault}; re-export it")
+        header = _header(raw)
+    except InputError:
+        raise
+    except (HeaderDataError, WrapStructError, ValueError, OverflowError) as error:
+        raise InputError(f"its NIfTI header is damaged ({error}); {NOT_NIFTI}") from None
+    first = size + 4  # a flag of four bytes says whether extensions follow
+    if not first <= header.offset <= first + MOST_EXTENSION:
+        raise InputError(
+            f"its voxels begin at byte {header.offset}; expected {first}, where its header ends, or "
+            f"up to {MOST_EXTENSION >> 20} MiB more; re-export it"
+        )
+    if header.dtype.kind not in "iuf" or header.dtype.itemsize > 8:
+        raise InputError(
+            f"its voxels are of type {raw.get_value_label('datatype')}; expected one real number "
+            "per voxel (integers of 8 to 64 bits, floats of 32 or 64); convert it to grey values"
+        )
+    if header.affine is not None and not np.isfinite(header.affine).all():
+        raise InputError("its affine holds NaN or infinity; expected finite numbers; re-export it")
+    return header
 
 
 def _head(stored: bytes) -> bytes:
     if not stored.startswith(GZIP_MAGIC):
         return stored[:HEADER_BYTES]
-    try:
-        block, ended = gzip_stream.start_of(stored, HEADER_BYTES)
-    except gzip_stream.GzipError as error:
-        raise InputError(f"is not readable gzip ({error}); {NOT_NIFTI}") from None
-    if len(block) < HEADER_BYTES and not ended:
-        raise InputError(str(gzip_stream.truncated(len(block), HEADER_BYTES)))
+    block, is_whole = gzip_stream.start_of(stored, HEADER_BYTES)
+    if len(block) < HEADER_BYTES and not is_whole:
+        raise gzip_stream.truncated(len(block), HEADER_BYTES)
     return block
 
 
-def _header(header: Any) -> Header:
-    slope, inter = header.get_slope_inter()
-    coded = int(header["sform_code"]) > 0 or int(header["qform_code"]) > 0
-    lengths = voxel_lengths(header)
+def _header(raw: Any) -> Header:
+    slope, inter = raw.get_slope_inter()
+    coded = int(raw["sform_code"]) > 0 or int(raw["qform_code"]) > 0
+    lengths = voxel_lengths(raw)
     unfilled = not coded and lengths.pixdim == (1, 1, 1)
     return Header(
-        shape=tuple(map(int, header.get_data_shape())),
-        dtype=header.get_data_dtype(),
-        offset=int(header.get_data_offset()),
+        shape=tuple(map(int, raw.get_data_shape())),
+        dtype=raw.get_data_dtype(),
+        offset=int(raw.get_data_offset()),
         slope=1.0 if slope is None else float(slope),
         inter=0.0 if inter is None else float(inter),
-        affine=np.asarray(header.get_best_affine(), np.float64) if coded else None,
+        affine=np.asarray(raw.get_best_affine(), np.float64) if coded else None,
         spacing_mm=None if unfilled else lengths.sform or lengths.pixdim,
         lengths=lengths,
     )
@@ -292,29 +297,22 @@ def settle_rotation(header: Any) -> str:
 
 
 def voxels(stored: bytes, header: Header) -> NDArray[Any]:
-    """Return all voxels of a file as stored, one-dimensional; the header's first axis runs fastest."""
-    gzipped = stored.startswith(GZIP_MAGIC)
-    if gzipped and gzip_stream.swells(len(stored), header.n_bytes, _FREE_BYTES):
-        raise InputError(
-            f"unpacks to {header.n_bytes:,} bytes, over {gzip_stream.MOST_RATIO} times its size; expected "
-            "voxels of an image, which gzip makes 2 to 5 times as small; store it without gzip if it is one"
-        )
-    content = _inflate(stored, header.n_bytes) if gzipped else stored
+    """Return all voxels of a file as stored, one-dimensional; the header's first axis runs fastest.
+
+    A gzip file is read to its end, where the CRC reveals damage, but at most MOST_EXTENSION bytes beyond the
+    size that the header declares.
+    """
+    content = stored
+    if stored.startswith(GZIP_MAGIC):
+        if header.n_bytes > max(_FREE_BYTES, _MOST_RATIO * len(stored)):
+            raise InputError(
+                f"unpacks to {header.n_bytes:,} bytes, over {_MOST_RATIO} times its size; expected voxels "
+                "of an image, which gzip makes 2 to 5 times as small; store it without gzip if it is one"
+            )
+        content = gzip_stream.unpacked(stored, header.n_bytes, MOST_EXTENSION)
     if len(content) < header.n_bytes:
         raise InputError(
             f"holds {len(content)} bytes; expected {header.n_bytes} for shape {header.shape} of "
             f"{header.dtype.name}; copy or export it again"
         )
     return np.frombuffer(content, header.dtype, math.prod(header.shape), header.offset)
-
-
-def _inflate(stored: bytes, n_bytes: int) -> bytes:
-    """Return the first `n_bytes` of a gzip file of one or more members.
-
-    Each member is read to its end, where the CRC reveals damage, but at most MOST_EXTENSION bytes beyond the
-    size that the header declares.
-    """
-    try:
-        return gzip_stream.unpacked(stored, n_bytes, MOST_EXTENSION)
-    except gzip_stream.GzipError as error:
-        raise InputError(str(error)) from None

@@ -94,7 +94,9 @@ def directions(i_axis: Point, j_axis: Point, transform: DisplayTransform) -> tup
 
 def best_display(i_axis: Point, j_axis: Point, view: View, frame: HeartFrame) -> Display:
     """Return the transform that best gives a view its standard orientation; axes are unit vectors."""
-    return best_transform(i_axis, j_axis, *right_and_up(view, frame))
+    aim = right_and_up(view, frame)
+    assert aim is not None, "every view of the heart declares a display"
+    return best_transform(i_axis, j_axis, *aim)
 
 
 def best_transform(i_axis: Point, j_axis: Point, right: Point, up: Point) -> Display:
@@ -107,13 +109,23 @@ def best_transform(i_axis: Point, j_axis: Point, right: Point, up: Point) -> Dis
     return Display(scores[0][1], scores[0][0] - scores[1][0] > 2 * _CLEAR)
 
 
-def right_and_up(view: View, frame: HeartFrame) -> tuple[Point, Point]:
-    """Return the standard image right and image up of a view, as directions in the patient."""
+_DIRECTIONS: Mapping[str, Point] = {  # of the patient, as DICOM counts them
+    **{"left": np.array([1.0, 0, 0]), "right": np.array([-1.0, 0, 0])},
+    **{"posterior": np.array([0, 1.0, 0]), "anterior": np.array([0, -1.0, 0])},
+    **{"superior": np.array([0, 0, 1.0]), "inferior": np.array([0, 0, -1.0])},
+}
+
+
+def right_and_up(view: View, frame: HeartFrame | None) -> tuple[Point, Point] | None:
+    """Return image right and up of a view as directions in the patient; None if nothing decides them."""
+    convention = view.display
+    if convention is not None and convention.right is not None and convention.up is not None:
+        return _DIRECTIONS[convention.right], _DIRECTIONS[convention.up]
+    if convention is None or convention.right_deg is None or frame is None:
+        return None
     if view.slices is not None:
         return frame.right, frame.up
-    assert view.display is not None
-    assert view.display.right_deg is not None, "checked when the anatomy was read"
-    return frame.toward(view.display.right_deg), -frame.base
+    return frame.toward(convention.right_deg), -frame.base
 
 
 _TO_LPS = np.diag([-1.0, -1.0, 1.0, 1.0])
@@ -121,11 +133,7 @@ _SHORT_AXIS_DEG = 35.0  # largest angle of a stack's normal to the typical axis 
 _ALONG_DEG = 30.0  # largest angle of a long-axis plane to the heart's axis
 _ALIGNED = 1e-3  # 1 - cosine below which an axis counts as parallel to a scanner axis
 _ALONG_SLICES = 0.5  # least cosine of slice step and slice axis for judging the slice order
-_DIRECTIONS: Mapping[str, Point] = {  # of the patient, as DICOM counts them
-    **{"left": np.array([1.0, 0, 0]), "right": np.array([-1.0, 0, 0])},
-    **{"posterior": np.array([0, 1.0, 0]), "anterior": np.array([0, -1.0, 0])},
-    **{"superior": np.array([0, 0, 1.0]), "inferior": np.array([0, 0, -1.0])},
-}
+_LOOK = "look at it (jobs/show_study.py)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +176,14 @@ class StudyOrientation:
 
     def _heart_frame(self, study: Study) -> HeartFrame | None:
         """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
-        if study.anatomy.frame != "heart":
-            return None
-        with_place = (volume for volume in study.manifest.volumes if volume.volume_id in self.placements)
         short = [
             volume
-            for volume in with_place
-            if volume.slice_axis is not None and not self.placements[volume.volume_id].aligned
+            for volume in study.manifest.volumes
+            if volume.slice_axis is not None
+            and (place := self.placements.get(volume.volume_id)) is not None
+            and not place.aligned
         ]
-        if not short:
+        if study.anatomy.frame != "heart" or not short:
             return None
         largest = max(short, key=lambda volume: np.prod(volume.shape[2:]))
         normal = self.placements[largest.volume_id].normal
@@ -185,26 +192,23 @@ class StudyOrientation:
     def doubts(self, manifest: VolumeManifest) -> Iterator[str]:
         """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
         place, name = self.placements.get(manifest.volume_id), manifest.volume_id
-        look = "look at it (jobs/show_study.py)"
         unchecked = self._why_unchecked(manifest, place)
         if place is None or unchecked:
-            yield f"{name}: {unchecked}, so display_transform was not checked; {look}"
+            yield f"{name}: {unchecked}, so display_transform was not checked; {_LOOK}"
             return
         if turned := self._how_turned(manifest, place):
             yield f"{name}: by its affine its slices {turned}; look at it and check view"
             return
         best, shown = self.best(manifest), manifest.display_transform
         if best is None:
-            yield (
-                f"{name}: view {manifest.view} declares no display, so display_transform was not checked; "
-                f"{look}"
-            )
+            unchecked = f"view {manifest.view} declares no display"
+            yield f"{name}: {unchecked}, so display_transform was not checked; {_LOOK}"
         elif best.transform != shown:
             message = f"{name}: display_transform is {_words(shown)}; by the affines of the study it should "
             message += f"be {_words(best.transform)}"
             if best.clear and "display" not in manifest.confirmed:
                 raise InputError(
-                    f"{message}; expected {_aim_words(manifest)}; {look} and correct it, or add "
+                    f"{message}; expected {_aim_words(manifest)}; {_LOOK} and correct it, or add "
                     '"confirmed": ["display"] where the affine is wrong'
                 )
             why = "a person confirmed it" if best.clear else "that is not clear"
@@ -221,7 +225,8 @@ class StudyOrientation:
 
         Without `turned` also None if the slices lie as the view says they do not.
         """
-        place, aim = self.placements.get(manifest.volume_id), self._aim(manifest)
+        place = self.placements.get(manifest.volume_id)
+        aim = right_and_up(manifest.anatomy.views[manifest.view], self.frame)
         if place is None or aim is None or (manifest.anatomy.is_heart and place.aligned):
             return None
         if not turned and self._how_turned(manifest, place):
@@ -244,8 +249,8 @@ class StudyOrientation:
         The view speaks of the heart's frame or, without one, may name directions of the patient.
         """
         if self.frame is None:
-            directions = self._aim(manifest)
-            tilt = 0.0 if directions is None else _tilt(place.normal, np.cross(*directions))
+            aim = right_and_up(manifest.anatomy.views[manifest.view], None)
+            tilt = 0.0 if aim is None else _tilt(place.normal, np.cross(*aim))
             return f"are turned by {tilt:.0f} degrees from view {manifest.view}" if tilt > _ALONG_DEG else ""
         tilt, across = _tilt(place.normal, self.frame.base), manifest.slice_axis is not None
         if (tilt if across else 90 - tilt) <= _ALONG_DEG:
@@ -254,13 +259,6 @@ class StudyOrientation:
             f"lie at {90 - tilt:.0f} degrees to the long axis of the heart; expected "
             f"{'about 90' if across else 'about 0'} for view {manifest.view}"
         )
-
-    def _aim(self, manifest: VolumeManifest) -> tuple[Point, Point] | None:
-        """Return image right and up of a view as directions in the patient; None if nothing decides them."""
-        view = manifest.anatomy.views[manifest.view]
-        if view.display is not None and view.display.right is not None and view.display.up is not None:
-            return _DIRECTIONS[view.display.right], _DIRECTIONS[view.display.up]
-        return None if view.display is None or self.frame is None else right_and_up(view, self.frame)
 
     def _order_doubts(self, manifest: VolumeManifest, place: VolumePlacement) -> Iterator[str]:
         axis = manifest.slice_axis
@@ -295,7 +293,9 @@ def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> di
     study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(volumes)), "")
     orientation = StudyOrientation(study)
     best = {volume.path: orientation.best(volume, turned=False) for volume in volumes}
-    return {path: shown.transform for path, shown in best.items() if shown is not None and shown.clear}
+    return {
+        path: display.transform for path, display in best.items() if display is not None and display.clear
+    }
 
 
 def _shape(path: Path) -> tuple[int, ...] | None:

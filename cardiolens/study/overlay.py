@@ -2,14 +2,14 @@
 
 import colorsys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
@@ -17,6 +17,7 @@ from cardiolens.config.dataset import Windows
 from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study, read_study
+from cardiolens.study.shards import shaped
 from cardiolens.study.structure import even
 from cardiolens.study.volume import Volume, read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
@@ -42,10 +43,9 @@ class Overlay:
         """Draw the mask over the displayed frame of a canonical index; uint8, (height, width, 3)."""
         values_HW = self.mask.displayed(self.mask.stored(idx))
         tinted = np.repeat(pixels_HW[:, :, None], 3, axis=2).astype(np.float64)
-        for value in set(np.unique(values_HW).tolist()) & set(self.names):
+        for value, name in self.names.items():
             inside = values_HW == value
-            tint = np.array(colour(value, self.names[value]))
-            tinted[inside] = (1 - _OPACITY) * tinted[inside] + _OPACITY * tint
+            tinted[inside] = (1 - _OPACITY) * tinted[inside] + _OPACITY * np.array(colour(value, name))
         return np.rint(tinted).astype(np.uint8)
 
 
@@ -114,36 +114,20 @@ GAP = 2  # pixels
 LABEL_HEIGHT = 12
 INK = (230, 230, 230)
 
-Place = tuple[str, int, int]  # volume_id, slice rank, phase
+LabelledFrame = tuple[str, NDArray[np.uint8]]  # the pixels are grey, or (height, width, 3) in colour
 
 
-@dataclass(frozen=True, slots=True)
-class ShownFrame:
-    """One displayed frame, its place, and a remark (ED, ES) for the label."""
-
-    place: Place
-    pixels_HW: NDArray[np.uint8]  # grey, or (height, width, 3) in colour
-    remark: str = ""
-
-    @property
-    def label(self) -> str:
-        volume_id, rank, phase = self.place
-        return f"{volume_id} s{rank} p{phase} {self.remark}"
-
-
-def contact_sheet(frames: Sequence[ShownFrame], columns: int, tile: int) -> Image.Image:
+def contact_sheet(frames: Sequence[LabelledFrame], columns: int, tile: int) -> Image.Image:
     """Draw frames in order, `columns` per row, in labelled square tiles of `tile` pixels."""
     step_x, step_y = tile + GAP, tile + LABEL_HEIGHT + GAP
     rows = -(-len(frames) // columns)
     sheet = Image.new("RGB", (min(columns, len(frames)) * step_x + GAP, rows * step_y + GAP))
     pen = ImageDraw.Draw(sheet)
-    for number, frame in enumerate(frames):
+    for number, (label, pixels) in enumerate(frames):
         left, top = number % columns * step_x + GAP, number // columns * step_y + GAP
-        pen.text((left, top), frame.label, fill=INK)
-        picture = Image.fromarray(frame.pixels_HW)
-        scale = tile / max(picture.size)
-        width, height = (max(round(side * scale), 1) for side in picture.size)
-        sheet.paste(picture.resize((width, height), Image.Resampling.BICUBIC), (left, top + LABEL_HEIGHT))
+        pen.text((left, top), label, fill=INK)
+        picture = ImageOps.contain(Image.fromarray(pixels), (tile, tile), Image.Resampling.BICUBIC)
+        sheet.paste(picture, (left, top + LABEL_HEIGHT))
     return sheet
 
 
@@ -170,36 +154,31 @@ def study_sheet(
     sheets: list[Image.Image] = []
     names: dict[int, str] = {}
     for manifest, volume in zip(study.manifest.volumes, displayed_volumes(study, windows), strict=True):
-        frames = list(shown_frames(volume.row, volume.frames, phases, manifest.over_time))
         overlay = read_overlay(study, manifest) if segments else None
-        if overlay is not None:
-            n = int(str(volume.row["n_phases"]))
-            frames = [
-                replace(frame, pixels_HW=overlay.on(frame.pixels_HW, frame.place[1] * n + frame.place[2]))
-                for frame in frames
-            ]
-            names |= overlay.names
-        n_phases = len({frame.place[2] for frame in frames})
-        sheets.append(contact_sheet(frames, columns=n_phases if n_phases > 1 else STATIC_COLUMNS, tile=tile))
+        names |= {} if overlay is None else overlay.names
+        remarks = _remarks_by_phase(volume.row, phases, manifest.over_time)
+        frames = list(_labelled_frames(volume.frames, remarks, overlay))
+        sheets.append(contact_sheet(frames, len(remarks) if len(remarks) > 1 else STATIC_COLUMNS, tile))
     if names:
         sheets.append(legend(dict(sorted(names.items())), max(sheet.width for sheet in sheets)))
     return _stacked(sheets)
 
 
-def shown_frames(
-    volume: Mapping[str, Any], frames: pa.Table, phases: int, over_time: str
-) -> Iterator[ShownFrame]:
-    """Yield frames of one volume at evenly spread phases; ED and ES phases of a cycle are always among them.
+def _remarks_by_phase(volume: Mapping[str, Any], phases: int, over_time: str) -> dict[int, str]:
+    """Return evenly spread phases with a remark; ED and ES of a cycle are always among them."""
+    moments = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if over_time == "cycle" else {}
+    return dict.fromkeys(even(volume["n_phases"], phases), "") | moments
 
-    `volume` is the volume's row of `volumes`; `frames` are the volume's rows of `frames`.
-    """
-    remarks = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if over_time == "cycle" else {}
-    phases_wanted = {*even(volume["n_phases"], phases), *remarks}
+
+def _labelled_frames(
+    frames: pa.Table, remarks: Mapping[int, str], overlay: Overlay | None
+) -> Iterator[LabelledFrame]:
+    """Yield the frames at the phases with a remark, from rows of `frames` of one volume."""
     for row in frames.to_pylist():
-        if row["phase"] in phases_wanted:
-            pixels_HW = np.frombuffer(row["pixels"], np.uint8).reshape(row["height"], row["width"])
-            place = (row["volume_id"], row["slice"], row["phase"])
-            yield ShownFrame(place, pixels_HW, remarks.get(row["phase"], ""))
+        if row["phase"] in remarks:
+            pixels = shaped(row["pixels"], row["height"], row["width"], row["channels"])
+            label = f"{row['volume_id']} s{row['slice']} p{row['phase']} {remarks[row['phase']]}"
+            yield label, pixels if overlay is None else overlay.on(pixels, row["idx"])
 
 
 def _stacked(sheets: Sequence[Image.Image]) -> Image.Image:

@@ -14,7 +14,6 @@ from typing import NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -129,20 +128,17 @@ def read_volumes(store: Path) -> pa.Table:
         raise InputError(
             f"{store}: holds no prepared studies; run python -m cardiolens.prepare with the same dataset"
         )
-    studies_of: dict[str, list[str]] = {}
-    for study_id, record in cohort.studies.items():
-        studies_of.setdefault(record.part, []).append(study_id)
-    current = []
-    for part, studies in sorted(studies_of.items()):
-        path = store / VOLUMES_FOLDER / part
-        rows = tables.read_part(path, schemas.VOLUMES)
-        if absent := sorted(set(studies) - set(rows["study_id"].to_pylist())):
-            raise InputError(
-                f"{path}: holds no volume of study {absent[0]}, which cohort.json names; {REMEDY}"
-            )
-        current.append(rows.filter(pc.is_in(rows["study_id"], pa.array(studies, pa.string()))))
-    volumes = tables.concat(current, schemas.VOLUMES)
-    return volumes.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])
+    part_of = {study_id: record.part for study_id, record in cohort.studies.items()}
+    parts = [store / VOLUMES_FOLDER / part for part in sorted(set(part_of.values()))]
+    rows = tables.concat((tables.read_part(part, schemas.VOLUMES) for part in parts), schemas.VOLUMES)
+    owners = zip(rows["study_id"].to_pylist(), rows["part"].to_pylist(), strict=True)
+    current = rows.filter(pa.array([part_of.get(study) == part for study, part in owners], pa.bool_()))
+    if absent := sorted(part_of.keys() - set(current["study_id"].to_pylist())):
+        raise InputError(
+            f"{store / VOLUMES_FOLDER / part_of[absent[0]]}: holds no volume of study {absent[0]}, which "
+            f"cohort.json names; {REMEDY}"
+        )
+    return current.sort_by([("study_id", "ascending"), ("volume_id", "ascending")])
 
 
 _IDENTITY = ("study_id", "volume_id", "idx")
@@ -194,16 +190,11 @@ class FrameParts:
         InputError if a frame is not there, or if pixels do not match their digest.
         """
         for volumes, frames_of in studies:
-            places = {place["volume_id"]: place for place in volumes}
-            by_volume = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
-            if absent := by_volume.keys() - places.keys():
+            indices_of = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
+            if absent := indices_of.keys() - {place["volume_id"] for place in volumes}:
                 raise InputError(f"no volume {sorted(absent)} in the prepared study; prepare and plan again")
-            yield [
-                row
-                for name in places
-                if name in by_volume
-                for row in self._frames(places[name], by_volume[name])
-            ]
+            places = [place for place in volumes if place["volume_id"] in indices_of]
+            yield [row for place in places for row in self._frames(place, indices_of[place["volume_id"]])]
 
     def _frames(self, place: VolumePlace, indices: Sequence[int]) -> list[StoredFrame]:
         stored = self._row_group(place)

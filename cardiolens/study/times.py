@@ -6,10 +6,8 @@ contrast reaches them.
 """
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -130,24 +128,24 @@ def first_pass(curve: Sequence[float]) -> FirstPass:
     of the curve's range or a seventh of the baseline, if less than a quarter of it goes again, or if it comes
     and goes more than twice: then t_on is 0, t_peak a third of the length.
     """
-    smooth = [statistics.fmean(curve[max(t - 1, 0) : t + 2]) for t in range(len(curve))]
-    values = np.array(smooth)
-    passed = _passed(values, axis=0)
-    strong = np.flatnonzero(passed >= FIRST * passed.max())
-    t_peak = int(strong[0])
+    smooth = _smoothed(np.array(curve, np.float64), axis=0)
+    passed = _passed(smooth, axis=0)
+    t_peak = int(np.argmax(passed >= FIRST * passed.max()))
     while t_peak + 1 < len(smooth) and smooth[t_peak + 1] > smooth[t_peak]:
         t_peak += 1
-    base = float(values[max(t_peak - WASH_IN, 0) : t_peak + 1].min())
-    rise = smooth[t_peak] - base
-    washed_out = smooth[t_peak] - float(values[t_peak : t_peak + WASH_OUT + 1].min())
-    spread = float(values.max() - values.min())
-    if rise <= 0:
+    peak = smooth[t_peak]
+    base = smooth[max(t_peak - WASH_IN, 0) : t_peak + 1].min()
+    washed_out = peak - smooth[t_peak : t_peak + WASH_OUT + 1].min()
+    rise = peak - base
+    if (
+        rise <= 0
+        or rise < max(NOISE_FACTOR * _noise(smooth), WHOLE * np.ptp(smooth), BRIGHTER * abs(base))
+        or washed_out < WASHED_OUT * rise
+        or _passes(passed) > MOST_PASSES
+    ):
         return FirstPass(0, len(curve) // 3, bolus_found=False)
-    least = max(NOISE_FACTOR * _noise(smooth), WHOLE * spread, BRIGHTER * abs(base))
-    if rise < least or washed_out < WASHED_OUT * rise or _passes(passed) > MOST_PASSES:
-        return FirstPass(0, len(curve) // 3, bolus_found=False)
-    below = [t for t in range(t_peak) if smooth[t] <= base + ONSET * rise]
-    return FirstPass(below[-1] + 1 if below else 0, t_peak, bolus_found=True)
+    below = np.flatnonzero(smooth[:t_peak] <= base + ONSET * rise)
+    return FirstPass(int(below[-1]) + 1 if below.size else 0, t_peak, bolus_found=True)
 
 
 def _smoothed(series: Floats, axis: int) -> Floats:
@@ -162,8 +160,8 @@ def _passed(smooth: Floats, axis: int) -> Floats:
     """Return how much has come before each time, but at most twice what goes after it."""
     before, after = WASH_IN // 2, -(WASH_OUT // 2)
     come = smooth - ndimage.minimum_filter1d(smooth, 2 * before + 1, axis, mode="nearest", origin=before)
-    gone = smooth - ndimage.minimum_filter1d(smooth, 1 - 2 * after, axis, mode="nearest", origin=after)
-    passed: Floats = np.minimum(come, 2 * gone)
+    washed_out = smooth - ndimage.minimum_filter1d(smooth, 1 - 2 * after, axis, mode="nearest", origin=after)
+    passed: Floats = np.minimum(come, 2 * washed_out)
     return passed
 
 
@@ -173,7 +171,6 @@ def _passes(passed: Floats) -> int:
     return int(np.count_nonzero(high[1:] & ~high[:-1]))
 
 
-def _noise(smooth: Sequence[float]) -> float:
-    steps = [after - before for before, after in pairwise(smooth)]
-    middle = statistics.median(steps)
-    return MAD_TO_SIGMA * statistics.median(abs(step - middle) for step in steps)
+def _noise(smooth: Floats) -> float:
+    steps = np.diff(smooth)
+    return float(MAD_TO_SIGMA * np.median(np.abs(steps - np.median(steps))))

@@ -97,7 +97,7 @@ class Volume:
 
 def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
     """Read one volume of a study and check it against its manifest; InputError names the file."""
-    with _naming_file(manifest.path):
+    with naming_file(manifest.path):
         stored = read_file(folder / manifest.path, manifest.most_bytes)
         header = parse_header(stored)
         shape = _grid_shape(header.shape)
@@ -117,7 +117,7 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
             _check_time([small(in_file_order[at]) for at in file_frames], layout, may_cycle=may_cycle)
         manifest.check_header(header, slices_alone=len(shape) == 4 or layout.n_phases == 1)
     if manifest.mask is not None:
-        with _naming_file(manifest.mask.path):
+        with naming_file(manifest.mask.path):
             mask = read_file(folder / manifest.mask.path, manifest.most_bytes)
             mask_shape = _grid_shape(parse_header(mask).shape)
             _checked_hash(mask, manifest.mask.sha256)
@@ -139,7 +139,8 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
 
 
 @contextmanager
-def _naming_file(path: str) -> Iterator[None]:
+def naming_file(path: str) -> Iterator[None]:
+    """Put the name of a file before the InputErrors of this block."""
     try:
         yield
     except InputError as error:

@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import Spec
 from cardiolens.study.anatomy import Anatomy, Sequence, SliceAxis, heart
-from cardiolens.study.nifti import ALIKE, Header, in_words
+from cardiolens.study.nifti import Header, Lengths, in_words
 from cardiolens.study.structure import Layout, Order, even, resolve
 
 MOST_VOXELS = 1 << 29  # per volume; a cine of 20 slices, 60 phases, 512 x 512 pixels has 0.6 of this
@@ -176,9 +176,13 @@ class VolumeManifest(Spec):
         confirmed, spacing, lengths = "spacing" in self.confirmed, header.spacing_mm, header.lengths
         is_filled = spacing is not None and spacing[2] != 1
         axes = 3 if slices_alone or (is_filled and not confirmed) else 2
+
+        def alike(measured: Lengths, declared: Lengths) -> bool:
+            return all(lengths.alike(measured, declared)[:axes])
+
         places = [each for each in (lengths.sform, lengths.pixdim) if each is not None]
-        if lengths.contradicted and not _alike(places[0], places[1], axes):
-            if not confirmed or not any(_alike(self.spacing_mm, each, axes) for each in places):
+        if lengths.contradicted and not alike(places[0], places[1]):
+            if not confirmed or not any(alike(each, self.spacing_mm) for each in places):
                 raise InputError(
                     f"its header contradicts itself ({lengths.words}), and study.json says "
                     f"{in_words(self.spacing_mm)}; expected one voxel size; state the right one in "
@@ -186,7 +190,7 @@ class VolumeManifest(Spec):
                 )
         elif not confirmed and (doubt := lengths.doubt(self.spacing_mm)):
             raise InputError(f"{doubt}; expected lengths in mm; correct them or, {_CONFIRM_SPACING}")
-        elif spacing and not _alike(self.spacing_mm, lengths.sheared(spacing, self.spacing_mm), axes):
+        elif spacing and not alike(spacing, self.spacing_mm):
             raise InputError(
                 f"its spacing is {list(spacing[:axes])} mm; expected {list(self.spacing_mm[:axes])} as "
                 "declared; correct spacing_mm or file"
@@ -273,11 +277,6 @@ def _reading(info: ValidationInfo) -> Reading:
     return info.context if isinstance(info.context, Reading) else Reading(heart())
 
 
-def _alike(first: tuple[float, ...], second: tuple[float, ...], axes: int) -> bool:
-    pairs = zip(first[:axes], second[:axes], strict=True)
-    return all(math.isclose(a, b, rel_tol=ALIKE) for a, b in pairs)
-
-
 def _filled(entry: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     """Return an entry with `volume_id`, and with `shape` and `spacing_mm` if headers may be read.
 
@@ -288,21 +287,17 @@ def _filled(entry: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     kind = reading.anatomy.sequences.get(sequence) if isinstance(sequence, str) else None
     if filled.get("volume_id") is None:
         filled["volume_id"] = "" if kind is None else kind.volume_id(str(entry.get("view")))
-    missing = [name for name in ("shape", "spacing_mm") if filled.get(name) is None]
-    if missing and reading.header_of is not None and isinstance(path, str):
-        try:
-            header = reading.header_of(path)
-            if "shape" in missing:
-                filled["shape"] = list(header.shape)
-            if "spacing_mm" in missing:
-                missing = ["spacing_mm"]
-                filled["spacing_mm"] = _spacing(header, entry, kind)
-        except InputError as error:
-            raise InputError(f"{missing[0]} is left out, and {path}: {error}") from None
+    for name in ("shape", "spacing_mm"):
+        if filled.get(name) is None and reading.header_of is not None and isinstance(path, str):
+            try:
+                header = reading.header_of(path)
+                filled[name] = header.shape if name == "shape" else _spacing(header, entry, kind)
+            except InputError as error:
+                raise InputError(f"{name} is left out, and {path}: {error}") from None
     return filled
 
 
-def _spacing(header: Header, entry: Mapping[str, Any], kind: Sequence | None) -> list[float]:
+def _spacing(header: Header, entry: Mapping[str, Any], kind: Sequence | None) -> Lengths:
     if header.spacing_mm is None:
         raise InputError("its header declares no voxel size; give spacing_mm in mm")
     if header.lengths.contradicted:
@@ -315,7 +310,7 @@ def _spacing(header: Header, entry: Mapping[str, Any], kind: Sequence | None) ->
             "its third axis holds phases too, so its header does not give the distance of slices; give "
             "spacing_mm"
         )
-    return list(header.spacing_mm)
+    return header.spacing_mm
 
 
 def _holds_slices_alone(shape: tuple[int, ...], entry: Mapping[str, Any], kind: Sequence | None) -> bool:

@@ -12,9 +12,7 @@ operations, so a volume gives the same bytes on every machine.
 
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ ZEROS_SHARE = 0.01  # share of all voxels from which exact zeros are padding
 BORDER_SHARE = 0.1  # share of the outermost pixels from which one value is a border
 BORDER_SIDE = 8  # pixels; smaller frames are taken to have no border
 MAX_LEVELS = 1 << 16  # integers in at most this many levels are counted and converted by a table
+MOST_EXACT = 1 << 53  # of the integers that floats hold exactly
 
 Grey = NDArray[np.uint8]
 
@@ -44,17 +43,13 @@ class GreyScale:
     def show(self, frame: NDArray[Any]) -> Grey:
         """Convert a frame of stored values to grey levels, uint8 of the same shape."""
         if self.table is None:
-            return self._grey(frame)
+            return self.grey(frame)
         levels = np.subtract(frame, self.first, dtype=np.intp)
         grey: Grey = np.take(self.table, levels, mode="clip")  # never clips, but skips numpy's check
         return grey
 
-    def tabulated(self, first: int, last: int) -> "GreyScale":
-        """Return a copy of this scale with a table for the integers first..last."""
-        table = self._grey(np.arange(first, last + 1))
-        return GreyScale(self.low, self.high, self.slope, self.inter, first, table)
-
-    def _grey(self, stored: NDArray[Any]) -> Grey:
+    def grey(self, stored: NDArray[Any]) -> Grey:
+        """Compute the grey levels of stored values."""
         values = stored.astype(np.float64) * self.slope + self.inter
         levels = np.floor((values - self.low) * (255.0 / (self.high - self.low)) + 0.5)
         return np.clip(levels, 0, 255).astype(np.uint8)
@@ -79,13 +74,15 @@ def grey_scale(
         raise InputError(
             f"is constant ({lowest * slope + inter:g}); expected an image with contrast; re-export the volume"
         )
-    counted = frames.dtype.kind in "iu" and highest - lowest < MAX_LEVELS
+    levels = None
+    if frames.dtype.kind in "iu" and highest - lowest < MAX_LEVELS and abs(highest) < MOST_EXACT:
+        levels = np.arange(lowest, highest + 1)
     if window is None:
-        rank = partial(_counted, lowest=lowest, highest=highest) if counted else _selected
-        ends = _ends(rank(frames, padding(frames, slope, inter)), window_pct, slope)
-        if ends[0] == ends[1]:
-            ends = [lowest, highest] if slope > 0 else [highest, lowest]
-        window = ends[0] * slope + inter, ends[1] * slope + inter
+        values, at_most = _ranked(frames, levels, padding(frames, slope, inter))
+        black, white = (_percentile(values, at_most, pct if slope > 0 else 100 - pct) for pct in window_pct)
+        if black == white:
+            black, white = (lowest, highest) if slope > 0 else (highest, lowest)
+        window = black * slope + inter, white * slope + inter
     scale = GreyScale(*window, slope, inter)
     width = scale.high - scale.low
     if not (math.isfinite(width) and width > sys.float_info.min):
@@ -93,7 +90,7 @@ def grey_scale(
             f"shows {scale.low:g} as black and {scale.high:g} as white, too far apart or too near to scale; "
             "expected ordinary intensities; re-export it"
         )
-    return scale.tabulated(lowest, highest) if counted else scale
+    return scale if levels is None else GreyScale(*window, slope, inter, lowest, scale.grey(levels))
 
 
 def _check_finite(frames: NDArray[Any]) -> None:
@@ -119,43 +116,31 @@ def padding(frames: NDArray[Any], slope: float, inter: float) -> tuple[float, ..
     return tuple(sorted(fills))
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """Order statistics of stored values: their number, and the k-th smallest, k from 0."""
+def _ranked(
+    frames: NDArray[Any], levels: NDArray[np.int64] | None, fills: tuple[float, ...]
+) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
+    """Return the stored values that are no padding in ascending order; if all are padding, all of them.
 
-    n: int
-    at: Callable[[int], float]
-
-    def percentile(self, pct: float) -> float:
-        position = (self.n - 1) * pct / 100
-        below = math.floor(position)
-        low, high = self.at(below), self.at(min(below + 1, self.n - 1))
-        return low + (position - below) * (high - low)
-
-
-def _ends(ranked: Ranked, window_pct: tuple[float, float], slope: float) -> list[float]:
-    """Return the stored values shown as black and white."""
-    percentages = window_pct if slope > 0 else (100 - window_pct[0], 100 - window_pct[1])
-    return [ranked.percentile(pct) for pct in percentages]
-
-
-def _counted(frames: NDArray[Any], fills: tuple[float, ...], lowest: int, highest: int) -> Ranked:
-    """Return order statistics from a histogram filled frame by frame, without a copy of the volume."""
-    counts = np.zeros(highest - lowest + 1, np.int64)
+    Integers are counted at all of `levels`, frame by frame, without a copy of the volume: of them come the
+    levels, and the number of voxels that are at most as large.
+    """
+    if levels is None:
+        values = np.sort(frames, axis=None)
+        imaged = values[~np.isin(values, fills)] if fills else values
+        return (imaged if imaged.size else values), None
+    counts = np.zeros(levels.size, np.int64)
     for frame in frames:
-        counts += np.bincount(np.subtract(frame, lowest, dtype=np.intp).ravel(), minlength=counts.size)
-    remaining = counts.copy()
-    for fill in fills:
-        if fill == int(fill) and lowest <= fill <= highest:
-            remaining[int(fill) - lowest] = 0
-    counts = remaining if remaining.any() else counts
-    at_most = np.cumsum(counts)
-    return Ranked(int(at_most[-1]), lambda k: float(lowest + int(np.searchsorted(at_most, k, side="right"))))
+        counts += np.bincount(np.subtract(frame, levels[0], dtype=np.intp).ravel(), minlength=levels.size)
+    imaged = np.where(np.isin(levels, fills), 0, counts)
+    return levels, np.cumsum(imaged if imaged.any() else counts)
 
 
-def _selected(frames: NDArray[Any], fills: tuple[float, ...]) -> Ranked:
-    """Return order statistics by sorting, for floats and integers of a wide range."""
-    ordered = np.sort(frames, axis=None)
-    remaining = ordered[~np.isin(ordered, fills)] if fills else ordered
-    ordered = remaining if remaining.size else ordered
-    return Ranked(ordered.size, lambda k: float(ordered[k]))
+def _percentile(values: NDArray[Any], at_most: NDArray[np.int64] | None, pct: float) -> float:
+    """Return a percentile of ascending values; `at_most`: of levels, how many voxels are at most as large."""
+    last = (values.size if at_most is None else int(at_most[-1])) - 1
+    position = last * pct / 100
+    below = math.floor(position)
+    ranks = np.array([below, min(below + 1, last)])
+    places = ranks if at_most is None else np.searchsorted(at_most, ranks, side="right")
+    low, high = map(float, values[places])
+    return low + (position - below) * (high - low)

@@ -63,7 +63,6 @@ def test_every_frame_of_every_video_reaches_the_encoder(
     made = of_engine(folder, ask, frames, options)
     tokens = list(made["prompt_token_ids"])
     assert len(tokens) == chat.count(ask.system, ask.text, tuple(sizes))
-    assert len(tokens) == chat.count(ask.system, ask.text, tuple(sizes), exact=False)
     assert tokens.count(chat.video_token_id) == chat.video_placeholders(ask.text, tuple(sizes))
     assert len(made["mm_placeholders"]["video"]) == 2
     assert len(made["mm_placeholders"]["image"]) == 1

@@ -96,7 +96,7 @@ def test_samples_differ_are_repeatable_and_more_of_them_cost_only_the_new(place:
         row = three[key]
         assert row["finish_reason"] == SAMPLED
         said = [one.text for one in samples_of(str(row["text"]))]
-        assert said == [three[coming.request_key]["text"] for coming in chain.requests]
+        assert said == [three[stage.key]["text"] for stage in chain.stages]
         assert len(said) == 3
     differing = Counter(len({one.text for one in samples_of(str(three[key]["text"]))}) for key in chains)
     assert differing[3] == len(chains), (

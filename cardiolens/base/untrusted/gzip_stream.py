@@ -5,13 +5,14 @@ from gzip import GzipFile
 from io import BytesIO
 from typing import Final
 
+from cardiolens.base.errors import InputError
+
 MAGIC: Final = b"\x1f\x8b"
-MOST_RATIO: Final = 100  # of what unpacks to more than is free
 _PIECE = 1 << 20  # bytes that are unpacked at a time
 _GZIP_BITS = 31  # window bits by which zlib expects a gzip header
 
 
-class GzipError(ValueError):
+class GzipError(InputError):
     """A gzip stream that is cut, damaged, or unpacks to more than the bound; the message says which."""
 
 
@@ -23,9 +24,8 @@ def truncated(length: int, expected: int) -> GzipError:
     )
 
 
-def swells(packed: int, unpacked: int, free: int) -> bool:
-    """Return whether so many bytes unpack to more than an image does, beyond an amount that is free."""
-    return unpacked > max(free, MOST_RATIO * packed)
+def _damaged(error: Exception) -> GzipError:
+    return GzipError(f"its gzip stream is damaged ({error}); expected a whole file; copy it again")
 
 
 def start_of(stored: bytes, most: int) -> tuple[bytes, bool]:
@@ -34,7 +34,7 @@ def start_of(stored: bytes, most: int) -> tuple[bytes, bool]:
     try:
         return inflater.decompress(stored, most), inflater.eof
     except zlib.error as error:
-        raise GzipError(str(error)) from None
+        raise _damaged(error) from None
 
 
 def unpacked(stored: bytes, wanted: int, spare: int) -> bytes:
@@ -57,7 +57,5 @@ def unpacked(stored: bytes, wanted: int, spare: int) -> bytes:
     except EOFError:
         raise truncated(len(content), wanted) from None
     except (OSError, zlib.error) as error:
-        raise GzipError(
-            f"its gzip stream is damaged ({error}); expected a whole file; copy it again"
-        ) from None
+        raise _damaged(error) from None
     return bytes(content)

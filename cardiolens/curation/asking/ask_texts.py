@@ -25,7 +25,7 @@ from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import PART_ROWS, Plan
-from cardiolens.inference.plan.request import Request, RequestColumns, hash_frames, hash_model, request_key
+from cardiolens.inference.plan.request import Request, hash_model, hash_of, request_key, table_of
 from cardiolens.inference.stream.execution import begin_watches, execute
 from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.legal import constraint_of
@@ -99,22 +99,21 @@ def plan_texts(
         identity = identify(model, store.models)
     for part in tables.parts(run.requests(model.name)):
         disk.remove(part)
-    columns, n_requests = RequestColumns(), 0
+    part_requests, n_requests = list[Request](), 0
     text_ids: list[str] = []
 
     def write_part() -> None:
         name = f"part-{len(text_ids):08d}.parquet"
-        tables.write_part(run.requests(model.name), columns.table(), schemas.REQUESTS, name)
+        tables.write_part(run.requests(model.name), table_of(part_requests), schemas.REQUESTS, name)
 
     for requests in texts:
-        for request in requests:
-            columns.add(_request(model, identity, request))
+        part_requests += [_request(model, identity, request) for request in requests]
         text_ids += [request.text_id for request in requests[:1]]
         n_requests += len(requests)
-        if len(columns) >= PART_ROWS:
+        if len(part_requests) >= PART_ROWS:
             write_part()
-            columns = RequestColumns()
-    if len(columns):
+            part_requests = []
+    if part_requests:
         write_part()
     return Plan(
         spec=sweep,
@@ -146,7 +145,7 @@ def replies_of(planned: Plan, requests: Iterable[TextRequest]) -> Iterator[str |
 def _request(model: ModelSpec, identity: Identity, text_request: TextRequest) -> Request:
     constraint = constraint_of("schema", "report", (text_request.schema,), ())
     max_tokens = model.max_tokens.get("report") or _MAX_TOKENS
-    state = hash_frames(hash_model(identity.model_key, model.sampling), text_request.system, "", ())
+    state = hash_of(text_request.system, "", after=hash_model(identity.model_key, model.sampling))
     return Request(
         arm_id="questions",
         qa_id=f"{text_request.text_id}:{text_request.name}",

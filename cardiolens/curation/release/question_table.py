@@ -92,8 +92,9 @@ def shown_frames(study: Study, questions: Iterable[Question], catalogue: Catalog
                 pngs[volume_id, idx] = encoded(seen.pixels[volume_id][idx])
         options = tuple((option.key, option.text) for option in question.options)
         asked = asked_of(subtask, catalogue, question.question, options)
-        message = render(selection.frames, seen.structure, asked, template_for(asked, "standard"), "view")
-        if PLACE in message.text:
+        template = template_for(asked, "standard")
+        prompt = render(selection.frames, seen.structure, asked, template, "view")
+        if PLACE in prompt:
             raise InputError(
                 f"{question.qa_id}: holds {PLACE}, which marks the place of a frame in tables; reword it"
             )
@@ -101,8 +102,8 @@ def shown_frames(study: Study, questions: Iterable[Question], catalogue: Catalog
         rows[question.qa_id] = {
             "frames": [{"bytes": pngs[place], "path": f"{place[0]}-{place[1]}.png"} for place in places],
             "captions": [captions(volumes[name], "view")[idx].strip() for name, idx in places],
-            "system": message.system,
-            "prompt": message.text.replace(FRAME, PLACE),
+            "system": template.system,
+            "prompt": prompt.replace(FRAME, PLACE),
             "skipped": selection.skipped,
         }
     return rows

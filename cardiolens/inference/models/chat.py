@@ -11,14 +11,7 @@ from pydantic import JsonValue
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import VIDEO_ARCHITECTURES, ModelSpec
-from cardiolens.inference.models.chat_template import (
-    IMAGE,
-    VIDEO,
-    ChatTemplate,
-    Piece,
-    adds_special_tokens,
-    architectures,
-)
+from cardiolens.inference.models.chat_template import IMAGE, VIDEO, ChatTemplate
 from cardiolens.inference.models.token_counts import EstimatedTokens
 from cardiolens.protocol.prompts.frames import by_place, split_at_places
 from cardiolens.storage.schemas import FRAME
@@ -77,6 +70,7 @@ def check_frames_kept(folder: Path, video: Grid, frame: Grid, n_frames: int, mer
         )
 
 
+_WITHOUT_SPECIAL = frozenset({"Gemma4ForConditionalGeneration"})  # vLLM adds no special tokens to its prompts
 _HERE = "\ue000"  # private-use characters that mark positions of text
 _THERE = "\ue001"
 _ELSEWHERE = ("device",)  # options for the engine's processor only; the plan's processor runs on the CPU
@@ -97,7 +91,7 @@ class Chat:
     ) -> None:
         from transformers import AutoProcessor
 
-        self._folder, self._overrides = folder, overrides or {}  # overrides of config.json
+        self._folder = folder
         self._options = {
             name: value for name, value in (processor_options or {}).items() if name not in _ELSEWHERE
         }
@@ -116,11 +110,11 @@ class Chat:
             raise InputError(
                 f"{folder}: has no chat template; add a chat_template.jinja to the model's folder"
             )
-        self._template = ChatTemplate(folder, self._processor, template_options or {}, self._overrides)
+        self._template = ChatTemplate(folder, self._processor, template_options or {}, overrides)
         self._first, self._added = self._find_first()
+        self._lengths: dict[str, int] = {}  # in tokens, by text: captions and questions recur
         self._head = lru_cache(maxsize=4096)(self._render_head)
-        self._cached: dict[str, int] = {}  # token count by text: captions and questions recur
-        self._head_tokens = lru_cache(maxsize=4096)(self._count_head)
+        self._shown = lru_cache(maxsize=4096)(self._count_shown)
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
         self._video_tokens = lru_cache(maxsize=None)(self._count_video)
 
@@ -158,33 +152,13 @@ class Chat:
         """The token that stands for a piece of a video in a prompt."""
         return int(self._processor.video_token_id)
 
-    def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = True) -> int:
-        """Count the prompt tokens of a message; `sizes` are the (height, width) of its frames.
-
-        With `exact` the count equals the engine's. Without `exact`, the number of a caption ("Frame 12:") and
-        its words are tokenized separately and cached, since both recur. That is several times faster, and
-        gives the same count for tokenizers that never join tokens across a colon and a space.
-        """
+    def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
+        """Count the prompt tokens of a message as the engine does, with (height, width) of its frames."""
         if FRAME not in text:
             return self._added + self._tokens([self._template.render(system, [text])])
         frames, _, question = text.rpartition(FRAME)
-        n_text, tail = self.count_shown(system, frames, sizes, exact=exact)
-        return n_text + self.count_asked(question, tail)
-
-    def count_shown(
-        self, system: str, frames: str, sizes: tuple[tuple[int, int], ...], *, exact: bool = False
-    ) -> tuple[int, str]:
-        """Return the tokens up to the last frame, and the text that the template adds after the question.
-
-        `frames` is the message up to the placeholder of the last frame.
-        """
-        tail = self._head(system, frames)[1]
-        places = by_place(f"{frames}{FRAME}", sizes)
-        return self._head_tokens(system, frames, exact) + sum(map(self._tokens_at, places)), tail
-
-    def count_asked(self, question: str, tail: str) -> int:
-        """Count the tokens of the text after the last frame and of the template's text after it, `tail`."""
-        return self._tokens([f"{self._template.asked(question)}{tail}"])
+        ending = f"{self._template.asked(question)}{self._head(system, frames)[1]}"
+        return self._shown(system, frames, sizes) + self._tokens([ending])
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
         """Render the text before and after the question; `frames` ends before the last placeholder."""
@@ -193,33 +167,36 @@ class Chat:
                 f"{self._folder}: is a language model without images, and its prompts show frames; name a "
                 "vision-language model, or the control none"
             )
-        pieces: list[Piece] = []
-        for piece in split_at_places(f"{frames}{FRAME}"):
-            pieces.append(piece if isinstance(piece, str) else IMAGE if piece == 1 else VIDEO)
+        pieces = [
+            piece if isinstance(piece, str) else IMAGE if piece == 1 else VIDEO
+            for piece in split_at_places(f"{frames}{FRAME}")
+        ]
         if VIDEO in pieces:
-            self._check_takes_video()
+            check_takes_video(self._folder, self._template.architectures)
+            self._template.video_marks(1)
         return self._template.around(system, pieces)
 
-    def _marks(self, text: str) -> list[str]:
-        """Return what the template has for each frame and video of a message, in order."""
-        lengths = [piece for piece in split_at_places(text) if isinstance(piece, int)]
-        n_images = lengths.count(1)
-        n_videos = len(lengths) - n_images
-        images = iter(self._template.marks(n_images))
+    def _count_shown(self, system: str, frames: str, sizes: tuple[tuple[int, int], ...]) -> int:
+        """Count the tokens up to the last frame; `frames` ends before the last placeholder."""
+        places = by_place(f"{frames}{FRAME}", sizes)
+        n_videos = sum(len(place) > 1 for place in places)
+        images = iter(self._template.marks(len(places) - n_videos))
         videos = iter(self._template.video_marks(n_videos) if n_videos else ())
-        return [next(images if length == 1 else videos) for length in lengths]
-
-    def _tokens_at(self, sizes: Sequence[tuple[int, int]]) -> int:
-        """Count the tokens of what stands at one place: a frame, or the frames of a video."""
-        return (
-            self.image_tokens(sizes[0]) if len(sizes) == 1 else self._video_tokens(sizes[0], len(sizes)).all
+        texts, rest = list[str](), self._head(system, frames)[0]
+        for place in places:
+            text, _, rest = rest.partition(next(images if len(place) == 1 else videos))
+            texts += [text] if text else []
+        n_shown = sum(
+            self.image_tokens(place[0]) if len(place) == 1 else self._video_tokens(place[0], len(place)).all
+            for place in places
         )
+        return self._added + self._tokens(texts) + n_shown
 
     def _find_first(self) -> tuple[str, int]:
         """Return the first token, if template and tokenizer both add it, and the number of tokens that only
         the tokenizer adds.
         """
-        if not adds_special_tokens(self._folder, self._overrides):
+        if not _WITHOUT_SPECIAL.isdisjoint(self._template.architectures):
             return "", 0
         start = self._template.render("", [_HERE])
         bare, rendered_ids = (
@@ -231,23 +208,12 @@ class Chat:
 
     def _tokens(self, texts: list[str]) -> int:
         """Return the total tokens of texts; tokenizes texts that are not cached in one batch, for speed."""
-        new = list({text for text in texts if text not in self._cached})
-        if new:
-            if len(self._cached) > _CACHED_TEXTS:
-                self._cached.clear()
-                new = list(set(texts))
+        if len(self._lengths) > _CACHED_TEXTS:
+            self._lengths.clear()
+        if new := list({text for text in texts if text not in self._lengths}):
             encoded = self._tokenizer(new, add_special_tokens=False)["input_ids"]
-            self._cached.update(zip(new, map(len, encoded), strict=True))
-        return sum(self._cached[text] for text in texts)
-
-    def _count_head(self, system: str, frames: str, exact: bool) -> int:
-        pieces, rest = [], self._head(system, frames)[0]
-        for mark in self._marks(f"{frames}{FRAME}"):
-            piece, _, rest = rest.partition(mark)
-            pieces += [piece] if piece else []
-        return self._added + self._tokens(
-            pieces if exact else [half for piece in pieces for half in _halves(piece)]
-        )
+            self._lengths.update(zip(new, map(len, encoded), strict=True))
+        return sum(self._lengths[text] for text in texts)
 
     def _count_image(self, size: tuple[int, int]) -> int:
         """Count the tokens that the model's processor makes of one (height, width) frame, with wrappers."""
@@ -261,10 +227,6 @@ class Chat:
         except (TypeError, AttributeError):  # some published processors accept one string and no options
             return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
         return len(image_inputs) - self._tokens([_HERE, _THERE])
-
-    def _check_takes_video(self) -> None:
-        check_takes_video(self._folder, architectures(self._folder, self._overrides))
-        self._template.video_marks(1)
 
     def _count_video(self, size: tuple[int, int], n_frames: int) -> VideoTokens:
         """Count the tokens of a video of frames of one (height, width). InputError if any would be lost."""
@@ -305,8 +267,3 @@ def _mapping(model: ModelSpec, option: str) -> Mapping[str, JsonValue]:
             f"model {model.name}: engine_options.{option} is {value!r}; expected names and values in braces"
         )
     return value
-
-
-def _halves(caption: str) -> tuple[str, ...]:
-    number, colon, words = caption.partition(": ")
-    return (f"{number}:", f" {words}") if colon else (caption,)

@@ -5,7 +5,7 @@ some put all images before all text. To find the form, each candidate is rendere
 candidate that keeps texts and images in their order is used.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache, partial
 from itertools import count
@@ -23,31 +23,6 @@ _BY_ARCHITECTURE = {  # as declared by vLLM's class of the model
     "Phi3VForCausalLM": "<|image_{number}|>",
     "Phi4MMForCausalLM": "<|image_{number}|>",
 }
-_WITHOUT_SPECIAL = frozenset({"Gemma4ForConditionalGeneration"})
-
-
-def placeholder(folder: Path, processor: Any, overrides: Mapping[str, Any]) -> str | None:
-    """Return the placeholder of one frame, with {number} for its number from 1; None if none is declared.
-
-    Model families without an entry in this module declare the placeholder in their processor.
-    """
-    for name in architectures(folder, overrides):
-        if name in _BY_ARCHITECTURE:
-            return _BY_ARCHITECTURE[name]
-    declared = getattr(processor, "image_token", None)
-    return declared if isinstance(declared, str) else None
-
-
-def adds_special_tokens(folder: Path, overrides: Mapping[str, Any]) -> bool:
-    """Return whether vLLM lets this model's tokenizer add its special tokens to a prompt."""
-    return _WITHOUT_SPECIAL.isdisjoint(architectures(folder, overrides))
-
-
-def architectures(folder: Path, overrides: Mapping[str, Any]) -> list[str]:
-    """Return the model classes that config.json names, or the classes in `overrides`, as vLLM uses them."""
-    path = folder / "config.json"
-    names = ((read_object(path) if path.exists() else {}) | dict(overrides)).get("architectures")
-    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 class Place(Enum):
@@ -93,11 +68,14 @@ class ChatTemplate:
         overrides: Mapping[str, Any] | None = None,
     ) -> None:
         self._folder, self._options = folder, dict(options)
-        self.takes_images = hasattr(
-            processor, "tokenizer"
-        )  # the processor of a language model is its tokenizer
+        self.takes_images = hasattr(processor, "tokenizer")  # that of a language model is its tokenizer
         self._owner = processor if getattr(processor, "chat_template", None) else processor.tokenizer
-        self._placeholder = placeholder(folder, processor, overrides or {})
+        path = folder / "config.json"
+        names = ((read_object(path) if path.exists() else {}) | dict(overrides or {})).get("architectures")
+        self.architectures = list(map(str, names)) if isinstance(names, list) else []  # as vLLM uses them
+        declared = [_BY_ARCHITECTURE[name] for name in self.architectures if name in _BY_ARCHITECTURE]
+        # of one frame, with {number} for its number from 1; None if none is declared
+        self._placeholder: str | None = next(iter(declared), getattr(processor, "image_token", None))
         self._form = self._find_form()
         self.marks = lru_cache(maxsize=None)(partial(self._find_marks, IMAGE))
         self.video_marks = lru_cache(maxsize=None)(self._find_video_marks)
@@ -120,33 +98,30 @@ class ChatTemplate:
         reasons = []
         for form in _FORMS:
             try:
-                reason = self._fault(form)
-            except _FAILURES as error:
-                reason = " ".join(str(error).split())
-            if reason is None:
+                self._check(form)
                 return form
-            reasons.append(reason)
+            except _FAILURES as error:
+                reasons.append(" ".join(str(error).split()))
         raise InputError(
             f"{self._folder}: its chat template cannot be used ({', '.join(dict.fromkeys(reasons))}) with a "
             f"system message and a user message of texts and images; {_ANOTHER_TEMPLATE}"
         )
 
-    def _fault(self, form: _Form) -> str | None:
-        """Return what the template does wrong with messages of this form; None if nothing."""
-        if not self.takes_images:
-            rendered = self._rendered(form, _SYSTEM, [_ASKED])
-            return (
-                None if rendered.count(_SYSTEM) == rendered.count(_ASKED) == 1 else "it drops or repeats text"
-            )
-        if form.user != "parts" and self._placeholder is None:
-            return "it takes text alone, and nothing declares the model's image placeholder"
-        rendered = self._rendered(form, _SYSTEM, [_HERE, IMAGE, _THERE, IMAGE, _ASKED])
-        if any(rendered.count(mark) != 1 for mark in (_SYSTEM, _HERE, _THERE, _ASKED)):
-            return "it drops or repeats text"
-        image_text = _between(rendered, _HERE, _THERE).strip(), _between(rendered, _THERE, _ASKED).strip()
-        if not all(image_text):
-            return "it puts no image between texts"
-        return None if sum(map(rendered.count, set(image_text))) == len(image_text) else "it repeats an image"
+    def _check(self, form: _Form) -> None:
+        """Render messages of this form; ValueError says what the template does wrong with them."""
+        images = self.takes_images
+        if images and form.user != "parts" and self._placeholder is None:
+            raise ValueError("it takes text alone, and nothing declares the model's image placeholder")
+        rendered = self._rendered(
+            form, _SYSTEM, [_HERE, IMAGE, _THERE, IMAGE, _ASKED] if images else [_ASKED]
+        )
+        texts = (_SYSTEM, _HERE, _THERE, _ASKED) if images else (_SYSTEM, _ASKED)
+        if any(rendered.count(mark) != 1 for mark in texts):
+            raise ValueError("it drops or repeats text")
+        if images:
+            marks = _between(rendered, _HERE, _THERE).strip(), _between(rendered, _THERE, _ASKED).strip()
+            if sum(map(rendered.count, set(marks))) != len(marks):  # "" is everywhere
+                raise ValueError("it moves, drops or repeats an image")
 
     def _rendered(self, form: _Form, system: str, pieces: Sequence[Piece]) -> str:
         system_content = system if form.system == "string" else [{"type": "text", "text": system}]
@@ -166,14 +141,13 @@ class ChatTemplate:
                 {"type": piece.value} if isinstance(piece, Place) else {"type": "text", "text": piece}
                 for piece in pieces
             ]
-        places = self._places()
         assert VIDEO not in pieces, "refused when the mark of a video is looked for"
-        text = "".join(next(places) if isinstance(piece, Place) else piece for piece in pieces)
+        placeholder, numbers = self._placeholder or "", count(1)
+        text = "".join(
+            placeholder.replace("{number}", str(next(numbers))) if isinstance(piece, Place) else piece
+            for piece in pieces
+        )
         return text if form.user == "string" else [{"type": "text", "text": text}]
-
-    def _places(self) -> Iterator[str]:
-        assert self._placeholder is not None, "checked when the form was found"
-        yield from (self._placeholder.replace("{number}", str(number)) for number in count(1))
 
     def _find_marks(self, place: Place, number: int) -> tuple[str, ...]:
         """Return the text that the rendered prompt has for each of a number of images or videos, in order."""
@@ -183,7 +157,8 @@ class ChatTemplate:
     def _find_video_marks(self, number: int) -> tuple[str, ...]:
         """Return the marks of a number of videos. InputError if the template takes no videos."""
         try:
-            rendered = self.render("", [_HERE, VIDEO, _THERE, IMAGE, _ASKED]) if self._takes_parts else ""
+            parts: list[Piece] = [_HERE, VIDEO, _THERE, IMAGE, _ASKED] if self._form.user == "parts" else []
+            rendered = self.render("", parts)
         except _FAILURES:
             rendered = ""
         mark = _between(rendered, _HERE, _THERE)
@@ -193,10 +168,6 @@ class ChatTemplate:
                 "leave out the prompts with cine: video"
             )
         return self._find_marks(VIDEO, number)
-
-    @property
-    def _takes_parts(self) -> bool:
-        return self._form.user == "parts"
 
     def _find_edges(self) -> Callable[[str], str]:
         if not self.takes_images:

@@ -1,5 +1,6 @@
 """Identity of a model: its files, and the key under which its completions are stored."""
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -8,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of, digest_of_files, sha256_of
@@ -22,10 +23,7 @@ from cardiolens.storage.model_files import check_architectures, check_files, che
 
 _SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within one clock tick
 
-Digests = dict[str, tuple[int, int, int, int, str]]
-"""By path: size in bytes, mtime and ctime in nanoseconds, inode, SHA-256."""
-
-_DIGESTS = TypeAdapter(Digests)
+_DIGESTS = TypeAdapter(dict[str, str])  # SHA-256 by path, size, mtime and ctime in nanoseconds, and inode
 
 
 @contextmanager
@@ -35,7 +33,10 @@ def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
     The cache is rewritten if a digest is new. An unreadable cache counts as empty; an unwritable cache is no
     error.
     """
-    cached = _read(cache)
+    try:
+        cached = _DIGESTS.validate_json(read_bytes(cache))
+    except (OSError, ValidationError):
+        cached = {}
     digests = dict(cached)
     yield lambda file: _sha256(file, digests)
     if digests != cached:
@@ -44,23 +45,16 @@ def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
             disk.write_text(cache, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
 
 
-def _read(cache: Path) -> Digests:
-    try:
-        return _DIGESTS.validate_json(read_bytes(cache))
-    except (OSError, ValidationError):
-        return {}
-
-
-def _sha256(file: Path, digests: Digests) -> str:
-    state = file.stat()
-    fingerprint = state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino
-    name = str(file.resolve())
-    if name in digests and digests[name][:4] == fingerprint:
-        return digests[name][4]
-    began = time.time_ns()
+def _sha256(file: Path, digests: dict[str, str]) -> str:
+    state, began = file.stat(), time.time_ns()
+    name = " ".join(
+        map(str, (file.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
+    )
+    if name in digests:
+        return digests[name]
     digest = sha256_of(file)
     if began - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS:
-        digests[name] = *fingerprint, digest
+        digests[name] = digest
     return digest
 
 
@@ -70,7 +64,7 @@ _CONFIG = "adapter_config.json"
 
 def find_adapter(adapter: str, folder: Path) -> Path:
     """Find the folder of an adapter, inside the model's folder or separate; InputError if neither exists."""
-    for path in (folder / adapter, Path(adapter).expanduser()):
+    for path in (folder / adapter, Path(os.path.expanduser(adapter))):
         if (path / _CONFIG).is_file():
             return path.resolve()
     raise InputError(
@@ -93,6 +87,7 @@ def room_for(adapter: Path) -> int:
 EMBEDDED = "embedded"  # the source of the model that is built at first use
 PACKAGED = "packaged/"  # prefix of the source of a model whose files come with this package
 _SHELF = Path(__file__).parent / "packaged"
+_TEMPLATES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")  # that may hold one
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +139,7 @@ def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | Non
     if not ({"hf_overrides", "config_format"} & model.engine_options.keys()):  # which describe the model anew
         check_length(folder, model.max_model_len)
     flavour, engine_version = installed_engine()
+    templates = (folder / name for name in _TEMPLATES)
     facts: dict[str, object] = {
         "revision": revision,
         "dtype": model.dtype,
@@ -152,7 +148,7 @@ def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | Non
         "engine": f"vllm {engine_version}",
         "transformers": version("transformers"),
         "image_processor": _image_processor(folder),
-        "chat_template": _chat_template_hash(folder),
+        "chat_template": digest_of_files([path for path in templates if path.exists()]),
         "device": flavour,
     }
     if model.has_random_weights:
@@ -161,19 +157,14 @@ def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | Non
         facts["template_options"] = dict(model.template_options)
     if model.separates_reasoning:
         facts["reasoning_parser"] = model.reasoning_parser
-    if changing := _further(model):
-        facts["engine_options"] = changing
+    named = {"dtype", "quantization", *(["load_format"] if model.has_random_weights else [])}
+    changing = changing_answers(model.engine_options)
+    if further := {name: value for name, value in changing.items() if name not in named}:
+        facts["engine_options"] = further
     if model.adapter is not None:
         files = find_adapter(model.adapter, folder).iterdir()
         facts["adapter"] = digest_of_files(sorted(path for path in files if path.is_file()))
     return facts, folder
-
-
-def _further(model: ModelSpec) -> dict[str, JsonValue]:
-    """Return the engine's options that change answers and are no facts by themselves."""
-    named = {"dtype", "quantization", *(["load_format"] if model.has_random_weights else [])}
-    changing = changing_answers(model.engine_options)
-    return {name: value for name, value in changing.items() if name not in named}
 
 
 def ships(source: str) -> bool:
@@ -239,7 +230,7 @@ def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
 
 def _local(model: ModelSpec) -> Path | None:
     """Return the local folder that is the source of a model; None for a hub id."""
-    local = Path(model.source).expanduser()
+    local = Path(os.path.expanduser(model.source))  # which leaves ~nobody as it is
     if local.is_dir():
         return local.resolve()
     if model.source.startswith((".", "/", "~")):
@@ -313,11 +304,6 @@ def _image_processor(folder: Path) -> str:
     return "unknown"
 
 
-def _chat_template_hash(folder: Path) -> str:
-    paths = [folder / "chat_template.jinja", folder / "chat_template.json", folder / "tokenizer_config.json"]
-    return digest_of_files([path for path in paths if path.exists()])
-
-
 class Reading(BaseModel):
     """One answered question; no option keys if the person chose "cannot tell"."""
 
@@ -339,7 +325,8 @@ def readings_of(model: ModelSpec) -> Mapping[str, Reading]:
     readings: dict[str, Reading] = {}
     where = str(path)
     try:
-        for number, line in enumerate(read_text(path).splitlines(), start=1):
+        lines = enumerate(read_text(path).split("\n"), start=1)  # strings may hold other line separators
+        for number, line in ((number, line) for number, line in lines if line.strip()):
             where = f"{path} line {number}"
             read = Reading.model_validate(parse_json(line))
             if read.qa_id in readings:

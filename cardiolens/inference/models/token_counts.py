@@ -11,6 +11,7 @@ from PIL import Image
 
 from cardiolens.base.digest import DIGEST_BYTES, digest_of
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.storage.schemas import FRAME
 
 
 class ModelError(InputError):
@@ -53,17 +54,8 @@ class EstimatedTokens:
         return self._image_tokens
 
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
-        return _of_text(system) + _of_text(text) + len(sizes) * self._image_tokens
-
-    def count_shown(self, system: str, frames: str, sizes: tuple[tuple[int, int], ...]) -> tuple[int, str]:
-        return self.count(system, frames, sizes), ""
-
-    def count_asked(self, question: str, tail: str) -> int:
-        return _of_text(f"{question}{tail}")
-
-
-def _of_text(text: str) -> int:
-    return math.ceil(len(text) / _CHARACTERS)
+        pieces = system, *text.rsplit(FRAME, 1)
+        return len(sizes) * self._image_tokens + sum(math.ceil(len(each) / _CHARACTERS) for each in pieces)
 
 
 _METHOD = "bicubic-1"  # increment when equal options give other pixels

@@ -217,13 +217,19 @@ def nodes_to_plan_with(cluster: ClusterSpec) -> tuple[Node, ...]:
 def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
     """Return the nodes with GPUs of the connected Ray cluster, named by Ray's node id."""
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    def memory_gib(node: str, host: str) -> float:
+        on_node = NodeAffinitySchedulingStrategy(node, soft=False)
+        there = ray.remote(gpu_memories_gib).options(num_cpus=0, scheduling_strategy=on_node)
+        return _smallest(ray.get(there.remote()), f"node {host}")
 
     alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU", 0) >= 1]
     return tuple(
         Node(
             node["NodeID"],
             int(node["Resources"]["GPU"]),
-            cluster.gpu_memory_gib or _memory_gib(node["NodeID"], node["NodeManagerHostname"]),
+            cluster.gpu_memory_gib or memory_gib(node["NodeID"], node["NodeManagerHostname"]),
         )
         for node in alive
     )
@@ -234,18 +240,8 @@ def gpu_memories_gib() -> tuple[float | None, ...]:
     return tuple(gib(total) for (total,) in gpu_rows(("memory.total",)))
 
 
-def _memory_gib(node: str, host: str) -> float:
-    """Return the memory in GiB of a node's smallest GPU, read on that node; InputError if unreadable."""
-    import ray
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    there = ray.remote(gpu_memories_gib).options(
-        num_cpus=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)
-    )
-    return _smallest(ray.get(there.remote()), f"node {host}")
-
-
 def _smallest(memories: Sequence[float | None], place: str) -> float:
+    """Return the memory of the smallest GPU of a place; InputError if one does not report it."""
     readable = [memory for memory in memories if memory]
     if len(readable) < max(len(memories), 1):
         raise InputError(

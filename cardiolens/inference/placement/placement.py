@@ -22,37 +22,6 @@ from cardiolens.inference.placement.footprint import (
 )
 
 
-class FreeGpus:
-    """The number of GPUs of each node that no replica holds."""
-
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        self._free = Counter({node.name: node.gpus for node in nodes})
-
-    def seat(self, way: Footprint) -> tuple[str, ...] | None:
-        """Take the GPUs of one replica, where the fewest stay free; return its nodes, None without room."""
-        fit = [node for node in way.nodes if self._free[node] >= way.tensor_parallel]
-        if way.pipeline_parallel == 1:
-            fit.sort(key=self._free.__getitem__)
-        hosts = tuple(fit[: way.pipeline_parallel])
-        return hosts if len(hosts) == way.pipeline_parallel and self.take(hosts, way.gpus) else None
-
-    def take(self, hosts: Sequence[str], gpus: int) -> bool:
-        """Take some GPUs, equally many of each host; return False, without taking any, if one has too few."""
-        gpus_of_node = _per_node(hosts, gpus)
-        if any(self._free[node] < number for node, number in gpus_of_node.items()):
-            return False
-        self._free.subtract(gpus_of_node)
-        return True
-
-    def give_back(self, hosts: Sequence[str], gpus: int) -> None:
-        """Undo `take`."""
-        self._free.update(_per_node(hosts, gpus))
-
-
-def _per_node(hosts: Sequence[str], gpus: int) -> dict[str, int]:
-    return {node: number * gpus // len(hosts) for node, number in Counter(hosts).items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Deployment:
     """The replicas of one model in one wave."""
@@ -88,17 +57,13 @@ class Deployment:
     def gpu_hours(self) -> float:
         return self.gpus * self.seconds / 3600
 
+    @property
+    def gpus_by_node(self) -> Counter[str]:
+        return _gpus_by_node(self.hosts, self.tensor_parallel)
+
 
 Wave = tuple[Deployment, ...]
 """Deployments of the models that fill the cluster together."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A model that cannot run, and the reason."""
-
-    model: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +75,7 @@ class Placement:
 
     nodes: tuple[Node, ...]
     waves: tuple[Wave, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: Mapping[str, str] = field(default_factory=dict)  # reason by model
 
     @property
     def deployments(self) -> Wave:
@@ -132,24 +97,18 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate]) -> Placement:
     """
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
     everyone = sorted(candidates, key=lambda one: (-load_seconds(one) - work_seconds(one), one.name))
-    refusals = [Refusal(candidate.name, candidate.lacks) for candidate in everyone if candidate.lacks]
+    refusals = {one.name: one.lacks for one in everyone if one.lacks}
     others = [one for one in everyone if not one.lacks and one.needs != "gpu"]
-    ways, waiting = dict[str, tuple[Footprint, ...]](), list[Candidate]()
-    for candidate in everyone:
-        if candidate.lacks or candidate.needs != "gpu":
-            continue
-        if found := footprints(candidate, nodes):
-            ways[candidate.name] = found
-            waiting.append(candidate)
-        else:
-            refusals.append(Refusal(candidate.name, refusal(candidate, nodes)))
+    ways = {one.name: footprints(one, nodes) for one in everyone if not one.lacks and one.needs == "gpu"}
+    refusals |= {one.name: refusal(one, nodes) for one in everyone if ways.get(one.name) == ()}
+    waiting = [one for one in everyone if ways.get(one.name)]
     waves: list[Wave] = []
     while waiting:
         drafts = [_draft(nodes, waiting, ways, first) for first in range(1, len(waiting) + 1)]
         best = max(drafts, key=lambda draft: _merit(draft, nodes))
         waves.append(tuple(_deployment(member) for member in best.values()))
         waiting = [candidate for candidate in waiting if candidate.name not in best]
-    return Placement(nodes, _with_others(waves, others), tuple(refusals))
+    return Placement(nodes, _with_others(waves, others), refusals)
 
 
 @dataclass(slots=True)
@@ -163,12 +122,6 @@ class _Member:
     @property
     def gpus(self) -> int:
         return len(self.hosts) * self.way.gpus
-
-    @property
-    def wants_more(self) -> bool:
-        """Whether another replica is useful: up to the declared number, else one per study."""
-        candidate = self.candidate
-        return len(self.hosts) < (candidate.studies if candidate.replicas is None else candidate.replicas)
 
 
 _Draft = dict[str, _Member]
@@ -186,31 +139,35 @@ def _draft(
     Few models with many replicas, or more side by side: that is better if loading takes longer than
     computing, or if no model can fill the cluster.
     """
-    free, draft = FreeGpus(nodes), _Draft()
+    seating, draft = Seating(nodes), _Draft()
     for candidates in (waiting[:first], waiting):
         for candidate in candidates:
             for way in () if candidate.name in draft else ways[candidate.name]:
-                if hosts := free.seat(way):
+                if hosts := seating.seat(way):
                     draft[candidate.name] = _Member(candidate, way, [hosts])
                     break
-        _replicate(draft, free)
+        _replicate(draft, seating)
     return draft
 
 
-def _replicate(draft: _Draft, free: FreeGpus) -> None:
-    """Add replicas while there is room, each to the model with the most work per GPU."""
+def _replicate(draft: _Draft, seating: "Seating") -> None:
+    """Add replicas while there is room, each to the model with the most work per GPU.
+
+    A model has no more than declared, else one per study.
+    """
 
     def key(member: _Member) -> tuple[float, str]:
         return -work_seconds(member.candidate) / member.gpus, member.candidate.name
 
-    added = True
-    while added:
-        added = False
-        for member in sorted((one for one in draft.values() if one.wants_more), key=key):
-            if hosts := free.seat(member.way):
-                member.hosts.append(hosts)
-                added = True
-                break
+    growing = list(draft.values())
+    while growing:
+        member = min(growing, key=key)
+        most = member.candidate.replicas or member.candidate.studies
+        hosts = seating.seat(member.way) if len(member.hosts) < most else None
+        if hosts:
+            member.hosts.append(hosts)
+        else:
+            growing.remove(member)
 
 
 def _merit(draft: _Draft, nodes: Sequence[Node]) -> tuple[float, int]:
@@ -224,20 +181,17 @@ def _merit(draft: _Draft, nodes: Sequence[Node]) -> tuple[float, int]:
 def _deployment(member: _Member) -> Deployment:
     candidate, way, loading = member.candidate, member.way, load_seconds(member.candidate)
     replicas, declared = len(member.hosts), candidate.replicas
-    parts = [way.reason]
-    if declared is not None:
-        parts.append(
-            "replicas declared" if replicas == declared else f"{declared} replicas declared, no room"
-        )
-    elif replicas > 1:
-        parts.append(f"{replicas} replicas divide its work")
+    if declared is None:
+        note = f"; {replicas} replicas divide its work" if replicas > 1 else ""
+    else:
+        note = "; replicas declared" if replicas == declared else f"; {declared} replicas declared, no room"
     return Deployment(
         model=candidate.name,
         tensor_parallel=way.tensor_parallel,
         pipeline_parallel=way.pipeline_parallel,
         hosts=tuple(member.hosts),
         utilization=candidate.utilization,
-        reason="; ".join(parts),
+        reason=f"{way.reason}{note}",
         seconds=loading + work_seconds(candidate) / member.gpus,
         most_seconds=loading + most_seconds(candidate) / member.gpus,
     )
@@ -254,10 +208,9 @@ def _with_others(waves: list[Wave], others: Sequence[Candidate]) -> tuple[Wave, 
     remote, local = (
         [_without_gpus(one) for one in others if one.needs == needs] for needs in ("network", "processor")
     )
-    if waves or not local:
-        first = (*(waves[0] if waves else ()), *remote, *local)
-        return (first, *waves[1:]) if first else ()
-    return ((local[0], *remote), *((deployment,) for deployment in local[1:]))
+    if not waves:
+        waves, local = [(deployment,) for deployment in local] or [()], []
+    return tuple(wave for wave in [(*waves[0], *remote, *local), *waves[1:]] if wave)
 
 
 def _without_gpus(candidate: Candidate) -> Deployment:
@@ -274,37 +227,47 @@ class Seating:
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._free = FreeGpus(nodes)
+        self._free = Counter({node.name: node.gpus for node in nodes})
         self._has_gpus = bool(nodes)
-        self._taken: dict[str, Deployment] = {}
-        self._computing: str | None = None
+        self._computing = False
+
+    def seat(self, way: Footprint) -> tuple[str, ...] | None:
+        """Take the GPUs of one replica, where the fewest stay free; return its nodes, None without room."""
+        fit = [node for node in way.nodes if self._free[node] >= way.tensor_parallel]
+        if way.pipeline_parallel == 1:
+            fit.sort(key=self._free.__getitem__)
+        hosts = tuple(fit[: way.pipeline_parallel])
+        if len(hosts) < way.pipeline_parallel:
+            return None
+        self._free -= _gpus_by_node([hosts], way.tensor_parallel)
+        return hosts
 
     def may_always_begin(self, deployment: Deployment) -> bool:
         """Return whether the model needs no resource that other models may occupy."""
         return deployment.needs == "network" or (deployment.needs == "processor" and self._has_gpus)
 
     def take(self, deployment: Deployment) -> bool:
-        """Reserve the GPUs of all replicas of a model; return False, without reserving, if some are taken."""
+        """Reserve what all replicas of a model need; return False, without reserving, if some is taken."""
         if self.may_always_begin(deployment):
             return True
         if deployment.needs == "processor":
-            self._computing = self._computing or deployment.model
-            return self._computing == deployment.model
-        if not self._free.take(_hosts(deployment), deployment.gpus):
+            began, self._computing = not self._computing, True
+            return began
+        if not deployment.gpus_by_node <= self._free:
             return False
-        self._taken[deployment.model] = deployment
+        self._free -= deployment.gpus_by_node
         return True
 
-    def give_back(self, model: str) -> None:
-        """Release the GPUs of a model."""
-        if self._computing == model:
-            self._computing = None
-        if deployment := self._taken.pop(model, None):
-            self._free.give_back(_hosts(deployment), deployment.gpus)
+    def give_back(self, deployment: Deployment) -> None:
+        """Undo `take`."""
+        if not self.may_always_begin(deployment):
+            self._computing = False
+            self._free += deployment.gpus_by_node
 
 
-def _hosts(deployment: Deployment) -> list[str]:
-    return list(chain.from_iterable(deployment.hosts))
+def _gpus_by_node(hosts: Iterable[Sequence[str]], tensor_parallel: int) -> Counter[str]:
+    """Count the GPUs of replicas on the nodes in `hosts`."""
+    return Counter({node: n * tensor_parallel for node, n in Counter(chain.from_iterable(hosts)).items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +284,7 @@ def schedule(placement: Placement) -> Schedule:
     seating = Seating(placement.nodes)
     waiting = list(placement.deployments)
     unbound = sum(map(seating.may_always_begin, waiting))
-    running: list[tuple[float, str]] = []
+    running: list[tuple[float, str, Deployment]] = []
     begins: dict[str, float] = {}
     now, most = 0.0, 0
     while waiting or running:
@@ -330,10 +293,10 @@ def schedule(placement: Placement) -> Schedule:
                 waiting.remove(deployment)
                 begins[deployment.model] = now
                 if not seating.may_always_begin(deployment):
-                    heappush(running, (now + deployment.seconds, deployment.model))
+                    heappush(running, (now + deployment.seconds, deployment.model, deployment))
         most = max(most, len(running))
         assert running or not waiting, "a placed model fits when no other model runs"
         if running:
-            now, departure = heappop(running)
-            seating.give_back(departure)
+            now, _, departing = heappop(running)
+            seating.give_back(departing)
     return Schedule(begins, now, most + unbound)

@@ -1,6 +1,5 @@
 """Candidates for placement: the work of each model of a plan by its requests, its weight and its needs."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,15 +15,8 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import absence, installed_engine
 from cardiolens.inference.placement.footprint import CHOICE_TOKENS, REPLY_SHARE, Candidate, Needs, Node
 from cardiolens.inference.placement.placement import Placement, place
-from cardiolens.inference.plan.few_shot import has_examples, read_example_frames
-from cardiolens.inference.plan.missing import (
-    SHOWN,
-    Missing,
-    beginnings,
-    frames_of,
-    prefix_order,
-    shared_frames,
-)
+from cardiolens.inference.plan.few_shot import read_example_frames
+from cardiolens.inference.plan.missing import SHOWN, Missing, beginnings, prefix_order, shared_frames
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import has_videos
@@ -33,7 +25,6 @@ from cardiolens.storage.model_files import INDEX, WEIGHTS, language_part, missin
 from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
 _COLUMNS = (*SHOWN, "answer_format", "max_tokens", "stage", "status", "predicted_tokens", "request_key")
-_ExampleFrames = Sequence[tuple[str, FrameRef]]  # frames of examples with their studies
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +52,22 @@ class Totals:
 
 def totals_of(requests: Path) -> Totals:
     """Count the plan of one model part by part; counts add up because each study lies in a single part."""
-    sums: dict[str, float] = defaultdict(float)
+    sums: dict[str, float] = {}
     has_tokens = False
-    lent: set[tuple[str, str, int]] = set()  # frames of examples, which requests of all parts show
+    lent: set[tuple[str, FrameRef]] = set()  # frames of examples, which requests of all parts show
     for part in tables.parts(requests):
         table = tables.read_part(part, schemas.REQUESTS, _COLUMNS)
         planned = table.filter(pc.equal(table["status"], PLANNED))
-        unique = _first_of_each_key(planned)
+        _, first_rows = np.unique(np.asarray(planned["request_key"], dtype=str), return_index=True)
+        unique = planned.take(np.sort(first_rows))
         has_tokens |= unique["predicted_tokens"].null_count < unique.num_rows
         stages, tokens = 1 + _numbers(unique, "stage"), _numbers(unique, "predicted_tokens")
         most, is_choice = _numbers(unique, "max_tokens"), pc.equal(unique["answer_format"], "choice")
         replies = np.where(np.asarray(is_choice), np.minimum(most, CHOICE_TOKENS), REPLY_SHARE * most)
-        examples = _examples(part, unique)
-        shown_first = {(study_id, *frame) for frames in examples for study_id, frame in frames}
+        n_frames = np.asarray(pc.list_value_length(unique["frames"]), dtype=np.int64)
+        by_request = read_example_frames(part)
+        examples = [by_request.get(key, ()) for key in unique["request_key"].to_pylist()]
+        shown_first = {frame for frames in examples for frame in frames}
         shown = _shown(unique)
         n_encoded = shown.group_by(shown.column_names).aggregate([]).num_rows + len(shown_first - lent)
         n_overflow = pc.sum(pc.equal(table["status"], OVERFLOW)).as_py() or 0
@@ -86,13 +80,13 @@ def totals_of(requests: Path) -> Totals:
             "sent": stages.sum(),
             "prompt_tokens": stages @ tokens,
             "output_tokens": stages @ most,
-            "computed_tokens": _computed(unique, stages, tokens),
+            "computed_tokens": _computed(unique, n_frames, stages, tokens),
             "reply_tokens": stages @ replies,
-            "encoder_tokens": n_encoded * _frame_tokens(unique, tokens, examples),
+            "encoder_tokens": n_encoded
+            * _frame_tokens(n_frames + [len(frames) for frames in examples], tokens),
             "encoder_frames": n_encoded,
         }
-        for name, count in counts.items():
-            sums[name] += float(count)
+        sums = {name: sums.get(name, 0.0) + float(count) for name, count in counts.items()}
         lent |= shown_first
     totals = Totals(**{name: round(total) for name, total in sums.items()})
     return totals if has_tokens else replace(totals, prompt_tokens=None, computed_tokens=None)
@@ -102,7 +96,7 @@ def _numbers(table: pa.Table, column: str) -> np.ndarray:
     return np.asarray(pc.fill_null(table[column], 0), dtype=np.int64)
 
 
-def _computed(requests: pa.Table, stages: np.ndarray, tokens: np.ndarray) -> float:
+def _computed(requests: pa.Table, n_frames: np.ndarray, stages: np.ndarray, tokens: np.ndarray) -> float:
     """Estimate the prompt tokens that are computed if every beginning is computed once.
 
     A prompt counts as equal parts: each frame with its caption is one, and all text behind the last frame
@@ -110,32 +104,14 @@ def _computed(requests: pa.Table, stages: np.ndarray, tokens: np.ndarray) -> flo
     """
     rows = beginnings(requests)
     order = prefix_order(rows)
-    n_frames = frames_of(rows)[order]
-    new = n_frames - shared_frames(rows[order])
-    return float((tokens[order] * (new + stages[order]) / (n_frames + 1)).sum())
+    new = n_frames[order] - shared_frames(rows[order])
+    return float((tokens[order] * (new + stages[order]) / (n_frames[order] + 1)).sum())
 
 
-def _frame_tokens(requests: pa.Table, tokens: np.ndarray, examples: Sequence[_ExampleFrames]) -> float:
-    """Estimate the tokens of a frame from prompts with frames, by the equal parts of `_computed`.
-
-    The frames of `examples`, one entry a request, are parts of its prompt, too.
-    """
-    n_frames = np.asarray(pc.list_value_length(requests["frames"]), dtype=float)
-    n_frames += [len(frames) for frames in examples]
+def _frame_tokens(n_frames: np.ndarray, tokens: np.ndarray) -> float:
+    """Estimate the tokens of a frame by the equal parts of `_computed`; frames of examples are parts, too."""
     parts = (n_frames + 1)[n_frames > 0].sum()
     return float(tokens[n_frames > 0].sum() / parts) if parts else 0.0
-
-
-def _first_of_each_key(table: pa.Table) -> pa.Table:
-    keyed = table.select(["request_key"]).append_column("row", pa.array(range(table.num_rows)))
-    return table.take(keyed.group_by("request_key").aggregate([("row", "min")])["row_min"])
-
-
-def _examples(part: Path, requests: pa.Table) -> list[_ExampleFrames]:
-    """Return the frames of examples of each request, in the order of the rows."""
-    flags = requests["flags"].to_pylist()
-    by_request = read_example_frames(part) if any(map(has_examples, flags)) else {}
-    return [by_request.get(key, ()) for key in requests["request_key"].to_pylist()]
 
 
 def _shown(requests: pa.Table) -> pa.Table:
@@ -188,7 +164,7 @@ def place_sweep(
     """Place the models with work left; InputError if a model cannot run, unless `keep_going`."""
     placement = place(nodes, candidates_of(plan, missing, nodes, totals))
     if placement.refusals and not plan.spec.keep_going and plan.spec.mode == "run":
-        reasons = "; ".join(refused.reason for refused in placement.refusals)
+        reasons = "; ".join(placement.refusals.values())
         raise InputError(f"{reasons}; or run the other models with keep_going=true")
     return placement
 
@@ -234,26 +210,22 @@ def candidate(
     """Collect the facts of a model for placement; tokens are scaled by the share of requests left."""
     weight = weight_gib(model, folder) if needs == "gpu" else 0.0
     lacks = weights_lacking(model, folder)
-    if weight is None:
-        weight = 0.0
-        lacks = lacks or (
-            f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
-        )
+    if weight is None and not lacks:
+        lacks = f"model {model.name}: weight_gib is not declared and its folder holds no weights; declare it"
     share = work.left / work.unique
     counts = {name: getattr(totals, name, None) for name in _TOKENS}
-    tokens = {name: int(share * number) for name, number in counts.items() if number is not None}
     return Candidate(
         name=model.name,
         needs=needs,
-        weight_gib=weight,
-        billions=(model.card.parameters if model.card else None) or weight * _GIB / 2e9,
+        weight_gib=weight or 0.0,
+        billions=(model.card.parameters if model.card else None) or (weight or 0.0) * _GIB / 2e9,
         heads=attention_heads(model, folder),
         tensor_parallel=None if model.tensor_parallel == "auto" else model.tensor_parallel,
         replicas=None if model.replicas == "auto" else model.replicas,
         utilization=model.gpu_memory_utilization,
         studies=max(1, work.work.num_rows),
         lacks=lacks,
-        **tokens,
+        **{name: int(share * count) for name, count in counts.items() if count is not None},
     )
 
 
@@ -275,9 +247,8 @@ def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
     """
     if model.weight_gib is not None:
         return model.weight_gib
-    sizes = [] if folder is None else [path.stat().st_size for path in _files(model, folder)]
-    if sizes:
-        return sum(sizes) / _GIB
+    if folder is not None and (paths := _files(model, folder)):
+        return sum(path.stat().st_size for path in paths) / _GIB
     parameters = None if model.card is None else model.card.parameters
     return None if parameters is None else 2e9 * parameters / _GIB
 

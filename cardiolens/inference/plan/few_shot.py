@@ -6,7 +6,7 @@ Otherwise a question is lent to every patient but its own.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby, islice, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,14 +17,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm
-from cardiolens.inference.plan.frame_views import (
-    SHOWN,
-    FrameSelector,
-    Picture,
-    View,
-    arm_frames,
-    with_options,
-)
+from cardiolens.inference.plan.frame_views import SHOWN, FrameSelector, Picture, View, as_displayed
 from cardiolens.inference.plan.request import PlannedQuestion, ReplyForm, ShownExample, SolvedExample
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import CaptionLevel
@@ -37,22 +30,16 @@ from cardiolens.storage.schemas import EXAMPLES
 TRAINING = "train"  # cohort of the patients who are kept for examples
 _SEED = 2026  # of the order in which questions are lent
 _SPARE = 8  # further questions, for those whose study lacks the frames to show
-_FLAG = "shots:"  # flag of a request that shows examples, before their number
+FLAG = "shots:"  # flag of a request that shows examples, before their number
 _FOLDER = "examples"
 _COLUMNS = ("qa_id", "study_id", "patient_id", "subtask", "question", "options", "answer")
-_SOLUTIONS = 4096  # texts of examples kept, one for each arm and subtask if few patients are left out
 
 Row = Mapping[str, Any]
 
 
-def flag_of(examples: Sequence[ShownExample]) -> str:
-    """The flag of a request that shows these examples."""
-    return f"{_FLAG}{len(examples)}"
-
-
 def has_examples(flags: Iterable[str] | None) -> bool:
     """Whether a request with these flags shows examples."""
-    return any(flag.startswith(_FLAG) for flag in flags or ())
+    return any(flag.startswith(FLAG) for flag in flags or ())
 
 
 def write_examples(part: Path, examples: Mapping[str, Sequence[ShownExample]]) -> None:
@@ -84,19 +71,6 @@ def read_example_frames(part: Path) -> Mapping[str, Sequence[tuple[str, FrameRef
     return frames
 
 
-class Lending(NamedTuple):
-    """The solved questions of a run with their patients, by subtask, in the order to take them."""
-
-    most: int = 0  # examples before one question
-    in_order: Mapping[str, Sequence[tuple[str, SolvedExample]]] = {}
-
-    def to(self, subtask: str, patient_id: str | None) -> tuple[SolvedExample, ...]:
-        """The examples that a question of a patient may show; never the patient's own."""
-        lent = self.in_order.get(subtask, ())
-        others = (example for owner, example in lent if owner != patient_id)
-        return tuple(islice(others, self.most + _SPARE))
-
-
 def training_patients(spec: SweepSpec, volumes: pa.Table) -> frozenset[str]:
     """The patients kept for examples; none without examples, or without studies of the cohort `train`."""
     if not any(prompt.shots for prompt in spec.prompt):
@@ -112,32 +86,32 @@ def lending(
     volumes: pa.Table,
     training: frozenset[str],
     as_planned: Callable[[Row], PlannedQuestion],
-) -> Lending:
-    """The solved questions on prepared studies: of the `training` patients, or of all if there are none.
+) -> Callable[[str, str | None], tuple[SolvedExample, ...]]:
+    """Return a function from subtask and patient to the examples that may be shown, the first ones first.
 
-    Reports are not lent: one patient's would stand in another's prompt, and in what shows it.
+    They are solved questions on prepared studies: of the `training` patients, or of all if there are none,
+    but never of the patient. Reports are not lent: one patient's would stand in another's prompt, and in what
+    shows it.
     """
-    prompts = [prompt for prompt in spec.prompt if prompt.shots]
-    if not prompts:
-        return Lending()
+    most = max(prompt.shots for prompt in spec.prompt)
+    by_subtask: dict[str, list[Row]] = {}
     prepared = pc.is_in(questions["study_id"], pc.unique(volumes["study_id"]))
-    rows = [
-        row
-        for row in questions.filter(prepared).select(_COLUMNS).to_pylist()
-        if row["answer"] and (not training or row["patient_id"] in training)
-    ]
-    rows.sort(key=lambda row: row["subtask"])
-    by_subtask = {str(subtask): list(group) for subtask, group in groupby(rows, lambda row: row["subtask"])}
-    return Lending(
-        max(prompt.shots for prompt in prompts),
-        {
-            subtask: [
-                (row["patient_id"], SolvedExample(as_planned(row), tuple(row["answer"])))
-                for row in _in_order(lent)
-            ]
-            for subtask, lent in by_subtask.items()
-        },
-    )
+    for row in questions.filter(prepared).select(_COLUMNS).to_pylist() if most else ():
+        if row["answer"] and (not training or row["patient_id"] in training):
+            by_subtask.setdefault(row["subtask"], []).append(row)
+    lent = {
+        subtask: [
+            (row["patient_id"], SolvedExample(as_planned(row), tuple(row["answer"])))
+            for row in _in_order(rows)
+        ]
+        for subtask, rows in by_subtask.items()
+    }
+
+    def to(subtask: str, patient_id: str | None) -> tuple[SolvedExample, ...]:
+        examples = (example for owner, example in lent.get(subtask, ()) if owner != patient_id)
+        return tuple(islice(examples, most + _SPARE))
+
+    return to
 
 
 def check_examples(spec: SweepSpec, questions: Sequence[PlannedQuestion], training: frozenset[str]) -> None:
@@ -194,21 +168,18 @@ class FewShot:
             lent = tuple(example for example in lent if example.question.study_id != question.donor)
         key = arm_id, tuple(example.question.qa_id for example in lent)
         if key not in self._solutions:
-            if len(self._solutions) >= _SOLUTIONS:
-                self._solutions.clear()
             self._solutions[key] = self._first_with_frames(lent, arm)
         return self._solutions[key]
 
     def _first_with_frames(self, lent: Sequence[SolvedExample], arm: Arm) -> Examples:
         """Show the first of the lent questions that have frames, each as the arm shows a question."""
         texts, pictures, examples = list[str](), list[Picture](), list[ShownExample]()
+        shown_as = replace(arm, control="none") if arm.control == "other_patient" else arm
         for example in lent:
             if len(examples) == arm.prompt.shots:
                 break
             question = example.question
-            own_view = self._frames.own_view(question.study_id, question, arm_frames(arm))
-            shown_as = replace(arm, control="none") if arm.control == "other_patient" else arm
-            view = self._frames.view(question, shown_as, own_view)
+            view = self._frames.view(question, shown_as)
             if view.selection.skipped is None:
                 texts.append(self._example(example, arm, view, len(examples) + 1))
                 pictures += self._frames.pictures(view)
@@ -219,8 +190,7 @@ class FewShot:
 
     def _example(self, example: SolvedExample, arm: Arm, view: View, number: int) -> str:
         """Render an example without points to work through: its answer has no reasons."""
-        question = example.question
-        worded = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        worded = as_displayed(example.question, arm)
         display = SHOWN.get(arm.control, "frames")
         template = template_for(worded, "standard", self._templates(worded.protocol), display=display)
         text = question_block(worded, len(view.frames), template, self._form.closing)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugins import PluginError, blamed, is_word, make
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import Arm, Budget, SelectorSpec
+from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.engine.readers import open_engine
 from cardiolens.inference.models.chat import TokenCounter
 from cardiolens.inference.models.token_counts import Rendering, fault_of, frame_key
@@ -33,16 +33,17 @@ BLANK = "blank"  # flag of a request whose frames are shown black
 SHOWN: Mapping[str, Display] = {"blind": "nothing", "captions": "captions"}  # other controls: frames
 
 
+_Shared = TypeVar("_Shared")
+
+
 class RequestControl(Protocol):
     """Changes a request, to test what the answers depend on. The entry point makes it without arguments."""
 
     def frames(self, frames: tuple[Frame, ...], structure: StudyStructure) -> Sequence[Frame]:
         """Return the frames to show, in their order: of the same study, and no more than were selected."""
-        ...
 
     def question(self, question: AskedQuestion, seed: int) -> AskedQuestion:
         """Return the question with other words, or its options in another order; `seed` is the question's."""
-        ...
 
 
 @lru_cache
@@ -52,7 +53,7 @@ def open_control(word: str) -> RequestControl:
     return control
 
 
-def changed_selection(word: str, selection: Selection, structure: StudyStructure) -> Selection:
+def _changed_selection(word: str, selection: Selection, structure: StudyStructure) -> Selection:
     """Return a selection as a control of another package shows it; PluginError for frames that are wrong."""
     if selection.skipped is not None:
         return selection
@@ -104,21 +105,22 @@ def check_plugins(spec: SweepSpec) -> None:
             open_engine(model).close()
 
 
-def with_options(question: AskedQuestion, control: str, qa_id: str) -> AskedQuestion:
-    """Order the options of a question, or change its words, as a control demands."""
+def as_displayed(question: PlannedQuestion, arm: Arm) -> AskedQuestion:
+    """Return a question in the wording of an arm, with options ordered as its control demands.
+
+    Options are shuffled in an order fixed by the question's id; ordinal and open questions stay unchanged.
+    """
+    displayed, control = question.asked, arm.control
+    if arm.wording:
+        displayed = replace(displayed, question=question.subtask.wordings[arm.wording - 1])
     if is_word(control):
-        return _changed_question(control, question, qa_id)
-    if control == "shuffled_options":
-        return _shuffled(question, qa_id)
-    return reversed_options(question) if control == "reversed_options" else question
-
-
-def _shuffled(question: AskedQuestion, qa_id: str) -> AskedQuestion:
-    """Shuffle the options in an order fixed by `qa_id`; ordinal and open questions stay unchanged."""
-    if question.answer_type == "ordinal" or question.answer_type in OPEN:
-        return question
-    order = sorted(question.options, key=lambda option: digest_of([SEED, qa_id, option[0]]))
-    return replace(question, options=tuple(order))
+        return _changed_question(control, displayed, question.qa_id)
+    if control == "reversed_options":
+        return reversed_options(displayed)
+    if control != "shuffled_options" or displayed.answer_type in ("ordinal", *OPEN):
+        return displayed
+    order = sorted(displayed.options, key=lambda option: digest_of([SEED, question.qa_id, option[0]]))
+    return replace(displayed, options=tuple(order))
 
 
 def reversed_options(question: AskedQuestion) -> AskedQuestion:
@@ -139,7 +141,9 @@ def donors(
     """
     alike: dict[object, list[Mapping[str, Any]]] = {}
     for row in sorted(questions, key=lambda row: digest_of([SEED, row["qa_id"]])):
-        alike.setdefault((row["subtask"], _shape(structures[row["study_id"]])), []).append(row)
+        volumes = structures[row["study_id"]].volumes.values()
+        shape = sorted((volume.volume_id, volume.n_slices, volume.n_phases) for volume in volumes)
+        alike.setdefault((row["subtask"], *shape), []).append(row)
     donor_of: dict[str, str] = {}
     for group in alike.values():
         donor_of |= _deranged(sorted(group, key=lambda row: row["answer"] or []))
@@ -163,11 +167,6 @@ def _deranged(rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     }
 
 
-def _shape(structure: StudyStructure) -> tuple[tuple[str, int, int], ...]:
-    volumes = structure.volumes.values()
-    return tuple(sorted((volume.volume_id, volume.n_slices, volume.n_phases) for volume in volumes))
-
-
 def blank_digest(digest: str) -> str:
     """Return the digest of the black frame that replaces a frame; the black frame has the same size."""
     return digest_of([BLANK, digest])
@@ -175,9 +174,6 @@ def blank_digest(digest: str) -> str:
 
 Picture = tuple[str, tuple[int, int]]
 """Frame key; height and width as rendered."""
-
-ArmFrames = tuple[SelectorSpec, int | None, Budget]
-"""What decides which frames an arm shows: selector, its seed, budget."""
 
 _OPEN = 2  # studies kept open, of some megabytes each
 _LENDERS = 256  # studies kept open that show for many others: control other_patient, examples
@@ -190,7 +186,13 @@ class StudyFrames:
     structure: StudyStructure
     digests: Mapping[tuple[str, int], FrameDigest]  # by volume_id, idx
     features: StudyFeatures | None = None
-    shown: dict[object, object] = field(default_factory=dict)  # what requests with equal frames share
+    shared: dict[object, object] = field(default_factory=dict)  # by requests with equal frames
+
+    def share(self, key: object, make: Callable[[], _Shared]) -> _Shared:
+        """Return what requests share under a key; the first makes it."""
+        if key not in self.shared:
+            self.shared[key] = make()
+        return cast(_Shared, self.shared[key])
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +224,6 @@ class View:
         return (video_block if self.as_video else frame_block)(self.selection.frames, structure, level)
 
 
-def arm_frames(arm: Arm) -> ArmFrames:
-    """Return what decides which frames an arm shows."""
-    return arm.selector, arm.seed, arm.budget
-
-
 class FrameSelector:
     """Selects frames for the requests of one model; `lends` if studies show for many others."""
 
@@ -241,37 +238,17 @@ class FrameSelector:
         self._model, self._counter, self._rendering = model.name, counter, Rendering(model.long_side)
         self._digest = self._rendering.digest
         self._study = lru_cache(maxsize=_LENDERS if lends else _OPEN)(open_study)
+        self._last: tuple[object, View] | None = None  # what was selected last, and by what
 
-    def own_view(self, study_id: str, question: PlannedQuestion, shown_by: ArmFrames) -> View:
-        """Return what an arm shows of a study for a question, without controls: by number or by tokens."""
-        study, (selector, seed, budget) = self._study(study_id), shown_by
-
-        def at(n_frames: int) -> Selection:
-            return choose(
-                selector,
-                seed,
-                study.structure,
-                question.subtask,
-                n_frames,
-                features=study.features,
-                question=question.asked.question,
-            )
-
-        def tokens_of(frame: Frame) -> int:
-            assert self._counter is not None, "a token budget is refused for a reader without tokens"
-            with fault_of(self._model):
-                return self._counter.image_tokens(self.size(study, frame))
-
-        if isinstance(budget, int):
-            return View(study_id, study, at(budget))
-        return View(study_id, study, fitting(at, tokens_of, budget.tokens, available=len(study.digests)))
-
-    def view(self, question: PlannedQuestion, arm: Arm, own_view: View) -> View:
-        """Return the frames that an arm shows under its control; by default those of the own study."""
-        control, view = arm.control, replace(own_view, as_video=arm.prompt.cine == "video")
+    def view(self, question: PlannedQuestion, arm: Arm) -> View:
+        """Return the frames that an arm shows under its control; by default those of the question's study."""
+        by = question.study_id, question.qa_id, arm.selector, arm.seed, arm.budget
+        if self._last is None or self._last[0] != by:  # arms that select alike follow one another
+            self._last = by, self._selected(question.study_id, question, arm)
+        view, control = replace(self._last[1], as_video=arm.prompt.cine == "video"), arm.control
         selection = view.selection
         if is_word(control):
-            return replace(view, selection=changed_selection(control, selection, view.study.structure))
+            return replace(view, selection=_changed_selection(control, selection, view.study.structure))
         if control in SHOWN:
             captioned = selection.frames if control == "captions" else ()
             nothing = replace(selection, frames=(), flags=())
@@ -282,7 +259,25 @@ class FrameSelector:
             return view
         if question.donor is None:
             return view.skipped(selection.skipped or "no other patient with the same views")
-        return replace(self.own_view(question.donor, question, arm_frames(arm)), as_video=view.as_video)
+        return replace(self._selected(question.donor, question, arm), as_video=view.as_video)
+
+    def _selected(self, study_id: str, question: PlannedQuestion, arm: Arm) -> View:
+        """Return what an arm shows of a study for a question, without controls: by number or by tokens."""
+        study, budget = self._study(study_id), arm.budget
+
+        def at(n_frames: int) -> Selection:
+            on_study = study.structure, question.subtask, n_frames
+            words = question.asked.question
+            return choose(arm.selector, arm.seed, *on_study, features=study.features, question=words)
+
+        def tokens_of(frame: Frame) -> int:
+            assert self._counter is not None, "a token budget is refused for a reader without tokens"
+            with fault_of(self._model):
+                return self._counter.image_tokens(self.size(study, frame))
+
+        if isinstance(budget, int):
+            return View(study_id, study, at(budget))
+        return View(study_id, study, fitting(at, tokens_of, budget.tokens, available=len(study.digests)))
 
     def pictures(self, view: View) -> list[Picture]:
         """Return the frames of a view in the order shown; black ones under control blank."""

@@ -2,8 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,14 +16,14 @@ from cardiolens.base.phrasing import nearest_first
 from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
-from cardiolens.inference.plan.few_shot import Lending, Row, check_examples, lending, training_patients
+from cardiolens.inference.plan.few_shot import Row, check_examples, lending, training_patients
 from cardiolens.inference.plan.frame_views import donors
-from cardiolens.inference.plan.request import PlannedQuestion
+from cardiolens.inference.plan.request import PlannedQuestion, SolvedExample
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
 from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_store import KEY
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
+from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.quantity import PHASE
 from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, evidence_of
 from cardiolens.protocol.tasks.questions import (
@@ -77,10 +77,10 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     table = questions_table(path, rows, catalogue, allow_unverified="unverified" in spec.dataset.allow)
     table = _with_patients(path, table, prepared)
     check_evidence_slices(path, rows, prepared)
-    lent = lending(spec, table, prepared, training, lambda row: _question(row, catalogue))
-    questions = _chosen(spec, table, catalogue, volumes, study_ids, lent=lent)
+    lend = lending(spec, table, prepared, training, lambda row: _question(row, catalogue))
+    questions = _chosen(spec, table, catalogue, volumes, study_ids, lend=lend)
     every = [question for group in questions.values() for question in group]
-    _check_form(spec, every, catalogue)
+    _check_asked(spec, every, catalogue)
     check_examples(spec, every, training)
     questions_sha256 = sha256_of(path)
     further = {*study_ids, *(study_id for question in every for study_id in question.further_studies)}
@@ -183,24 +183,35 @@ def _with_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> pa.Tab
     return questions.set_column(column, questions.schema.field(column), pa.array(filled, pa.string()))
 
 
-def _check_form(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogue: Catalogue) -> None:
-    """Raise InputError for questions that cannot be asked in the sweep's answer format or captions.
+def _check_asked(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogue: Catalogue) -> None:
+    """Raise InputError for questions that cannot be asked in the sweep's answer format, captions or wordings.
 
     A prompt asks for letters alone where JSON is wanted; or for the number of a phase where captions do not
     number phases, or name their moments.
     """
-    for name in sorted({question.asked.subtask for question in questions}):
-        subtask = catalogue[name]
+    most = max(spec.wording)
+    for question in questions:
+        subtask = question.subtask
         if spec.answer_format == "json" and subtask.letters_first:
             raise InputError(
-                f"answer_format json: subtask {name} of {' and '.join(catalogue.asked_by[name])} is asked "
-                "for its letters first; give letters or choice, or leave that protocol out"
+                f"answer_format json: subtask {subtask.id} of {' and '.join(catalogue.asked_by[subtask.id])} "
+                "is asked for its letters first; give letters or choice, or leave that protocol out"
             )
         if spec.caption != "view" and subtask.quantity is not None and subtask.quantity.unit == PHASE:
             why = "names its moment" if spec.caption == "full" else "does not number phases"
             raise InputError(
-                f"caption={spec.caption}: subtask {name} asks for the number of a phase, and that caption "
-                f"{why}; give caption=view, or leave the subtask out"
+                f"caption={spec.caption}: subtask {subtask.id} asks for the number of a phase, and that "
+                f"caption {why}; give caption=view, or leave the subtask out"
+            )
+        if most > len(subtask.wordings):
+            raise InputError(
+                f"wording {most}: subtask {subtask.id} has {len(subtask.wordings)} wordings besides its own; "
+                "leave it out of wording, or add to the protocol's data files"
+            )
+        if most and question.asked.question != subtask.question:
+            raise InputError(
+                f"wording {most}: {question.qa_id} asks in words of its own, for which the protocol has no "
+                "other wording; leave out wording"
             )
 
 
@@ -220,30 +231,28 @@ def _chosen(
     volumes: pa.Table,
     study_ids: Sequence[str],
     *,
-    lent: Lending,
+    lend: Callable[[str, str | None], tuple[SolvedExample, ...]],
 ) -> dict[str, list[PlannedQuestion]]:
     """Return the chosen questions by study, without answers; InputError if there are none."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
         raise InputError(f"subtask: {unknown[0]!r} is not one of {', '.join(catalogue.subtasks)}")
-    table = table.filter(_is_in(table["study_id"], study_ids))
-    donor = _donors(table, volumes) if "other_patient" in spec.control else {}
+    rows = table.filter(_is_in(table["study_id"], study_ids)).drop_columns(["reference"]).to_pylist()
+    may_lend = (row for row in rows if not is_twin(row["study_id"]))
+    donor = donors(may_lend, structures(volumes)) if "other_patient" in spec.control else {}
     case_texts: Mapping[str, CaseText] = {}
     if spec.dataset.source is not None:
         golds = {prompt.gold for prompt in spec.prompt}
         case_texts = read_told(spec.dataset.questions, golds, modalities=spec.caption == "full")
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
-    asked = list(_asked_rows(spec, table))
-    for row in asked:
-        _check_wordings(spec, row, catalogue[row["subtask"]])
-        question = _question(
-            row,
-            catalogue,
+    for row in _matching(spec, rows):
+        question = replace(
+            _question(row, catalogue),
             donor=donor.get(row["qa_id"]),
             case=case_texts.get(row["study_id"]),
-            examples=lent.to(row["subtask"], row["patient_id"]),
+            examples=lend(row["subtask"], row["patient_id"]),
         )
         chosen[row["study_id"]].append(question)
-    if not asked:
+    if not any(chosen.values()):
         raise InputError(
             f"{spec.dataset.questions}: has no question on the {len(study_ids)} prepared studies"
             f"{' for subtask ' + ', '.join(spec.subtask) if spec.subtask else ''}"
@@ -252,9 +261,8 @@ def _chosen(
     return chosen
 
 
-def _asked_rows(spec: SweepSpec, table: pa.Table) -> Iterator[Row]:
-    """Yield the questions of the subtasks and items of a sweep; InputError for an item that is none."""
-    rows = table.drop_columns(["reference"]).to_pylist()
+def _matching(spec: SweepSpec, rows: Sequence[Row]) -> list[Row]:
+    """Return the questions of the subtasks and items of a sweep; InputError for an item that is none."""
     rows = [row for row in rows if not spec.subtask or row["subtask"] in spec.subtask]
     known = {row["qa_id"] for row in rows}
     for name in spec.item:
@@ -264,38 +272,12 @@ def _asked_rows(spec: SweepSpec, table: pa.Table) -> Iterator[Row]:
                 f"{', '.join(nearest_first(name, sorted(known))[:3])}; correct item, or widen subtask "
                 "and limit"
             )
-    yield from (row for row in rows if not spec.item or row["qa_id"] in spec.item)
+    return [row for row in rows if not spec.item or row["qa_id"] in spec.item]
 
 
-def _donors(questions: pa.Table, volumes: pa.Table) -> dict[str, str]:
-    """Return each question's donor study by qa_id; planning looks at answers as little as it can."""
-    rows = questions.select(["subtask", "qa_id", "study_id", "patient_id", "answer"]).to_pylist()
-    return donors((row for row in rows if not is_twin(row["study_id"])), structures(volumes))
-
-
-def _question(row: Row, catalogue: Catalogue, **further: object) -> PlannedQuestion:
+def _question(row: Row, catalogue: Catalogue) -> PlannedQuestion:
     """Return a question as the plan sees it, without its answer."""
     subtask = catalogue[row["subtask"]]
     options = tuple((option["key"], option["text"]) for option in row["options"])
-    return PlannedQuestion(
-        row["qa_id"],
-        row["study_id"],
-        asked_of(subtask, catalogue, row["question"], options),
-        subtask,
-        **further,  # type: ignore[arg-type]
-    )
-
-
-def _check_wordings(spec: SweepSpec, row: Row, subtask: Subtask) -> None:
-    """Raise InputError for a wording that the question does not have."""
-    most = max(spec.wording)
-    if most > len(subtask.wordings):
-        raise InputError(
-            f"wording {most}: subtask {subtask.id} has {len(subtask.wordings)} wordings besides its own; "
-            "leave it out of wording, or add to the protocol's data files"
-        )
-    if most and row["question"] != subtask.question:
-        raise InputError(
-            f"wording {most}: {row['qa_id']} asks in words of its own, for which the protocol has no other "
-            "wording; leave out wording"
-        )
+    asked = asked_of(subtask, catalogue, row["question"], options)
+    return PlannedQuestion(row["qa_id"], row["study_id"], asked, subtask)

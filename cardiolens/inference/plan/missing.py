@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -71,17 +72,18 @@ def final_replies(completions: Path, keys: Collection[str] | None = None) -> dic
     """Read the earliest final completion of each request key in a folder, or of some keys."""
     if keys is not None and not keys:
         return {}
-
-    def of(parts: Iterator[pa.Table]) -> list[pa.Table]:
-        finals = (part.filter(pc.is_in(part["status"], pa.array(FINAL))) for part in parts)
-        if keys is None:
-            return list(finals)
-        return [
-            rows.filter(pc.is_in(rows["request_key"], pa.array(list(keys), pa.string()))) for rows in finals
-        ]
-
     selected = pa.schema([COMPLETIONS.field(name) for name in _REPLY])
-    rows = tables.concat(tables.from_parts(completions, COMPLETIONS, _REPLY, of), selected)
+
+    def chosen(part: pa.Table) -> pa.Table:
+        final = part.filter(pc.is_in(part["status"], pa.array(FINAL)))
+        if keys is None:
+            return final
+        return final.filter(pc.is_in(final["request_key"], pa.array(list(keys), pa.string())))
+
+    def of(parts: Iterator[pa.Table]) -> pa.Table:
+        return tables.concat(map(chosen, parts), selected)
+
+    rows = tables.from_parts(completions, COMPLETIONS, _REPLY, of)
     return {row["request_key"]: row for row in rows.sort_by([("written_at", "descending")]).to_pylist()}
 
 
@@ -119,11 +121,12 @@ def missing(
     if back and questions is not None:
         turns = _second_turns(parts, completions, back, final, questions)
         undone |= {turn: rows[key] for turn, key in turns.items()}
-    going = [(row, failed[key] + 1) for key, row in undone.items() if failed[key] < max_attempts]
-    going.sort()
+    going = sorted(
+        row._replace(attempt=failed[key] + 1) for key, row in undone.items() if failed[key] < max_attempts
+    )
     work = [
         study
-        for number, of_part in groupby(going, key=lambda each: each[0].part)
+        for number, of_part in groupby(going, key=attrgetter("part"))
         for study in _by_study(parts[number], list(of_part))
     ]
     return Missing(
@@ -131,21 +134,18 @@ def missing(
         unique=len(rows),
         done=len(rows) - len(undone),
         exhausted=len(undone) - len(going),
-        second_turns=sum(row.asks_back for row, _ in going),
+        second_turns=sum(row.asks_back for row in going),
         read_back=frozenset(turns.values()),
     )
 
 
 class _Row(NamedTuple):
-    """The row of a request: number of its part, row in that part, and whether its arm asks back."""
+    """The row of a request: number of its part, row in that part, whether its arm asks back, next try."""
 
     part: int
     row: int
     asks_back: bool
-
-
-_Going = tuple[_Row, int]
-"""A request to ask, and the number of its next try."""
+    attempt: int = 1
 
 
 def _ends(parts: Iterator[pa.Table]) -> tuple[set[str], Counter[str]]:
@@ -198,22 +198,17 @@ def _second_turns(
     return turns
 
 
-def _by_study(part: Path, going: Sequence[_Going]) -> Iterator[StudyWork]:
+def _by_study(part: Path, going: Sequence[_Row]) -> Iterator[StudyWork]:
     """Yield one row of work per study; its requests in the order in which prompts begin alike."""
-    beginning = tables.read_part(part, REQUESTS, SHOWN).take([row.row for row, _ in going])
-    grouped: dict[str, list[_Going]] = {}
-    studies = beginning["frames_study_id"].to_pylist()
-    for study_id in dict.fromkeys(studies):
-        grouped[study_id or ""] = []
+    beginning = tables.read_part(part, REQUESTS, SHOWN).take([row.row for row in going])
+    studies = [study or "" for study in beginning["frames_study_id"].to_pylist()]
+    works: dict[str, StudyWork] = {
+        study: {"study_id": study, "part": str(part), "rows": [], "attempts": []} for study in studies
+    }
     for place in prefix_order(beginnings(beginning)).tolist():
-        grouped[studies[place] or ""].append(going[place])
-    for study_id, of_study in grouped.items():
-        yield {
-            "study_id": study_id,
-            "part": str(part),
-            "rows": [row.row for row, _ in of_study],
-            "attempts": [attempt for _, attempt in of_study],
-        }
+        works[studies[place]]["rows"].append(going[place].row)
+        works[studies[place]]["attempts"].append(going[place].attempt)
+    yield from works.values()
 
 
 def missing_of(planned: Plan, model: str) -> Missing:
@@ -249,15 +244,18 @@ def beginnings(requests: pa.Table) -> np.ndarray:
     volumes = _numbers(flat.field("volume_id"))
     rows = np.full((len(n_frames), 1 + n_frames.max(initial=0)), _END, dtype=np.int64)
     columns = (requests[name].to_pylist() for name in ("frames_study_id", "system", "flags", "subtask"))
-    before = [  # examples stand before the frames, and are those of the subtask
-        (study, system, BLANK in (flags or ()), subtask if has_examples(flags or ()) else "")
-        for study, system, flags, subtask in zip(*columns, strict=True)
+    before = [
+        (
+            study,
+            system,
+            BLANK in (flags or ()),
+            subtask if has_examples(flags) else "",  # examples stand before the frames, and are the subtask's
+            # a video is shared as a whole or not at all, so only by prompts with all the same frames
+            lists[row].as_py() if has_videos(flags or ()) else None,
+        )
+        for row, (study, system, flags, subtask) in enumerate(zip(*columns, strict=True))
     ]
-    filmed = [  # a video is shared as a whole or not at all, so only by prompts with all the same frames
-        lists[row].as_py() if has_videos(flags or ()) else None
-        for row, flags in enumerate(requests["flags"].to_pylist())
-    ]
-    rows[:, 0] = _numbers(pa.array(map(repr, zip(before, filmed, strict=True)), pa.string()))
+    rows[:, 0] = _numbers(pa.array(map(repr, before), pa.string()))
     starts = np.cumsum(n_frames) - n_frames
     parents = np.repeat(np.arange(len(n_frames)), n_frames)
     positions = np.arange(len(parents)) - starts[parents]
@@ -277,12 +275,6 @@ def shared_frames(rows: np.ndarray) -> np.ndarray:
     frames = np.maximum(np.cumprod(same, axis=1).sum(axis=1) - 1, 0)
     shared: np.ndarray = np.concatenate([[0], frames]).astype(np.int64)
     return shared
-
-
-def frames_of(rows: np.ndarray) -> np.ndarray:
-    """Return the number of frames of each request."""
-    counts: np.ndarray = (rows[:, 1:] != _END).sum(axis=1)
-    return counts
 
 
 def _numbers(values: pa.Array) -> np.ndarray:

@@ -10,10 +10,11 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ from cardiolens.inference.plan.few_shot import write_examples
 from cardiolens.inference.plan.frame_views import StudyFrames
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.planner import ModelPlanner
-from cardiolens.inference.plan.request import PlannedQuestion, RequestColumns
+from cardiolens.inference.plan.request import PlannedQuestion, Request, table_of
 from cardiolens.protocol.dialogue.chain_tables import write_chains
 from cardiolens.protocol.select.feature_store import read_features
 from cardiolens.runtime.processes import spread
@@ -117,9 +118,7 @@ def plan(spec: SweepSpec, models: Collection[str] | None = None) -> Plan:
     if inputs.evidence.num_rows or inputs.store.evidence.exists():
         _replace_changed(inputs.store.evidence, inputs.evidence, schemas.EVIDENCE)
     sweep_arms = tuple(arm for arm in arms(spec) if models is None or arm.model.name in models)
-    arms_of: dict[str, list[Arm]] = {}
-    for arm in sweep_arms:
-        arms_of.setdefault(arm.model.name, []).append(arm)
+    arms_of = {name: list(own) for name, own in groupby(sweep_arms, lambda arm: arm.model.name)}
     identities: dict[str, Identity] = {}
     failed: dict[str, str] = {}
     for name, of_model in arms_of.items():
@@ -163,19 +162,15 @@ def _requests(
     new = [name for name in identities if name not in totals_of]
     for name in new:
         disk.remove_tree(run.requests(name))
-    groups = [
-        (name, number, study_ids)
-        for name in new
-        for number, study_ids in enumerate(_divided(len(arms_of[name]), inputs.questions))
-    ]
     n_requests = sum(len(arms_of[name]) for name in new) * sum(map(len, inputs.questions.values()))
     maker = _Maker(spec, run, arms_of, identities, inputs.catalogue.anatomy)
+    parts = _parts({name: len(arms_of[name]) for name in new}, inputs)
     try:
-        with closing(spread(maker, _parts(groups, inputs), worth=n_requests >= _WORTH)) as results:
-            for name, of_model in groupby(zip(groups, results, strict=True), key=lambda pair: pair[0][0]):
-                parts = [part for _, part in of_model]
+        with closing(spread(maker, parts, worth=n_requests >= _WORTH)) as outcomes:
+            for name, of_model in groupby(outcomes, key=itemgetter(0)):
+                results = [result for _, result in of_model]
                 with _left_out(spec, name, failed):
-                    totals_of[name] = _summed(parts)
+                    totals_of[name] = _summed(results)
                     _keep(run.requests(name), decided_by[name], totals_of[name])
     finally:
         for name in set(new) - totals_of.keys():  # half a plan would be taken for a whole one
@@ -209,21 +204,18 @@ def _divided(n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) ->
         yield study_ids
 
 
-def _parts(groups: Iterable[tuple[str, int, Sequence[str]]], inputs: Inputs) -> Iterator[_Part]:
-    """Yield a part for each group of studies, with their questions and volumes."""
+def _parts(n_arms: Mapping[str, int], inputs: Inputs) -> Iterator[_Part]:
+    """Yield the parts of each model, by its number of arms, with questions and volumes of their studies."""
     rows: dict[str, list[int]] = {}
     for row, study_id in enumerate(inputs.volumes["study_id"].to_pylist()):
         rows.setdefault(study_id, []).append(row)
-    for model, number, study_ids in groups:
-        questions = {study_id: inputs.questions[study_id] for study_id in study_ids}
-        further = {
-            study_id
-            for group in questions.values()
-            for question in group
-            for study_id in question.further_studies
-        }
-        own_rows = [row for study_id in sorted({*study_ids, *further}) for row in rows[study_id]]
-        yield _Part(model, number, questions, inputs.volumes.take(own_rows))
+    for model, n_arms_of_model in n_arms.items():
+        for number, study_ids in enumerate(_divided(n_arms_of_model, inputs.questions)):
+            questions = {study_id: inputs.questions[study_id] for study_id in study_ids}
+            every = (question for group in questions.values() for question in group)
+            further = {study_id for question in every for study_id in question.further_studies}
+            own_rows = [row for study_id in sorted({*study_ids, *further}) for row in rows[study_id]]
+            yield _Part(model, number, questions, inputs.volumes.take(own_rows))
 
 
 @dataclass
@@ -235,31 +227,41 @@ class _Maker:
     arms_of: Mapping[str, Sequence[Arm]]  # by model name
     identities: Mapping[str, Identity]
     anatomy: Anatomy
-    counter: TokenCounter | ModelError | None = None  # of the model of the last part
-    counted: str = ""  # name of that model
+    counted: str = ""  # model of the last part
+    counter: TokenCounter | None = None  # of that model
+    failure: ModelError | None = None  # why that model cannot be asked
 
-    def __call__(self, part: _Part) -> PlanTotals | ModelError:
-        """Write one part and return its counts."""
-        arms, identity = self.arms_of[part.model], self.identities[part.model]
-        if self.counted != part.model:
-            self.counted, self.counter = part.model, _counter(arms[0].model, identity.folder)
-        if isinstance(self.counter, ModelError):
-            return self.counter
-        planner = ModelPlanner(
-            self.spec, arms[0].model, identity, arms, self.counter, frames_of=self._opener(part.volumes)
-        )
-        columns = RequestColumns()
+    def __call__(self, part: _Part) -> tuple[str, PlanTotals | ModelError]:
+        """Write one part; return its model, and its counts or why the model cannot be asked."""
         try:
-            for study_id, questions in part.questions.items():
-                planner.add_study(columns, study_id, questions)
+            return part.model, self._write(part, self._planned(part))
         except ModelError as error:
-            self.counter = error
-            return error
-        folder, name = self.run.requests(part.model), f"part-{part.number:05d}.parquet"
-        write_chains(folder / name, columns.chains)
-        write_examples(folder / name, columns.examples)
-        tables.write_part(folder, columns.table(), schemas.REQUESTS, name)
-        return PlanTotals(columns.status_counts(), columns.most_frames)
+            self.failure = error
+            return part.model, error
+
+    def _planned(self, part: _Part) -> list[Request]:
+        """Plan the requests of a part."""
+        arms, identity = self.arms_of[part.model], self.identities[part.model]
+        model = arms[0].model
+        if self.counted != part.model:
+            self.counted, self.counter, self.failure = part.model, None, None
+            self.counter = _counter(model, identity.folder)
+        if self.failure is not None:
+            raise self.failure
+        frames_of = self._opener(part.volumes)
+        planner = ModelPlanner(self.spec, model, identity, arms, self.counter, frames_of=frames_of)
+        return list(planner.requests(chain.from_iterable(part.questions.values())))
+
+    def _write(self, part: _Part, requests: Sequence[Request]) -> PlanTotals:
+        """Write the requests of a part with their chains and examples; return their counts."""
+        path = self.run.requests(part.model) / f"part-{part.number:05d}.parquet"
+        chains = {request.request_key: request.chain for request in requests if request.chain is not None}
+        examples = {request.request_key: request.examples for request in requests if request.examples}
+        write_chains(path, chains)
+        write_examples(path, examples)
+        tables.write_part(path.parent, table_of(requests), schemas.REQUESTS, path.name)
+        most_frames = max((request.most_frames for request in requests), default=0)
+        return PlanTotals(Counter(request.status for request in requests), most_frames)
 
     def _opener(self, volumes: pa.Table) -> Callable[[str], StudyFrames]:
         """Return the function that opens the frames of a study of these volumes."""
@@ -274,16 +276,12 @@ class _Maker:
         return opened
 
 
-def _counter(model: ModelSpec, folder: Path | None) -> TokenCounter | ModelError | None:
-    """Return the token counter of a model's prompts, or why it fails; None if nothing can count them."""
+def _counter(model: ModelSpec, folder: Path | None) -> TokenCounter | None:
+    """Return the token counter of a model's prompts; None if nothing can count them."""
     if folder is not None:
-        try:
-            with fault_of(model.name):
-                return Chat.of(model, folder)
-        except ModelError as error:
-            return error
-    if model.estimates_tokens:
-        assert model.image_tokens is not None
+        with fault_of(model.name):
+            return Chat.of(model, folder)
+    if model.estimates_tokens and model.image_tokens is not None:
         return EstimatedTokens(model.image_tokens)
     return None
 

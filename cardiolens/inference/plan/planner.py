@@ -1,9 +1,10 @@
 """Plan the requests of one model on the studies of one part: every question under every arm."""
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from cardiolens.base.digest import digest_of
 from cardiolens.config.model import ModelSpec
@@ -12,24 +13,22 @@ from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.models.chat import TokenCounter
 from cardiolens.inference.models.identity import Identity, readings_of
 from cardiolens.inference.models.token_counts import fault_of
-from cardiolens.inference.plan.few_shot import Examples, FewShot, flag_of
+from cardiolens.inference.plan.few_shot import FLAG as SHOTS_FLAG
+from cardiolens.inference.plan.few_shot import Examples, FewShot
 from cardiolens.inference.plan.frame_views import (
     BLANK,
     SHOWN,
-    ArmFrames,
     FrameSelector,
     StudyFrames,
     View,
-    arm_frames,
-    with_options,
+    as_displayed,
 )
 from cardiolens.inference.plan.request import (
     PlannedQuestion,
     ReplyForm,
     Request,
-    RequestColumns,
-    hash_frames,
     hash_model,
+    hash_of,
     request_key,
 )
 from cardiolens.protocol.dialogue.chain import Chain, Choice, Offer, Samples, Stage, Steps
@@ -45,11 +44,10 @@ from cardiolens.protocol.prompts.template import (
     template_folders,
     template_for,
 )
-from cardiolens.protocol.select.selection import Frame
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.protocol.tasks.legal import FREE, constraint_of
 from cardiolens.protocol.tasks.questions import LESION, is_twin
-from cardiolens.storage.schemas import FRAME, OVERFLOW, PLANNED
+from cardiolens.storage.schemas import OVERFLOW, PLANNED
 
 if TYPE_CHECKING:
     from hashlib import blake2b
@@ -58,28 +56,23 @@ ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, 
 FRAME_REQUESTS = 2  # most requests for frames before the answer of a reader that chooses them
 _SAMPLE_TEMPERATURE = 0.7  # of several samples of a model that has none of its own
 _LONGEST_NOTE = "x " * 250  # as long as the note to a reader that named frames which do not exist
-_NEAR = 0.9  # of a model's limit; above, tokens are counted exactly
 
 
-@dataclass(frozen=True, slots=True)
-class FrameBlock:
+class FrameBlock(NamedTuple):
     """The part of a prompt that all requests with the same list of frames share."""
 
     system: str
     text: str
     state: "blake2b"  # hash of the request key, up to the question
     sizes: tuple[tuple[int, int], ...]  # (height, width) of the frames as rendered
-    counted: tuple[int, str] | None = None  # tokens up to the last frame; template text after the question
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class _Draft:
     """One question under one arm. By default one request asks it after the frames; a chain changes that."""
 
     question: AskedQuestion  # as displayed
-    arm: Arm
     template: Template
-    form: ReplyForm
     block: FrameBlock
     max_tokens: int  # of the answer
     decoding: tuple[str, ...]  # what decides the reply besides the prompt; its first entry: legal replies
@@ -108,9 +101,7 @@ class ModelPlanner:
         frames_of: Callable[[str], StudyFrames],
     ) -> None:
         self._level, self._model, self._counter = spec.caption, model, counter
-        self._arms: dict[ArmFrames, list[tuple[Arm, str]]] = {}  # with their ids, by the frames they show
-        for arm in arms:
-            self._arms.setdefault(arm_frames(arm), []).append((arm, arm.arm_id))
+        self._arms = [(arm, arm.arm_id) for arm in arms]
         self._templates = cache(partial(template_folders, spec.templates))
         self._state = hash_model(identity.model_key, model.sampling)
         self._read = readings_of(model).keys() if model.answers_from == "readings" else None
@@ -119,33 +110,36 @@ class ModelPlanner:
         self._form = ReplyForm(spec, model)
         self._few_shot = FewShot(self._frames, spec.caption, self._form, self._templates)
 
-    def add_study(self, columns: RequestColumns, study_id: str, questions: Sequence[PlannedQuestion]) -> None:
-        """Append the requests on one study, question by question."""
+    def requests(self, questions: Iterable[PlannedQuestion]) -> Iterator[Request]:
+        """Yield the requests of questions, those on the same study one after another, for each arm."""
         for question in questions:
-            for shown_by, arms in self._arms.items():
-                own_view = self._frames.own_view(study_id, question, shown_by)
-                for arm, arm_id in arms:
-                    if (arm.control == LESION) == is_twin(study_id):
-                        self._add(columns, question, arm, arm_id, own_view)
+            asks_of_twin = is_twin(question.study_id)
+            for arm, arm_id in self._arms:
+                if (arm.control == LESION) == asks_of_twin:
+                    yield self._request(question, arm, arm_id)
 
-    def _add(
-        self, columns: RequestColumns, question: PlannedQuestion, arm: Arm, arm_id: str, own_view: View
-    ) -> None:
-        """Append the request of one question under one arm, with its chain and examples if it is sent."""
-        view = self._frames.view(question, arm, own_view)
+    def _request(self, question: PlannedQuestion, arm: Arm, arm_id: str) -> Request:
+        """Plan one question under one arm; only a request that is sent has its chain and examples."""
+        view = self._frames.view(question, arm)
         examples = self._few_shot.before(question, arm, arm_id)
         if view.selection.skipped is None and (why := self._why_skipped(question, arm, view, examples)):
             view = view.skipped(why)
         selection, chooses = view.selection, arm.selector.kind == "self" and view.selection.skipped is None
-        draft = self._chained(self._draft(question, arm, arm_id, view, examples), view)
+        draft = self._draft(question, arm, arm_id, view, examples)
+        if chooses:
+            draft = self._choosing(draft, arm, view)
+        elif arm.prompt.chained:
+            draft = self._in_steps(draft, arm, len(selection.frames))
+        elif _is_sampled(draft.question, arm):
+            draft = _sampled(draft, arm)
         status, tokens = f"skipped: {selection.skipped}", None
         if selection.skipped is None:
-            status, tokens = self._status(draft.block, draft.ending, draft.reply_tokens)
+            status, tokens = self._status(draft)
         sent = status == PLANNED
         declared = draft.declared if sent or chooses else ()
         n_videos = count_videos(draft.block.text) if view.as_video else 0
         displayed = draft.question
-        request = Request(
+        return Request(
             arm_id=arm_id,
             qa_id=question.qa_id,
             study_id=question.study_id,
@@ -165,14 +159,15 @@ class ModelPlanner:
             flags=(
                 *selection.flags,
                 *([ESTIMATED] if self._model.estimates_tokens else []),
-                *([flag_of(examples.shown)] if examples.shown else []),
+                *([f"{SHOTS_FLAG}{len(examples.shown)}"] if examples.shown else []),
                 *([f"{VIDEO_FLAG}{n_videos}"] if n_videos else []),
             ),
             status=status,
             predicted_tokens=tokens,
             request_key=request_key(draft.block.state, draft.ending, *draft.decoding, *declared),
+            chain=draft.chain if sent else None,
+            examples=examples.shown if sent else (),
         )
-        columns.add(request, draft.chain if sent else None, examples.shown if sent else ())
 
     def _why_skipped(self, question: PlannedQuestion, arm: Arm, view: View, examples: Examples) -> str | None:
         """Return why a request is not sent although its frames were selected; None if it is sent."""
@@ -190,10 +185,10 @@ class ModelPlanner:
 
     def _draft(
         self, question: PlannedQuestion, arm: Arm, arm_id: str, view: View, examples: Examples
-    ) -> Draft:
+    ) -> _Draft:
         """Return a question in the words and form of an arm, after the frames of a view."""
         prompt, form = arm.prompt, self._form
-        displayed = with_options(question.worded(arm.wording), arm.control, question.qa_id)
+        displayed = as_displayed(question, arm)
         if prompt.style == "paper":
             displayed = with_points_of_paper(displayed)
         style: Style = "standard" if prompt.style == "standard" else "reasoning"
@@ -201,67 +196,46 @@ class ModelPlanner:
         template = template_for(displayed, style, self._templates(displayed.protocol), display=display)
         n_frames = len(view.frames)
         if arm.selector.kind == "self" and view.selection.skipped is None:
-            largest = replace(view.selection, frames=self._largest(view, arm))
-            n_frames, view = len(view.captioned), replace(view, selection=largest)
+            n_frames, view = len(view.captioned), self._largest(view, _most_frames(arm))
         options = displayed.answer_type, displayed.keys, displayed.exclusive
         legal = constraint_of(form.format_of(displayed, prompt), *options).text
         # Arms share equal requests, but for readers that look at the truth or sample without a seed.
-        shares = self._model.determined or _is_sampled(displayed.answer_type, arm)
+        shares = self._model.determined or _is_sampled(displayed, arm)
         own = () if shares and not self._model.told_questions else (arm_id, question.qa_id)
-        replicate = str(int(arm.control == "repeat"))
         max_tokens = form.max_tokens(displayed, prompt)
         block = self._block(template.system, view, question, arm, examples)
         ending = question_block(displayed, n_frames, template, form.closing)
-        return Draft(
+        return _Draft(
             question=displayed,
-            arm=arm,
             template=template,
-            form=form,
             block=block,
             max_tokens=max_tokens,
-            decoding=(legal, str(max_tokens), replicate, *own),
+            decoding=(legal, str(max_tokens), str(int(arm.control == "repeat")), *own),
             ending=ending,
             prompt=f"{block.text}{ending}",
             reply_tokens=max_tokens,
         )
 
-    def _largest(self, view: View, arm: Arm) -> tuple[Frame, ...]:
-        """Return the frames that a reader may choose with the most pixels: tokens are counted for them."""
+    def _largest(self, view: View, n_frames: int) -> View:
+        """Return a view of the frames on offer with the most pixels: tokens are counted for them."""
+        frames = view.selection.frames
+        by_size = sorted(frames, key=lambda frame: -math.prod(self._frames.size(view.study, frame)))
+        return replace(view, selection=replace(view.selection, frames=tuple(by_size[:n_frames])))
 
-        def pixels(frame: Frame) -> int:
-            height, width = self._frames.size(view.study, frame)
-            return height * width
-
-        assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
-        return tuple(sorted(view.selection.frames, key=pixels, reverse=True)[: arm.budget])
-
-    def _chained(self, draft: Draft, view: View) -> Draft:
-        """Return a draft with the chain that its arm asks in place of one request, if it does."""
-        arm = draft.arm
-        if arm.selector.kind == "self" and view.selection.skipped is None:
-            return self._choosing(draft, view)
-        if arm.prompt.chained:
-            return _in_steps(draft, len(view.selection.frames))
-        return _sampled(draft) if _is_sampled(draft.question.answer_type, arm) else draft
-
-    def _choosing(self, draft: Draft, view: View) -> Draft:
+    def _choosing(self, draft: _Draft, arm: Arm, view: View) -> _Draft:
         """Return a draft that asks for frames of a view by name, before the question."""
-        arm, http = draft.arm, self._model.http
-        assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
+        http, budget = self._model.http, _most_frames(arm)
         listing = listed(view.selection.frames, view.study.structure)
-        limits = arm.budget, FRAME_REQUESTS
-        words = asking(listing, draft.question, draft.template, draft.form.closing, limits)
-        offer = self._offered(view)
-        state = hash_frames(self._state, draft.block.system, "", (offer.key,))
+        limits = budget, FRAME_REQUESTS
+        words = asking(listing, draft.question, draft.template, self._form.closing, limits)
+        offer = view.study.share(("offer", view.selection.frames, self._level), lambda: self._offer(view))
+        state = hash_of(draft.block.system, "", offer.key, after=self._state)
         choice = Choice(
             offer=offer,
-            budget=arm.budget,
+            budget=budget,
             rounds=FRAME_REQUESTS,
-            first=words.first,
-            further=words.further,
-            answer_one=words.answer_one,
-            answer_many=words.answer_many,
-            ask_max_tokens=64 + 24 * arm.budget,  # a name has about 16 tokens
+            **words._asdict(),
+            ask_max_tokens=64 + 24 * budget,  # a name has about 16 tokens
             max_tokens=draft.max_tokens,
             bound=http is None or http.dialect == "vllm",
             stage_key=request_key(state, "", *draft.decoding),
@@ -276,92 +250,76 @@ class ModelPlanner:
             declared=(choice.stage_key, *words, *map(str, (choice.budget, choice.rounds, choice.bound))),
         )
 
-    def _offered(self, view: View) -> Offer:
-        """Return the offer of a view's frames, which questions on the study share."""
-        selected = view.selection.frames
-        key = "offer", selected, self._level
-        if key not in view.study.shown:
-            offer = offered(selected, view.study.structure, self._level)
-            pictures = [self._frames.key(view.study, frame) for frame in selected]
-            view.study.shown[key] = Offer(digest_of([list(map(list, offer)), pictures]), offer)
-        shared = view.study.shown[key]
-        assert isinstance(shared, Offer)
-        return shared
+    def _offer(self, view: View) -> Offer:
+        """Return the frames of a view as a reader may request them."""
+        frames = offered(view.selection.frames, view.study.structure, self._level)
+        keys = [self._frames.key(view.study, frame) for frame in view.selection.frames]
+        return Offer(digest_of([list(map(list, frames)), keys]), frames)
+
+    def _in_steps(self, draft: _Draft, arm: Arm, n_images: int) -> _Draft:
+        """Return a draft that asks for free text about the frames, which the prompt of the answer repeats."""
+        text, limit = draft.block.text, self._form.step_max_tokens(arm.prompt)
+        *before, ending = steps_before(draft.ending, n_images)
+        _, _, *decoding = draft.decoding
+        key = partial(request_key, draft.block.state)
+        steps = [
+            Stage(f"{text}{step}", limit, key(step, FREE.text, str(limit), *decoding)) for step in before
+        ]
+        stages = (*steps, Stage(f"{text}{ending}", draft.max_tokens, key(ending, *draft.decoding)))
+        return replace(
+            draft,
+            ending=ending,
+            prompt=stages[-1].prompt,
+            reply_tokens=sum(stage.max_tokens for stage in stages),
+            chain=Steps(stages),
+            n_before=len(steps),
+            declared=tuple(stage.key for stage in stages),
+        )
 
     def _block(
         self, system: str, view: View, question: PlannedQuestion, arm: Arm, examples: Examples
     ) -> FrameBlock:
         """Return the block that shows a view; requests with the same frames and text share it."""
-        frames, blank, gold = view.selection.frames, BLANK in view.selection.flags, arm.prompt.gold
-        key = system, frames, view.as_video, view.captioned, blank, question.case, gold, examples
-        block = view.study.shown.get(key)
-        if block is None:
+
+        def make() -> FrameBlock:
             text = examples.text + view.text(self._level, question.case, gold)
             pictures = [*examples.pictures, *self._frames.pictures(view)]
-            state = hash_frames(self._state, system, text, tuple(key for key, _ in pictures))
-            block = FrameBlock(system, text, state, tuple(size for _, size in pictures))
-            before, separator, _ = text.rpartition(FRAME)
-            if self._counter is not None and separator:
-                with fault_of(self._model.name):
-                    counted = self._counter.count_shown(system, before, block.sizes)
-                block = replace(block, counted=counted)
-            view.study.shown[key] = block
-        assert isinstance(block, FrameBlock)
-        return block
+            state = hash_of(system, text, *(key for key, _ in pictures), after=self._state)
+            return FrameBlock(system, text, state, tuple(size for _, size in pictures))
 
-    def _status(self, block: FrameBlock, ending: str, reply_tokens: int) -> tuple[str, int | None]:
+        blank, gold = BLANK in view.selection.flags, arm.prompt.gold
+        frames = view.selection.frames, view.as_video, view.captioned, blank
+        return view.study.share((system, *frames, question.case, gold, examples), make)
+
+    def _status(self, draft: _Draft) -> tuple[str, int | None]:
         """Return PLANNED or OVERFLOW, and the tokens of the prompt if something counts them."""
         if self._counter is None:
             return PLANNED, None
-        limit, tokens = self._model.max_model_len, None
+        block = draft.block
         with fault_of(self._model.name):
-            if block.counted is not None:
-                before, tail = block.counted
-                rest = block.text.rpartition(FRAME)[2]
-                tokens = before + self._counter.count_asked(f"{rest}{ending}", tail)
-            if tokens is None or tokens + reply_tokens > _NEAR * limit:
-                tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
-        return (OVERFLOW if tokens + reply_tokens > limit else PLANNED), tokens
+            tokens = self._counter.count(block.system, f"{block.text}{draft.ending}", block.sizes)
+        return (OVERFLOW if tokens + draft.reply_tokens > self._model.max_model_len else PLANNED), tokens
 
 
-def _is_sampled(answer_type: str, arm: Arm) -> bool:
+def _most_frames(arm: Arm) -> int:
+    """Return how many frames a reader may choose under an arm."""
+    assert isinstance(arm.budget, int), "a token budget is refused for a reader that chooses its frames"
+    return arm.budget
+
+
+def _is_sampled(question: AskedQuestion, arm: Arm) -> bool:
     """Return whether an arm asks several times; a report has no majority."""
-    return arm.prompt.samples > 1 and answer_type not in OPEN
+    return arm.prompt.samples > 1 and question.answer_type not in OPEN
 
 
-def _in_steps(draft: Draft, n_images: int) -> Draft:
-    """Return a draft that asks for free text about the frames, which the prompt of the answer repeats."""
-    prompt, text = draft.arm.prompt, draft.block.text
-    *before, ending = steps_before(draft.ending, n_images)
-    limit, (_, _, *decoding) = draft.form.step_max_tokens(prompt), draft.decoding
-    key = partial(request_key, draft.block.state)
-    steps = [Stage(f"{text}{step}", limit, key(step, FREE.text, str(limit), *decoding)) for step in before]
-    stages = (*steps, Stage(f"{text}{ending}", draft.max_tokens, key(ending, *draft.decoding)))
-    return replace(
-        draft,
-        ending=ending,
-        prompt=stages[-1].prompt,
-        reply_tokens=draft.max_tokens + len(steps) * limit,
-        chain=Steps(stages),
-        n_before=len(steps),
-        declared=tuple(stage.key for stage in stages),
-    )
-
-
-def _sampled(draft: Draft) -> Draft:
+def _sampled(draft: _Draft, arm: Arm) -> _Draft:
     """Return a draft of several replies; keys do not depend on their number, so more samples reuse fewer."""
-    prompt, sampling = draft.arm.prompt, draft.arm.model.sampling
+    n_samples, sampling = arm.prompt.samples, arm.model.sampling
     first, temperature = sampling.seed or 0, sampling.temperature or _SAMPLE_TEMPERATURE
-    key = partial(request_key, draft.block.state, draft.ending, *draft.decoding, "sample")
+    key = partial(request_key, draft.block.state, draft.ending, *draft.decoding, "sample", str(temperature))
     stages = tuple(
-        Stage(
-            draft.prompt,
-            draft.max_tokens,
-            key(str(temperature), str(seed)),
-            seed,
-            temperature,
-        )
-        for seed in range(first, first + prompt.samples)
+        Stage(draft.prompt, draft.max_tokens, key(str(seed)), seed, temperature)
+        for seed in range(first, first + n_samples)
     )
-    keys = tuple(stage.key for stage in stages)
-    return replace(draft, chain=Samples(stages), n_before=prompt.samples - 1, declared=keys)
+    declared = tuple(stage.key for stage in stages)
+    return replace(draft, chain=Samples(stages), n_before=n_samples - 1, declared=declared)

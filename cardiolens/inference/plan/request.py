@@ -1,9 +1,8 @@
-"""From a question to a request: the question as planned, the key and the reply of a request, and tables."""
+"""Requests: the question as planned, the form of its reply, its key, and the table of requests."""
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,11 +42,6 @@ class PlannedQuestion:
         if self.donor is not None:
             yield self.donor
         yield from (example.question.study_id for example in self.examples)
-
-    def worded(self, wording: int) -> AskedQuestion:
-        """Return the question in one of its wordings; 0 is the original."""
-        words = self.subtask.wordings
-        return replace(self.asked, question=words[wording - 1]) if wording else self.asked
 
 
 class SolvedExample(NamedTuple):
@@ -109,40 +103,31 @@ class ReplyForm:
         return self._limits.get("standard" if prompt.style == "standard" else "reasoning", 0)
 
 
+def hash_of(*texts: str, after: "Hash | None" = None) -> "Hash":
+    """Hash texts, or go on from a hash, which stays as it is; other texts never have the same hash."""
+    state = hashlib.blake2b(digest_size=DIGEST_BYTES) if after is None else after.copy()
+    encoded = [text.encode() for text in texts]
+    state.update(b"".join([piece for text in encoded for piece in (len(text).to_bytes(8, "little"), text)]))
+    return state
+
+
 def hash_model(model_key: str, sampling: Sampling) -> "Hash":
-    """Start a hash with the model and its sampling; copies continue with frames and question."""
-    state = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    _add(state, model_key, digest_of(sampling.fields))
-    return state
+    """Hash the model and its sampling; frames and question come after them."""
+    return hash_of(model_key, digest_of(sampling.fields))
 
 
-def hash_frames(digest: "Hash", system: str, frames_text: str, frame_keys: tuple[str, ...]) -> "Hash":
-    """Copy a hash and add the text up to the question; each frame enters by its key."""
-    state = digest.copy()
-    _add(state, system, frames_text, *frame_keys)
-    return state
-
-
-def request_key(shown_state: "Hash", question_text: str, *decoding: str) -> str:
-    """Return the key of one request: 32 hex digits.
+def request_key(state: "Hash", question_text: str, *decoding: str) -> str:
+    """Return the key of one request, 32 hex digits; `state` hashes model, system message and frames.
 
     `decoding` is everything else that decides the answer: legal replies, token limit, replicate; also the arm
     and the question if the reader looks at the truth or samples without a seed.
     """
-    state = shown_state.copy()
-    _add(state, question_text, *decoding)
-    return state.hexdigest()
-
-
-def _add(state: "Hash", *texts: str) -> None:
-    """Add texts so that two different lists of texts never add the same bytes."""
-    encoded = [text.encode() for text in texts]
-    state.update(b"".join([piece for text in encoded for piece in (len(text).to_bytes(8, "little"), text)]))
+    return hash_of(question_text, *decoding, after=state).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One question under one arm; the fields are the columns of REQUESTS, which documents them."""
+    """One question under one arm; all but chain and examples are columns of REQUESTS, documented there."""
 
     arm_id: str
     qa_id: str
@@ -164,52 +149,25 @@ class Request:
     status: str
     predicted_tokens: int | None
     request_key: str
+    chain: Chain | None = None  # asked in place of the one request
+    examples: tuple[ShownExample, ...] = ()  # before its own frames
+
+    @property
+    def most_frames(self) -> int:
+        """The frames that it shows, with those of examples, or the most that it lets a reader choose."""
+        n_shown = len(self.frames) + sum(len(example.frames) for example in self.examples)
+        return max(n_shown, self.chain.most_frames if isinstance(self.chain, Choice) else 0)
 
 
-class RequestColumns:
-    """A growing part of the `requests` table, with the chains and examples of its requests."""
-
-    def __init__(self) -> None:
-        self._requests: list[Request] = []
-        self.chains: dict[str, Chain] = {}  # by request_key
-        self.examples: dict[str, tuple[ShownExample, ...]] = {}  # by request_key
-        self.most_frames = 0  # that a request shows or lets a reader choose
-
-    def __len__(self) -> int:
-        return len(self._requests)
-
-    def add(
-        self, request: Request, chain: Chain | None = None, examples: tuple[ShownExample, ...] = ()
-    ) -> None:
-        """Append one request, the chain that it represents, and the examples before its own frames."""
-        self._requests.append(request)
-        n_frames = len(request.frames) + sum(len(example.frames) for example in examples)
-        if chain is not None:
-            self.chains[request.request_key] = chain
-            n_frames = max(n_frames, chain.most_frames if isinstance(chain, Choice) else 0)
-        if examples:
-            self.examples[request.request_key] = examples
-        self.most_frames = max(self.most_frames, n_frames)
-
-    def status_counts(self) -> Counter[str]:
-        """Count the requests of each status."""
-        return Counter(request.status for request in self._requests)
-
-    def table(self) -> pa.Table:
-        """Return the collected rows as a table."""
-        arrays = [
-            self._frame_lists(field.type)
-            if field.name == "frames"
-            else pa.array(map(attrgetter(field.name), self._requests), type=field.type)
-            for field in REQUESTS
-        ]
-        return pa.Table.from_arrays(arrays, schema=REQUESTS)
-
-    def _frame_lists(self, kind: pa.DataType) -> pa.Array:
-        """Build the column of frame lists: convert each distinct list once, then repeat it by its number."""
-        numbers: dict[tuple[Frame, ...], int] = {}
-        rows = [numbers.setdefault(request.frames, len(numbers)) for request in self._requests]
-        distinct = [
-            [{"volume_id": frame.volume_id, "idx": frame.idx} for frame in frames] for frames in numbers
-        ]
-        return pa.array(distinct, type=kind).take(pa.array(rows, pa.int32()))
+def table_of(requests: Sequence[Request]) -> pa.Table:
+    """Return requests as table REQUESTS; requests share lists of frames, so each is converted once."""
+    numbers: dict[tuple[Frame, ...], int] = {}
+    rows = [numbers.setdefault(request.frames, len(numbers)) for request in requests]
+    lists = [[{"volume_id": frame.volume_id, "idx": frame.idx} for frame in frames] for frames in numbers]
+    arrays = [
+        pa.array(lists, column.type).take(pa.array(rows, pa.int32()))
+        if column.name == "frames"
+        else pa.array(map(attrgetter(column.name), requests), column.type)
+        for column in REQUESTS
+    ]
+    return pa.Table.from_arrays(arrays, schema=REQUESTS)

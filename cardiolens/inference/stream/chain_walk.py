@@ -15,9 +15,9 @@ from cardiolens.protocol.dialogue.chain import (
     Chain,
     Choice,
     FrameRef,
-    PendingRequest,
     Sample,
     Samples,
+    Stage,
     samples_to_lines,
 )
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
@@ -67,7 +67,7 @@ class Walk:
         """Ask for all samples at once; raise an error only after every sample has ended."""
         stages = [
             self._ask_once(await self._request(ask, coming), number)
-            for number, coming in enumerate(chain.requests)
+            for number, coming in enumerate(chain.stages)
         ]
         results = await asyncio.gather(*stages, return_exceptions=True)
         errors = [result for result in results if isinstance(result, BaseException)]
@@ -75,10 +75,8 @@ class Walk:
             raise min(errors, key=lambda error: isinstance(error, NotAskedError))  # which is never the cause
         return _gathered([result for result in results if not isinstance(result, BaseException)])
 
-    async def _request(self, ask: Ask, coming: PendingRequest) -> Ask:
-        request = replace(
-            ask, request_key=coming.request_key, text=coming.prompt, max_tokens=coming.max_tokens
-        )
+    async def _request(self, ask: Ask, coming: Stage) -> Ask:
+        request = replace(ask, request_key=coming.key, text=coming.prompt, max_tokens=coming.max_tokens)
         if coming.frames is not None:
             request = replace(request, frame_keys=await self.keys_of(coming.frames))
         if coming.seed is not None:

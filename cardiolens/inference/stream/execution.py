@@ -129,7 +129,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
     the process is asked to stop, running models end early and no other model begins.
     """
     started = time.monotonic()
-    executed = Executed(failed={refused.model: refused.reason for refused in placement.refusals})
+    executed = Executed(failed=dict(placement.refusals))
     seating, waiting = Seating(placement.nodes), list(placement.deployments)
     running: dict[str, tuple[Deployment, float]] = {}  # with the second in which the model began
     ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
@@ -163,7 +163,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
                 executed.spans[name] = Span(began, up, time.monotonic() - started)
             else:
                 executed.failed[name] = _reason(name, outcome, keep_going=plan.spec.keep_going)
-            seating.give_back(name)
+            seating.give_back(deployment)
     executed.seconds = time.monotonic() - started
     return executed
 

@@ -9,7 +9,7 @@ the replies; `Choice`: its frames depend on the replies; and `Samples`, independ
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -39,17 +39,21 @@ class FrameRef(NamedTuple):
     idx: int
 
 
-class PendingRequest(NamedTuple):
-    """The request of a stage, derived from the declaration of its chain and the replies so far."""
+class Stage(NamedTuple):
+    """The request of one stage; as planned, its prompt has marks in place of earlier replies."""
 
-    request_key: str
     prompt: str
     max_tokens: int
-    frames: tuple[FrameRef, ...] | None = None  # None: those of the chain's row in `requests`
-    constraint: Constraint | None = None  # None: the one of the chain's row, for its answer
-    asks_for_frames: bool = False
+    key: str
     seed: int | None = None  # of a sample; None: the model's
     temperature: float | None = None  # of a sample; None: the model's
+    frames: tuple[FrameRef, ...] | None = None  # None: those of the chain's row in `requests`
+    constraint: Constraint | None = None  # None: the one of the chain's row, for its answer
+
+    @property
+    def asks_for_frames(self) -> bool:
+        """Whether the reply names frames: other stages with frames of their own are for the answer."""
+        return self.frames is not None and self.constraint is not None
 
 
 def mark(number: int) -> str:
@@ -68,17 +72,6 @@ def without_marks(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """One planned stage; its prompt has marks in place of earlier replies."""
-
-    prompt: str
-    max_tokens: int
-    key: str
-    seed: int | None = None  # of a sample
-    temperature: float | None = None  # of a sample
-
-
-@dataclass(frozen=True, slots=True)
 class Steps:
     """A chain with stages known except the replies in them; all show the same frames."""
 
@@ -88,14 +81,16 @@ class Steps:
     def most_stages(self) -> int:
         return len(self.stages)
 
-    def next_request(self, replies: Sequence[str]) -> PendingRequest | None:
-        """The next request; None at the end of the chain."""
+    def next_request(self, replies: Sequence[str]) -> Stage | None:
+        """The next request, with equal keys for chains that ask the same; None at the end of the chain."""
         if len(replies) == len(self.stages):
             return None
-        stage = self.stages[len(replies)]
-        last = stage is self.stages[-1]
-        key, prompt = key_of(stage, replies), prompt_of(stage, replies)
-        return PendingRequest(key, prompt, stage.max_tokens, constraint=None if last else FREE)
+        stage, quoted = self.stages[len(replies)], [without_marks(reply) for reply in replies]
+        return stage._replace(
+            prompt=fill(stage.prompt, quoted),
+            key=digest_of([stage.key, *quoted]) if quoted else stage.key,
+            constraint=None if stage is self.stages[-1] else FREE,
+        )
 
     def failure(self, replies: Sequence[str]) -> str | None:
         """None: the last reply is the answer."""
@@ -107,26 +102,6 @@ class Samples:
     """Several replies to one request, each drawn with a seed of its own; none waits for another."""
 
     stages: tuple[Stage, ...]
-
-    @property
-    def requests(self) -> tuple[PendingRequest, ...]:
-        """The requests of all samples."""
-        return tuple(
-            PendingRequest(
-                stage.key, stage.prompt, stage.max_tokens, seed=stage.seed, temperature=stage.temperature
-            )
-            for stage in self.stages
-        )
-
-
-def prompt_of(stage: Stage, replies: Sequence[str]) -> str:
-    """The prompt of a stage; characters of frames and marks are removed from the replies."""
-    return fill(stage.prompt, [without_marks(reply) for reply in replies])
-
-
-def key_of(stage: Stage, replies: Sequence[str]) -> str:
-    """The request key of a stage; equal for chains that ask the same after the same replies."""
-    return digest_of([stage.key, *map(without_marks, replies)]) if replies else stage.key
 
 
 class Sample(NamedTuple):
@@ -180,18 +155,13 @@ class Offer:
         return {_plain(frame.name): place for place, frame in enumerate(self.frames)}
 
 
-@dataclass(frozen=True, slots=True)
-class FrameHistory:
+class FrameHistory(NamedTuple):
     """The frames that a reader has requested so far."""
 
     places: tuple[int, ...] = ()  # places in the offer, as asked for
     not_shown: tuple[int, ...] = ()  # by request: number of refusals
     refusals: str = ""  # of the last request, with reasons
     ready: bool = False  # no more requests: the question comes next
-
-    @property
-    def requests(self) -> int:
-        return len(self.not_shown)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,34 +194,32 @@ class Choice:
         """The smaller of the budget and the size of the offer."""
         return min(self.budget, len(self.offer.frames))
 
-    def next_request(self, replies: Sequence[str]) -> PendingRequest | None:
+    def next_request(self, replies: Sequence[str]) -> Stage | None:
         """The next request; None at the end of the chain."""
         history = self.after(replies)
-        if history.ready and len(replies) == history.requests:
-            places = sorted(history.places)
-            ending = self.answer_one if len(places) == 1 else self.answer_many
-            return self._request(places, self._fill(ending, history), self.max_tokens, None)
-        if history.ready or history.requests == self.rounds:
+        asked = len(history.not_shown)
+        if history.ready and len(replies) == asked:
+            ending = self.answer_one if len(history.places) == 1 else self.answer_many
+            return self._stage(history, ending, self.max_tokens, None)
+        if history.ready or asked == self.rounds:
             return None
-        places = sorted(history.places)
-        prompt = self._fill(self.further if places else self.first, history)
-        return self._request(places, prompt, self.ask_max_tokens, self._constraint(history))
+        ending = self.further if history.places else self.first
+        return self._stage(history, ending, self.ask_max_tokens, self._constraint(history))
 
     def failure(self, replies: Sequence[str]) -> str | None:
         """Why a chain at its end has no answer: no request for frames was legal."""
         history = self.after(replies)
         if history.places:
             return None
-        reason = f"asked for no frame that there is in {history.requests} requests; {history.refusals}"
-        return reason.rstrip("; ")
+        asked = len(history.not_shown)
+        return f"asked for no frame that there is in {asked} requests; {history.refusals}".rstrip("; ")
 
     def after(self, replies: Sequence[str]) -> FrameHistory:
         """Parse the frame requests in these replies; replies after the last request are ignored."""
         history = FrameHistory()
         for reply in replies[: self.rounds]:
-            if history.ready:
-                break
-            history = self._with(history, reply)
+            if not history.ready:
+                history = self._with(history, reply)
         return history
 
     def _with(self, history: FrameHistory, reply: str) -> FrameHistory:
@@ -271,38 +239,29 @@ class Choice:
         if not places and names == ():
             refusals.append("the list was empty")
         not_shown = (*history.not_shown, len(refusals))
-        full = len(places) == self.most_frames
-        ready = bool(places) and (full or names == () or len(not_shown) == self.rounds)
+        is_last = len(places) == self.most_frames or names == () or len(not_shown) == self.rounds
         suffix = f"; and {len(refusals) - _MAX_QUOTED} more" if len(refusals) > _MAX_QUOTED else ""
-        return replace(
-            history,
-            places=tuple(places),
-            not_shown=not_shown,
-            refusals="; ".join(refusals[:_MAX_QUOTED]) + suffix,
-            ready=ready,
-        )
+        note = "; ".join(refusals[:_MAX_QUOTED]) + suffix
+        return FrameHistory(tuple(places), not_shown, note, ready=bool(places) and is_last)
 
     def _fill(self, text: str, history: FrameHistory) -> str:
-        n_shown = len(history.places)
-        n_left = self.most_frames - n_shown
+        number, n_shown = len(history.not_shown) + 1, len(history.places)
         refusal = f"Not shown of your last request: {history.refusals}.\n" if history.refusals else ""
-        return fill(text, [str(history.requests + 1), str(n_shown), str(n_left), refusal, str(n_shown)])
+        return fill(text, [str(number), str(n_shown), str(self.most_frames - n_shown), refusal, str(n_shown)])
 
-    def _request(
-        self, indices: Sequence[int], ending: str, max_tokens: int, constraint: Constraint | None
-    ) -> PendingRequest:
-        """A request for frames with its constraint, or the answer; the stage key holds its constraint."""
-        frames = [self.offer.frames[place] for place in indices]
-        places = tuple(FrameRef(frame.volume_id, frame.idx) for frame in frames)
+    def _stage(
+        self, history: FrameHistory, ending: str, max_tokens: int, constraint: Constraint | None
+    ) -> Stage:
+        """A request for frames with its constraint, or the answer; its key holds the constraint."""
+        shown = [self.offer.frames[place] for place in sorted(history.places)]
+        frames = tuple(FrameRef(frame.volume_id, frame.idx) for frame in shown)
         block = "".join(
-            f"Frame {number}:{frame.caption}\n{FRAME}\n" for number, frame in enumerate(frames, start=1)
+            f"Frame {number}:{frame.caption}\n{FRAME}\n" for number, frame in enumerate(shown, start=1)
         )
-        prompt = f"{block}{ending}"
+        prompt = f"{block}{self._fill(ending, history)}"
         bound = [] if constraint is None else [constraint.text]
-        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, places), *bound])
-        return PendingRequest(
-            key, prompt, max_tokens, places, constraint, asks_for_frames=constraint is not None
-        )
+        key = digest_of([self.stage_key, prompt, max_tokens, *map(list, frames), *bound])
+        return Stage(prompt, max_tokens, key, frames=frames, constraint=constraint)
 
     def _constraint(self, history: FrameHistory) -> Constraint:
         """The names of the frames not yet shown; at least one must be named before any is shown."""

@@ -7,53 +7,40 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.protocol.dialogue.chain import (
-    Chain,
-    Choice,
-    Offer,
-    OfferedFrame,
-    PendingRequest,
-    Samples,
-    Stage,
-    Steps,
-)
+from cardiolens.protocol.dialogue.chain import Chain, Choice, Offer, OfferedFrame, Samples, Stage, Steps
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import CHOICES, COMPLETIONS, FINAL, OFFERS, SEEN, STAGES
 
 _COMPLETION = (
-    "request_key",
-    "status",
-    "text",
-    "finish_reason",
-    "option_logprobs",
-    "prompt_tokens",
-    "cached_tokens",
-    "output_tokens",
-    "seconds",
+    *("request_key", "status", "text", "finish_reason", "option_logprobs"),
+    *("prompt_tokens", "cached_tokens", "output_tokens", "seconds"),
 )
-_OF_STAGE = ("prompt", "max_tokens", "stage_key", "seed", "temperature")
+_OF_STAGE = ("prompt", "max_tokens", "stage_key", "seed", "temperature")  # the first fields of a Stage
 _OF_CHOICE = tuple(name for name in CHOICES.names if name not in ("request_key", "offer_key"))
 _FOLDERS = {"stages": STAGES, "offers": OFFERS, "choices": CHOICES}
 
 
 def write_chains(part: Path, chains: Mapping[str, Chain]) -> None:
     """Write the chains of a part of `requests`, by request_key, to folders next to it."""
-    rows: dict[str, list[dict[str, object]]] = {name: [] for name in _FOLDERS}
-    offers: dict[str, Offer] = {}
-    for request_key, chain in chains.items():
-        if isinstance(chain, Choice):
-            fields = {name: getattr(chain, name) for name in _OF_CHOICE}
-            rows["choices"].append({"request_key": request_key, "offer_key": chain.offer.key, **fields})
-            offers[chain.offer.key] = chain.offer
-        else:
-            for number, stage in enumerate(chain.stages):
-                values = (stage.prompt, stage.max_tokens, stage.key, stage.seed, stage.temperature)
-                fields = dict(zip(_OF_STAGE, values, strict=True))
-                rows["stages"].append({"request_key": request_key, "stage": number, **fields})
-    rows["offers"] = [
-        {"offer_key": key, "frames": [frame._asdict() for frame in offer.frames]}
-        for key, offer in offers.items()
-    ]
+    choices = {key: chain for key, chain in chains.items() if isinstance(chain, Choice)}
+    offers = {chain.offer.key: chain.offer for chain in choices.values()}
+    rows: dict[str, list[dict[str, object]]] = {
+        "stages": [
+            {"request_key": key, "stage": number, **dict(zip(_OF_STAGE, stage, strict=False))}
+            for key, chain in chains.items()
+            if not isinstance(chain, Choice)
+            for number, stage in enumerate(chain.stages)
+        ],
+        "offers": [
+            {"offer_key": key, "frames": [frame._asdict() for frame in offer.frames]}
+            for key, offer in offers.items()
+        ],
+        "choices": [
+            {"request_key": key, "offer_key": chain.offer.key}
+            | {name: getattr(chain, name) for name in _OF_CHOICE}
+            for key, chain in choices.items()
+        ],
+    }
     for name, schema in _FOLDERS.items():
         if rows[name]:
             tables.write_part(part.parent / name, tables.from_rows(rows[name], schema), schema, part.name)
@@ -85,10 +72,11 @@ def read_part_chains(part: Path) -> dict[str, Chain]:
 
 def read_chains(requests: Path) -> dict[str, Chain]:
     """All chains of a folder of requests, by request_key; empty for a plan without any."""
-    chains: dict[str, Chain] = {}
-    for part in tables.parts(requests):
-        chains |= read_part_chains(part)
-    return chains
+    return _chains_of(tables.parts(requests))
+
+
+def _chains_of(parts: Sequence[Path]) -> dict[str, Chain]:
+    return {key: chain for part in parts for key, chain in read_part_chains(part).items()}
 
 
 class Step(NamedTuple):
@@ -98,7 +86,7 @@ class Step(NamedTuple):
     stage: int
     request_key: str
     completion: Mapping[str, object] | None  # columns of the completion
-    request: PendingRequest
+    request: Stage
     replies: tuple[str, ...]  # of the stages before it
 
 
@@ -111,47 +99,37 @@ def walk(chains: Mapping[str, Chain], completions: Path) -> list[Step]:
         return []
     rows = tables.read(completions, COMPLETIONS, (*_COMPLETION, "written_at"))
     rows = rows.filter(pc.is_in(rows["status"], pa.array(FINAL))).sort_by("written_at")
-    in_turn = {key: chain for key, chain in chains.items() if not isinstance(chain, Samples)}
-    replies: dict[str, tuple[str, ...]] = dict.fromkeys(in_turn, ())
-    steps = _sample_steps(chains, rows)
+    replies: dict[str, tuple[str, ...]] = dict.fromkeys(chains, ())
+    steps: list[Step] = []
     while replies:
-        upcoming = {key: (in_turn[key].next_request(texts), texts) for key, texts in replies.items()}
-        requests = {
-            key: (request, texts) for key, (request, texts) in upcoming.items() if request is not None
+        coming = {key: _coming(chains[key], texts) for key, texts in replies.items()}
+        by_key = _earliest(rows, {stage.key for stages in coming.values() for stage in stages})
+        known = [
+            Step(key, number, stage.key, by_key.get(stage.key), stage, replies[key])
+            for key, stages in coming.items()
+            for number, stage in enumerate(stages, start=len(replies[key]))
+        ]
+        steps += known
+        replies = {
+            step.chain: (*step.replies, str(step.completion["text"] or ""))
+            for step in known
+            if step.completion is not None and step.completion["status"] == "ok"
         }
-        by_key = _earliest(rows, {request.request_key for request, _ in requests.values()})
-        replies = {}
-        for key, (request, texts) in requests.items():
-            row = by_key.get(request.request_key)
-            steps.append(Step(key, len(texts), request.request_key, row, request, texts))
-            if row is not None and row["status"] == "ok":
-                replies[key] = (*texts, str(row["text"] or ""))
     return steps
 
 
-def _sample_steps(chains: Mapping[str, Chain], rows: pa.Table) -> list[Step]:
-    """The steps of all `Samples`; their requests are known from the plan."""
-    samples = [
-        (key, number, request)
-        for key, chain in chains.items()
-        if isinstance(chain, Samples)
-        for number, request in enumerate(chain.requests)
-    ]
-    by_key = _earliest(rows, {request.request_key for _, _, request in samples})
-    return [
-        Step(key, number, request.request_key, by_key.get(request.request_key), request, ())
-        for key, number, request in samples
-    ]
+def _coming(chain: Chain, replies: Sequence[str]) -> Sequence[Stage]:
+    """The stages that can be asked after these replies: all samples at once, of other chains the next."""
+    if isinstance(chain, Samples):
+        return () if replies else chain.stages
+    stage = chain.next_request(replies)
+    return () if stage is None else (stage,)
 
 
 def known_steps(parts: Sequence[str], completions: Path) -> dict[str, Mapping[str, object]]:
     """The final completions of stages of the chains of some parts of `requests`, by request_key."""
-    chains: dict[str, Chain] = {}
-    for part in parts:
-        chains |= read_part_chains(Path(part))
-    return {
-        step.request_key: step.completion for step in walk(chains, completions) if step.completion is not None
-    }
+    steps = walk(_chains_of([Path(part) for part in parts]), completions)
+    return {step.request_key: step.completion for step in steps if step.completion is not None}
 
 
 def _earliest(rows: pa.Table, keys: set[str]) -> dict[str, dict[str, object]]:
@@ -174,7 +152,7 @@ def _row(chain: Chain, step: Step) -> dict[str, object]:
         "request_key": step.chain,
         "stage": step.stage,
         "step_key": step.request_key,
-        "frames": None if request.frames is None else [place._asdict() for place in request.frames],
+        "frames": None if request.frames is None else [frame._asdict() for frame in request.frames],
         "prompt": request.prompt,
         "reply": reply,
         "not_shown": _not_shown(chain, step, reply),

@@ -18,12 +18,12 @@ Gold = Literal["none", "captions", "findings"]
 
 @dataclass(frozen=True, slots=True)
 class CaseText:
-    """The texts of one case for prompts; None for those that no setting of the sweep needs."""
+    """The texts of one case for prompts; empty for those that no setting of the sweep needs."""
 
     history: str
-    modalities: tuple[str, ...] | None = None  # by slot
-    captions: tuple[str, ...] | None = None  # by slot; bears the answer
-    findings: str | None = None  # bears the answer
+    modalities: tuple[str, ...] = ()  # by slot
+    captions: tuple[str, ...] = ()  # by slot; bears the answer
+    findings: str = ""  # bears the answer
 
 
 def told_path(questions: Path) -> Path:
@@ -41,56 +41,39 @@ def read_told(questions: Path, golds: Collection[Gold], *, modalities: bool) -> 
     return {
         line["study"]: CaseText(
             history=line["history"],
-            modalities=tuple(line["modalities"]) if modalities else None,
-            captions=tuple(line["captions"]) if "captions" in golds else None,
-            findings=line["findings"] if "findings" in golds else None,
+            modalities=tuple(line["modalities"]) if modalities else (),
+            captions=tuple(line["captions"]) if "captions" in golds else (),
+            findings=line["findings"] if "findings" in golds else "",
         )
         for line in lines
     }
-
-
-Lacking = Literal["captions_missing", "findings_missing"]
 
 
 def case_block(
     case_text: CaseText, frames: Sequence[Frame], gold: Gold, level: CaptionLevel, *, pictures: bool = True
 ) -> str:
     """Render the history and the images; without `pictures`, only the text lines of the images."""
-    images = "".join(
-        _image(case_text, frame, number, gold, level, pictures=pictures)
-        for number, frame in enumerate(frames, start=1)
-    )
-    findings = (
-        f"Imaging findings of all images of the case:\n{case_text.findings}\n" if gold == "findings" else ""
-    )
-    history = f"Clinical history:\n{case_text.history}\n" if case_text.history else ""
-    return f"{history}{images}{findings}"
+    block = f"Clinical history:\n{case_text.history}\n" if case_text.history else ""
+    for number, frame in enumerate(frames, start=1):
+        name = case_text.modalities[frame.idx] if level == "full" and case_text.modalities else ""
+        block += f"Image {number}: {name}\n" if name else f"Image {number}:\n"
+        block += f"{FRAME}\n" if pictures else ""
+        caption = case_text.captions[frame.idx] if gold == "captions" else ""
+        block += f"Findings of image {number}: {caption}\n" if caption else ""
+    if gold == "findings":
+        block += f"Imaging findings of all images of the case:\n{case_text.findings}\n"
+    return block
 
 
-def lacking(case_text: CaseText, frames: Sequence[Frame], gold: Gold) -> Lacking | None:
+def lacking(
+    case_text: CaseText, frames: Sequence[Frame], gold: Gold
+) -> Literal["captions_missing", "findings_missing"] | None:
     """Return which gold text of a setting the case lacks; None if it has some or the setting needs none."""
     if gold == "findings" and not case_text.findings:
         return "findings_missing"
-    if gold == "captions" and frames and not any(_captions(case_text)[frame.idx] for frame in frames):
+    if gold == "captions" and frames and not any(case_text.captions[frame.idx] for frame in frames):
         return "captions_missing"
     return None
-
-
-def _image(
-    case_text: CaseText, frame: Frame, number: int, gold: Gold, level: CaptionLevel, *, pictures: bool
-) -> str:
-    name = case_text.modalities[frame.idx] if level == "full" and case_text.modalities is not None else ""
-    modality = f" {name}" if name else ""
-    place = f"{FRAME}\n" if pictures else ""
-    caption = _captions(case_text)[frame.idx] if gold == "captions" else ""
-    return f"Image {number}:{modality}\n{place}" + (
-        f"Findings of image {number}: {caption}\n" if caption else ""
-    )
-
-
-def _captions(case_text: CaseText) -> tuple[str, ...]:
-    assert case_text.captions is not None, "captions are loaded if a setting needs them"
-    return case_text.captions
 
 
 _IMAGES = "Step 1: findings of each image, as you described them:"

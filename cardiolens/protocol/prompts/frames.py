@@ -15,21 +15,18 @@ CaptionLevel = Literal["none", "view", "full"]
 
 def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
     """Render frames in order: a caption on one line, the mark of the frame's place on the next."""
-    volumes = structure.volumes
-    places = {name: captions(volumes[name], level) for name in {frame.volume_id for frame in frames}}
-    return "".join(
-        f"Frame {number}:{places[frame.volume_id][frame.idx]}\n{FRAME}\n"
-        for number, frame in enumerate(frames, start=1)
-    )
+    return "".join(f"{line}\n{FRAME}\n" for line in _lines(frames, structure, level))
 
 
 def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
     """Render the captions of frames in order, one per line, without marks for frames."""
-    volumes = structure.volumes
-    return "".join(
-        f"{caption(frame, volumes[frame.volume_id], number, level)}\n"
-        for number, frame in enumerate(frames, start=1)
-    )
+    return "".join(f"{line}\n" for line in _lines(frames, structure, level))
+
+
+def _lines(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> Iterator[str]:
+    texts = {name: captions(structure.volumes[name], level) for name in {frame.volume_id for frame in frames}}
+    for number, frame in enumerate(frames, start=1):
+        yield f"Frame {number}:{texts[frame.volume_id][frame.idx]}"
 
 
 def caption(frame: Frame, volume: VolumeStructure, number: int, level: CaptionLevel) -> str:

@@ -1,37 +1,21 @@
 """A question in a prompt: its words and options, and the words around solved examples."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
-from typing import Literal
-
-import yaml
-from pydantic import BaseModel, ConfigDict
+from pathlib import Path
+from typing import Any, Literal
 
 from cardiolens.protocol.tasks.catalogue import AnswerType, Catalogue, Subtask
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, heart
-
-
-class Words(BaseModel):
-    """Words for rules, closing lines, and questions that belong to no sequence of a study."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    sequences: Mapping[str, str]
-    rules: Mapping[str, str]
-    exclusive: str
-    closings: Mapping[str, Mapping[str, str]]
-    examples: Mapping[str, str]
+from cardiolens.study.anatomy import CASE_IMAGES, HEART, PICTURE, Anatomy, heart, read_yaml
 
 
 @cache
-def words() -> Words:
-    """Load the packaged words once."""
-    text = files("cardiolens.protocol.prompts").joinpath("words.yaml").read_text(encoding="utf-8")
-    return Words.model_validate(yaml.safe_load(text))
+def words() -> dict[str, Any]:
+    """Words for rules, closing lines, and questions that belong to no sequence of a study, loaded once."""
+    return read_yaml(Path(__file__).with_name("words.yaml"))
 
 
 QuestionKind = Literal["question", "diagnosis", "report", "case", "picture"]
@@ -78,22 +62,26 @@ class AskedQuestion:
         texts = (text for _, text in self.options)
         return tuple(zip(letters_of(self.keys), texts, strict=True))
 
+    def letters(self, keys: Collection[str]) -> list[str]:
+        """Return the letters of the options with these original keys."""
+        lettered = zip(letters_of(self.keys), self.keys, strict=True)
+        return [letter for letter, key in lettered if key in keys]
+
     @property
     def sequence_name(self) -> str:
         """What the report or study is of, in words."""
         if self.sequence == "multi":
             return self.anatomy.words
         kind = self.anatomy.sequences.get(self.sequence)
-        return words().sequences[self.sequence] if kind is None else kind.words
+        return str(words()["sequences"][self.sequence]) if kind is None else kind.words
 
     @property
     def rule(self) -> str:
         """Instruction on how many options to pick."""
-        letters = zip(letters_of(self.keys), self.keys, strict=True)
-        alone = [letter for letter, key in letters if key in self.exclusive]
-        exclusive = [words().exclusive.format(letter=letter) for letter in alone]
+        alone = self.letters(self.exclusive)
+        exclusive = [words()["exclusive"].format(letter=letter) for letter in alone]
         order = "ordinal_reversed" if self.reversed else self.answer_type
-        rule = words().rules[order].format(units=" or ".join(self.units), ranks=self.ranks)
+        rule = words()["rules"][order].format(units=" or ".join(self.units), ranks=self.ranks)
         return " ".join([rule, *exclusive])
 
     @property
@@ -148,20 +136,19 @@ def _values(field: Subtask) -> str:
 
 def example_block(question: str, reply: str, number: int, n: int) -> str:
     """Render an example: a heading, the question as it is asked, and the reply that solves it."""
-    heading = words().examples["before"].format(number=number, n=n)
+    heading = words()["examples"]["before"].format(number=number, n=n)
     return f"{heading}\n{question}\n{reply}\n\n"
 
 
 def after_examples(examples: str) -> str:
     """Add the line after the last example, which says that the question to answer begins."""
-    return f"{examples}{words().examples['after']}\n"
+    return f"{examples}{words()['examples']['after']}\n"
 
 
 def solution(question: AskedQuestion, answer: Collection[str], answer_format: str) -> str:
     """Write an answer as a reply in this form would be, in the letters that the question displays."""
-    letters = [
-        letter for letter, key in zip(letters_of(question.keys), question.keys, strict=True) if key in answer
-    ]
+    letters = question.letters(answer)
     quoted = ", ".join(f'"{letter}"' for letter in letters)
     form = "choice" if question.letters_first else answer_format
-    return words().examples[form].format(letters=", ".join(letters), quoted=quoted)
+    reply: str = words()["examples"][form]
+    return reply.format(letters=", ".join(letters), quoted=quoted)

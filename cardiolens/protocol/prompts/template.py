@@ -5,21 +5,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 from hashlib import sha256
-from importlib.resources import files
-from itertools import product
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import jinja2
 from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.paths import PACKAGE
 from cardiolens.base.untrusted.bounded_files import is_housekeeping, read_text
 from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
-from cardiolens.protocol.prompts.question import AskedQuestion, QuestionKind, words
+from cardiolens.protocol.prompts.question import AskedQuestion, words
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.storage.schemas import FRAME
+from cardiolens.protocol.tasks.legal import reserved_in
 from cardiolens.study.anatomy import DATA, HEART, anatomy_of, lineage
 from cardiolens.study.structure import StudyStructure
 
@@ -53,16 +52,13 @@ Style = Literal["standard", "reasoning"]
 Display = Literal["frames", "captions", "nothing"]
 """What a prompt shows of the frames; controls that show less have their own templates."""
 
+_PACKAGED = (
+    PACKAGE / "protocol" / "prompts" / "templates"
+)  # one for each prompt: their names are the legal ones
 _SYSTEM = "system"
-_OWN_SYSTEM = {"case": "case_system", "picture": "picture_system"}  # by kind of question
+_OWN_SYSTEM = ("case", "picture")  # kinds of questions with a system message of their own
 _MOST_BYTES = 64 << 10  # of a template
 _PREFIX: Mapping[Display, str] = {"frames": "", "captions": "captions_", "nothing": "question_only_"}
-_NEVER = "captions_picture"  # pictures of public benchmarks have no captions
-_NEEDED: Mapping[str, frozenset[str]] = {
-    _SYSTEM: frozenset(),
-    **dict.fromkeys(("question", "diagnosis", "case", "picture"), frozenset({"question", "options"})),
-    "report": frozenset({"question", "schema"}),
-}
 _TRIAL: Mapping[str, object] = {
     "n": 2,
     "subtask": "X01",
@@ -124,77 +120,66 @@ def template_for(
     Files: `<kind>_<style>.jinja` and `system.jinja`, prefixed `question_only_` or `captions_` for controls
     that show no frames, or captions only. InputError if a file cannot be used.
     """
-    name = _id(f"{question.kind}_{style}", display)
     folders = _FOLDERS_OF(question.protocol) if folders is None else folders
-    return _template(name, question.kind, display, folders, question.anatomy.words)
+    system = f"{question.kind}_{_SYSTEM}" if question.kind in _OWN_SYSTEM else _SYSTEM
+    prefix, study = _PREFIX[display], question.anatomy.words
+    return _template(f"{prefix}{question.kind}_{style}", f"{prefix}{system}", folders, study)
 
 
 def check_folder(folder: Path) -> None:
     """Load every template of a user's folder; InputError for one that is invalid or that no prompt uses."""
-    kinds = product(get_args(QuestionKind), get_args(Style), _PREFIX)
-    legal = {_id(f"{kind}_{style}", display): (kind, display) for kind, style, display in kinds}
-    systems = product((_SYSTEM, *_OWN_SYSTEM.values()), _PREFIX)
-    legal |= {_id(name, display): (_SYSTEM, display) for name, display in systems}
-    legal = {name: use for name, use in legal.items() if not name.startswith(_NEVER)}
+    legal = sorted(path.stem for path in _PACKAGED.glob("*.jinja"))
     template_files = sorted(path for path in folder.glob("*.jinja") if not is_housekeeping(path.name))
     if not template_files:
-        raise InputError(
-            f"{folder}: holds no template; a template is called one of {sorted(legal)}, with .jinja"
-        )
+        raise InputError(f"{folder}: holds no template; a template is called one of {legal}, with .jinja")
     for path in template_files:
         if path.stem not in legal:
-            raise InputError(f"{path}: no prompt uses this name; a template is called one of {sorted(legal)}")
-        kind, display = legal[path.stem]
-        _template(path.stem, kind, display, (folder,), "a study")
-
-
-def _id(name: str, display: Display) -> str:
-    return f"{_PREFIX[display]}{name}"
+            raise InputError(f"{path}: no prompt uses this name; a template is called one of {legal}")
+        _checked(path.stem, (folder,))
 
 
 @cache
-def _template(template_id: str, kind: str, display: Display, folders: Sequence[Path], study: str) -> Template:
-    endings = (name for name in _OWN_SYSTEM.values() if template_id.endswith(name))
-    of_kind = _OWN_SYSTEM.get(kind) or next(endings, _SYSTEM)
-    system, _ = _checked(_id(of_kind, display), _SYSTEM, folders)
-    compiled, digest = _checked(template_id, kind, folders)
-    return Template(f"{template_id}@{digest[:8]}", system.render(study=study).strip(), compiled)
+def _template(template_id: str, system_id: str, folders: Sequence[Path], study: str) -> Template:
+    system, _ = _checked(system_id, folders)
+    compiled, digest = _checked(template_id, folders)
+    with _jinja(system_id):
+        return Template(f"{template_id}@{digest[:8]}", system.render(study=study).strip(), compiled)
 
 
-def _checked(template_id: str, kind: str, folders: Sequence[Path]) -> tuple[jinja2.Template, str]:
-    """Return a compiled template and its file's SHA-256."""
-    for own_file in (folder / f"{template_id}.jinja" for folder in folders):
-        if own_file.exists():
-            return _compiled(_text(own_file), kind, str(own_file))
-    packaged = files("cardiolens.protocol.prompts").joinpath("templates", f"{template_id}.jinja")
-    return _compiled(packaged.read_text(encoding="utf-8"), kind, str(packaged))
-
-
-def _text(path: Path) -> str:
+def _checked(template_id: str, folders: Sequence[Path]) -> tuple[jinja2.Template, str]:
+    """Return a compiled template and its file's SHA-256; InputError if it cannot be used."""
+    paths = (folder / f"{template_id}.jinja" for folder in (*folders, _PACKAGED))
+    path = next(path for path in paths if path.exists())
     try:
-        return read_text(path, _MOST_BYTES)
+        text = read_text(path, _MOST_BYTES)
     except (OSError, UnicodeError) as error:
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-
-
-def _compiled(text: str, kind: str, where: str) -> tuple[jinja2.Template, str]:
-    values = _TRIAL if kind != _SYSTEM else _TRIAL_SYSTEM
-    with _jinja(where):
+    is_system = template_id.endswith(_SYSTEM)
+    values = _TRIAL_SYSTEM if is_system else _TRIAL
+    with _jinja(str(path)):
         parsed = _JINJA.parse(text)
         for refused in _refused(parsed):  # first: the analysis below already evaluates constant expressions
             raise InputError(
-                f"{where}: uses {refused}, which prompts do not need; use variables, if, for over the "
+                f"{path}: uses {refused}, which prompts do not need; use variables, if, for over the "
                 f"variables ({_NESTED_LOOPS} loops deep), + - ~, comparisons, and the filters "
                 f"{', '.join(sorted(_FILTERS))}"
             )
         used = meta.find_undeclared_variables(parsed)
-    _check(used, set(values), _NEEDED[kind], where)
-    with _jinja(where):
+    if unknown := sorted(used - set(values)):
+        raise InputError(f"{path}: uses {unknown}, which it is not given; it may use {sorted(values)}")
+    needed = {"question", "schema" if "report_" in template_id else "options"} - used
+    if needed and not is_system:
+        missing = sorted(needed)
+        raise InputError(f"{path}: never uses {missing}; write e.g. {{{{ {missing[0]} }}}} where it belongs")
+    with _jinja(str(path)):
         compiled = _JINJA.from_string(text)
         rendered = compiled.render(values).strip()
-    if FRAME in rendered:
-        raise InputError(f"{where}: holds U+FFFC, which is reserved for frames; remove it")
+    if problem := reserved_in(rendered):
+        raise InputError(f"{path}: {problem}")
     return compiled, sha256(text.encode()).hexdigest()
+
+
+_FAULTS = (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
 
 
 @contextmanager
@@ -204,38 +189,15 @@ def _jinja(where: str) -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (
-        jinja2.TemplateError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        RecursionError,
-    ) as error:
+    except _FAULTS as error:
         reason = " ".join(str(error).split())
         raise InputError(
             f"{where}: cannot be rendered as a Jinja template ({reason}); correct the template"
         ) from None
 
 
-def _check(used: set[str], variables: set[str], needed: frozenset[str], where: str) -> None:
-    if unknown := sorted(used - variables):
-        raise InputError(f"{where}: uses {unknown}, which it is not given; it may use {sorted(variables)}")
-    if missing := sorted(needed - used):
-        raise InputError(f"{where}: never uses {missing}; write e.g. {{{{ {missing[0]} }}}} where it belongs")
-
-
 Closing = Literal["letters", "json"]
 _ENDINGS = {"multi": "several", "number": "number", "ranking": "ranking"}  # by answer type; others: one
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """System and user message; U+FFFC marks the place of a frame."""
-
-    system: str
-    text: str
-    template: str
 
 
 def render(
@@ -246,10 +208,9 @@ def render(
     level: CaptionLevel,
     *,
     closing: Closing = "letters",
-) -> Prompt:
-    """Render frames and captions first, then the text that depends on their number or on the question."""
-    text = frame_block(frames, structure, level) + question_block(question, len(frames), template, closing)
-    return Prompt(template.system, text, template.name)
+) -> str:
+    """Render the user message: frames and captions first, each frame's place marked by U+FFFC."""
+    return frame_block(frames, structure, level) + question_block(question, len(frames), template, closing)
 
 
 @lru_cache(maxsize=8192)
@@ -265,7 +226,7 @@ def question_block(
             "question": question.question,
             "rule": question.rule,
             "options": [{"letter": letter, "text": text} for letter, text in question.displayed],
-            "closing": words().closings[closing][_ENDINGS.get(question.answer_type, "one")],
+            "closing": words()["closings"][closing][_ENDINGS.get(question.answer_type, "one")],
             "checklist": question.checklist,
             "schema": question.schema,
         }

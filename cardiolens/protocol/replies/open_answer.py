@@ -1,10 +1,11 @@
 """Read a reply to an open question, strictly: its marked answer, or a reply that is nothing else."""
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from cardiolens.protocol.replies.marks import objects
 
 _Value = TypeVar("_Value")
 
@@ -79,14 +80,17 @@ def _answers(text: str) -> tuple[str, list[str]]:
     if marks:
         ends = [*(mark.start() for mark in marks[1:]), len(text)]
         return "answer_line", [text[mark.end() : end] for mark, end in zip(marks, ends, strict=True)]
-    brace = text.rfind("{")
-    try:
-        tree, end = json.JSONDecoder().raw_decode(text, brace) if brace >= 0 else (None, 0)
-    except ValueError:
-        tree, end = None, 0
-    answer = tree.get("answer") if isinstance(tree, dict) and not text[end:].strip(" \n`.") else None
-    if isinstance(answer, list) and all(isinstance(entry, str) for entry in answer):
-        return "json", ["\n".join(answer)]
-    if isinstance(answer, str | int | float) and not isinstance(answer, bool):
-        return "json", [str(answer)]
+    placed = list(objects(text))
+    ends_reply = bool(placed) and not text[placed[-1].end :].strip(" \n`.")
+    answers = [_as_text(one.value["answer"]) for one in placed if "answer" in one.value] if ends_reply else []
+    if answers and all(answers):
+        return "json", answers
     return "whole_reply", [text]
+
+
+def _as_text(answer: object) -> str:
+    """Return the answer in an object, its names line by line; empty if it is of another form."""
+    if isinstance(answer, list) and all(isinstance(entry, str) for entry in answer):
+        return "\n".join(answer)
+    is_one = isinstance(answer, str | int | float) and not isinstance(answer, bool)
+    return str(answer) if is_one else ""

@@ -6,7 +6,6 @@ find is a wrong answer.
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 _ANSWER = re.compile(r"answer\s*:\s*\(?([A-Z](?:\s*(?:,|and)\s*[A-Z])*)(?![A-Za-z])", re.IGNORECASE)
 _CAPITAL = re.compile(r"(?<![A-Za-z])[A-Z](?![A-Za-z'’])")
@@ -35,13 +34,13 @@ def _legal(found: list[str], letters: Letters) -> Letters:
     return tuple(letter for letter in letters if letter in found) if set(found) <= set(letters) else ()
 
 
-PEER_READINGS: Mapping[str, Callable[[str, Letters], Letters]] = MappingProxyType(
-    {"last_answer": last_answer, "first_capital": first_capital, "all_capitals": all_capitals}
-)
-WORDS: Mapping[str, str] = MappingProxyType(
-    {
-        "last_answer": "last ANSWER: X, else wrong",
-        "first_capital": "first capital letter",
-        "all_capitals": "all single capitals",
-    }
-)
+PEER_READINGS: Mapping[str, Callable[[str, Letters], Letters]] = {
+    "last_answer": last_answer,
+    "first_capital": first_capital,
+    "all_capitals": all_capitals,
+}
+WORDS: Mapping[str, str] = {
+    "last_answer": "last ANSWER: X, else wrong",
+    "first_capital": "first capital letter",
+    "all_capitals": "all single capitals",
+}

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
-from cardiolens.base.errors import InputError
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.feature_store import StudyFeatures
@@ -41,9 +40,7 @@ def nested(
     for step in reversed([step for step in LADDER if step < budget]):
         first = [(frame.volume_id, frame.idx) for frame in smaller(step)]
         if all(place in here for place in first):
-            front = set(first)
-            rest = (frame for place, frame in here.items() if place not in front)
-            return (*(here[place] for place in first), *rest)
+            return tuple(here[place] for place in dict.fromkeys([*first, *here]))
     return tuple(frames)
 
 
@@ -55,16 +52,10 @@ def fitting(
     `choose_at` selects for a budget in frames, at most `available`. If not even one frame fits, the selection
     is skipped with `frame_over_budget`.
     """
-    if limit < 1:
-        raise InputError(f"budget tokens:{limit} is not a number of tokens; give 1 or more, e.g. tokens:8192")
-
-    def fits(selection: Selection) -> bool:
-        return sum(map(tokens_of, selection.frames)) <= limit
-
     low, high = 0, available  # invariant: `low` frames fit
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(choose_at(middle)):
+        if sum(map(tokens_of, choose_at(middle).frames)) <= limit:
             low = middle
         else:
             high = middle - 1
@@ -86,10 +77,9 @@ def choose(
     Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; those
     of other packages, the text of the `question`. Subtasks with the same sources share one tuple of frames.
     """
-    if budget < 1:
-        raise InputError(f"budget {budget} is not a number of frames; give 1 or more, e.g. 16")
-    asked = question if selector.plugged else None
-    context = PoolContext(selector, structure.study_id, seed, features, asked)
+    context = PoolContext(
+        selector, structure.study_id, seed, features, question if selector.plugged else None
+    )
     return _chosen(tuple(structure.volumes.values()), subtask, budget, context)
 
 

@@ -15,10 +15,10 @@ from cardiolens.protocol.select.selection import (
     Volumes,
     center_out,
     deal,
+    n_frames,
     pick,
     pick_all,
 )
-from cardiolens.study.anatomy import Cascade
 from cardiolens.study.structure import VolumeStructure, even
 
 
@@ -150,11 +150,9 @@ def _stack_and_layers(volumes: Volumes, quota: int) -> list[Frame]:
     """Stacks and other views, as of LGE: 3:1 while the quota is small, then all frames."""
     stacks = tuple(volume for volume in volumes if volume.slice_axis is not None)
     others = tuple(volume for volume in volumes if volume.slice_axis is None)
-    n_stacked, n_others = _n_frames(stacks), _n_frames(others)
-    q_others = min(n_others, quota // 4)
-    q_stacked = min(n_stacked, quota - q_others)
-    evenly = settle(split(q_stacked, [1] * len(stacks)), [volume.n_frames for volume in stacks])
-    chosen = [frame for v, own in zip(stacks, evenly, strict=True) for frame in _even_slices(v, own)]
+    n_others = n_frames(others)
+    q_stacked = min(n_frames(stacks), quota - min(n_others, quota // 4))
+    chosen = _spread(stacks, q_stacked, [1] * len(stacks))
     return chosen + _outward(others, min(n_others, quota - q_stacked))
 
 
@@ -163,6 +161,16 @@ def _outward(volumes: Volumes, quota: int) -> list[Frame]:
     hands = [pick_all(volume, center_out(volume.n_frames)) for volume in volumes]
     dealt = chain.from_iterable(zip_longest(*hands))
     return [frame for frame in dealt if frame is not None][:quota]
+
+
+def _spread(volumes: Volumes, quota: int, weights: Sequence[int]) -> list[Frame]:
+    """Split a quota over views by their weights, and spread each part over the slices of its view."""
+    quotas = settle(split(quota, weights), [volume.n_frames for volume in volumes])
+    return [frame for v, own in zip(volumes, quotas, strict=True) for frame in _even_slices(v, own)]
+
+
+def _even_slices(volume: VolumeStructure, quota: int) -> list[Frame]:
+    return pick_all(volume, even(volume.n_frames, quota))
 
 
 def _first_pass(volume: VolumeStructure, quota: int) -> list[Frame]:
@@ -196,33 +204,14 @@ def _dealt(volume: VolumeStructure, times: list[int], n_wanted: int, step: int) 
     ]
 
 
-def _weighted(volumes: Volumes, quota: int, weight_of: Mapping[str, int]) -> list[Frame]:
-    """Views as one source, split by their weights, as both of T2 by those of the T2 subtasks."""
-    weights = [weight_of[volume.volume_id] for volume in volumes]
-    quotas = settle(split(quota, weights), [volume.n_frames for volume in volumes])
-    return [frame for v, own in zip(volumes, quotas, strict=True) for frame in _even_slices(v, own)]
-
-
-def _even_slices(volume: VolumeStructure, quota: int) -> list[Frame]:
-    return pick_all(volume, even(volume.n_frames, quota))
-
-
-def _n_frames(volumes: Volumes) -> int:
-    return sum(volume.n_frames for volume in volumes)
-
-
-def _pool(source: Source, quota: int, cascade: Cascade, weights: Mapping[str, int]) -> list[Frame]:
-    if cascade == "weighted":
-        return _weighted(source.volumes, quota, weights)
-    return (_outward if cascade == "outward" else _stack_and_layers)(source.volumes, quota)
-
-
 def _cascade(source: Source, quota: int) -> list[Frame]:
     """Select the frames of one source."""
     volume = source.volumes[0]
     pool = volume.anatomy.pools.get(source.name)
+    if pool is not None and pool.cascade == "weighted":
+        return _spread(source.volumes, quota, [pool.weights[volume.volume_id] for volume in source.volumes])
     if pool is not None:
-        return _pool(source, quota, pool.cascade, pool.weights)
+        return (_outward if pool.cascade == "outward" else _stack_and_layers)(source.volumes, quota)
     if volume.over_time == "first_pass":
         return _first_pass(volume, quota)
     if volume.over_time == "nothing":
@@ -233,7 +222,7 @@ def _cascade(source: Source, quota: int) -> list[Frame]:
 
 def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> list[Frame]:
     """Select frames of the routed sources; once they are used up, of their fallback volumes."""
-    capacities = [source.n_frames for source in sources]
+    capacities = [n_frames(source.volumes) for source in sources]
     quotas = settle(split(budget, [source.weight for source in sources]), capacities)
     chosen = [
         frame for source, quota in zip(sources, quotas, strict=True) for frame in _cascade(source, quota)
@@ -254,12 +243,10 @@ def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:
     if not sources:
         return ()
     fallback = sources[0].volumes[0].anatomy.fallback
-    names = [view for source in sources for view in fallback.get(source.name, ())]
-    if not names:
-        return ()
+    names = dict.fromkeys(view for source in sources for view in fallback.get(source.name, ()))
     routed = {volume.volume_id for source in sources for volume in source.volumes}
     by_id = {volume.volume_id: volume for volume in volumes if volume.volume_id not in routed}
-    return tuple(by_id.pop(view) for view in names if view in by_id)
+    return tuple(by_id[view] for view in names if view in by_id)
 
 
 def unknown_levels(routed: Routed) -> bool:

@@ -19,7 +19,7 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.protocol.select.features import ALGORITHMS, VERSION, distances, volume_features
-from cardiolens.protocol.select.selection import Frame, Volumes, pick_all, pick_idx
+from cardiolens.protocol.select.selection import Frame, Volumes, pick_idx
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import Anatomy, heart
 from cardiolens.study.cohort import read_cohort
@@ -53,12 +53,12 @@ class StudyFeatures:
         return self._picked(algorithm, tuple(in_order), budget)
 
     def _pick(self, algorithm: str, pool: Volumes, budget: int) -> tuple[Frame, ...]:
-        if budget >= sum(volume.n_frames for volume in pool):
-            return tuple(frame for volume in pool for frame in pick_all(volume, range(volume.n_frames)))
-        owners = [(volume, idx) for volume in pool for idx in range(volume.n_frames)]
-        rows = np.array([self._starts[volume.volume_id] + idx for volume, idx in owners], np.int64)
+        frames = [pick_idx(volume, idx) for volume in pool for idx in range(volume.n_frames)]
+        if budget >= len(frames):
+            return tuple(frames)
+        rows = np.array([self._starts[frame.volume_id] + frame.idx for frame in frames], np.int64)
         places = ALGORITHMS[algorithm](self._distances[np.ix_(rows, rows)], budget)
-        return tuple(pick_idx(volume, idx) for volume, idx in (owners[place] for place in places))
+        return tuple(frames[place] for place in places)
 
 
 def missing_parts(store: Path, volumes: pa.Table) -> list[str]:

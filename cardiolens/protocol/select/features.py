@@ -86,7 +86,7 @@ def _cell_means(values: Floats) -> Floats:
 def _unit(block: Floats) -> Floats:
     """Scale rows to unit length; a row of zeros stays zero."""
     length = np.linalg.norm(block, axis=1, keepdims=True)
-    unit: Floats = np.divide(block, length, out=np.zeros_like(block), where=length > 0)
+    unit: Floats = block / np.where(length > 0, length, 1)
     return unit
 
 

@@ -7,31 +7,24 @@ from hashlib import sha256
 from typing import Protocol
 
 from cardiolens.base.digest import digest_of
-from cardiolens.base.errors import InputError
 from cardiolens.config.plugins import Options, PluginError, blamed, make
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.selection import Frame, Volumes, pick_all, pick_idx
+from cardiolens.protocol.select.selection import Frame, Volumes, n_frames, pick_all, pick_idx
 from cardiolens.study.structure import even
 
 
-def first_by_hash(seed: int, study_id: str, pool: Volumes, budget: int) -> list[Frame]:
-    """Return the first `budget` frames of a pool in hash order; smaller budgets are subsets of larger."""
-    return [pick_idx(pool[place], idx) for place, idx in _ranked(seed, study_id, pool)[:budget]]
-
-
 @lru_cache(maxsize=64)
-def _ranked(seed: int, study_id: str, pool: Volumes) -> tuple[tuple[int, int], ...]:
-    """Return every frame of a pool as (position of its volume, canonical index), in hash order.
+def _ranked(seed: int, study_id: str, pool: Volumes) -> list[tuple[bytes, int, int]]:
+    """Return every frame of a pool by its hash, as (hash, position of its volume, canonical index).
 
     The hash is SHA-256 of `seed|study_id|volume|idx`.
     """
-    ranked = sorted(
+    return sorted(
         (sha256(f"{seed}|{study_id}|{volume.volume_id}|{idx}".encode()).digest(), place, idx)
         for place, volume in enumerate(pool)
         for idx in range(volume.n_frames)
     )
-    return tuple((place, idx) for _, place, idx in ranked)
 
 
 class FrameSelector(Protocol):
@@ -95,7 +88,7 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> l
     kind = context.selector.kind
     choice = CHOICES.get(kind, plugged)
     frames = choice(pool, budget, context)
-    is_used_up = len(frames) == sum(volume.n_frames for volume in pool)  # others may choose fewer on purpose
+    is_used_up = len(frames) == n_frames(pool)  # others may choose fewer on purpose
     for volume in lent if kind not in ("all", "self") and is_used_up else ():
         if len(frames) < budget:
             frames = [*frames, *_lent(choice((volume,), budget - len(frames), context))]
@@ -104,15 +97,12 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> l
 
 def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], context: PoolContext) -> list[Frame]:
     """Choose random frames by volume quota, in the same ranking as `random`."""
-    own_frames, lent_frames = (
-        [
-            frame
-            for volume in volumes
-            for frame in _random((volume,), quotas.get(volume.volume_id, 0), context)
-        ]
-        for volumes in (pool, lent)
-    )
-    return [*own_frames, *_lent(lent_frames)]
+
+    def of(volumes: Volumes) -> list[Frame]:
+        drawn = (_random((volume,), quotas.get(volume.volume_id, 0), context) for volume in volumes)
+        return [frame for frames in drawn for frame in frames]
+
+    return [*of(pool), *_lent(of(lent))]
 
 
 def _lent(frames: Iterable[Frame]) -> list[Frame]:
@@ -120,13 +110,13 @@ def _lent(frames: Iterable[Frame]) -> list[Frame]:
 
 
 def _random(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    if context.seed is None:
-        raise InputError(f"selector {context.selector.name!r} is random and needs a seed, e.g. seeds: [2026]")
-    return first_by_hash(context.seed, context.study_id, pool, budget)
+    assert context.seed is not None, "the configuration gives seeds to selectors that are random"
+    ranked = _ranked(context.seed, context.study_id, pool)  # so smaller budgets are subsets of larger
+    return [pick_idx(pool[place], idx) for _, place, idx in ranked[:budget]]
 
 
 def _uniform(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    places = even(sum(volume.n_frames for volume in pool), budget)
+    places = even(n_frames(pool), budget)
     frames: list[Frame] = []
     start = 0
     for volume in pool:
@@ -141,11 +131,7 @@ def _all(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
 
 
 def _diverse(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
-    if context.features is None:
-        raise InputError(
-            f"selector {context.selector.name!r} ({context.selector.kind}) looks at frames and needs their "
-            "features; prepare the dataset with this selector named"
-        )
+    assert context.features is not None, "the features of a study are read if a selector needs them"
     return list(context.features.picked(context.selector.kind, pool, budget))
 
 

@@ -12,6 +12,11 @@ from cardiolens.study.structure import VolumeStructure
 Volumes = tuple[VolumeStructure, ...]  # of one study
 
 
+def n_frames(volumes: Volumes) -> int:
+    """Return the number of frames of volumes together."""
+    return sum(volume.n_frames for volume in volumes)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """The volumes of a study for one name of a route."""
@@ -19,10 +24,6 @@ class Source:
     name: str
     weight: int
     volumes: Volumes
-
-    @property
-    def n_frames(self) -> int:
-        return sum(volume.n_frames for volume in self.volumes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,12 @@
 """The catalogue of subtasks, loaded from data files and checked."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -15,10 +15,9 @@ from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.data_files import LEXICON_NAME, POINTS_NAME, Entry, read_data_files
-from cardiolens.protocol.tasks.legal import MOST_SEVERAL, option_problems
+from cardiolens.protocol.tasks.legal import option_problems, reserved_in
 from cardiolens.protocol.tasks.lexicon import Lexicon, load_lexicon
 from cardiolens.protocol.tasks.quantity import Quantity
-from cardiolens.storage.schemas import FRAME
 from cardiolens.study.anatomy import (
     CASE_IMAGES,
     DATA,
@@ -104,7 +103,6 @@ class Subtask:
 
 
 _SUBTASK = TypeAdapter(Subtask)
-_Item = TypeVar("_Item")
 _POINTS_OF = TypeAdapter(dict[str, tuple[str, ...]])  # by subtask
 
 
@@ -138,10 +136,6 @@ class Catalogue:
         """Return the subtasks that define the fields of a report."""
         return tuple(self.definitions[name] for name in form.report_fields)
 
-    def children(self, subtask: str) -> tuple[Subtask, ...]:
-        """Return the conditional subtasks of this subtask."""
-        return tuple(child for child in self.subtasks.values() if child.parent == subtask)
-
 
 def load_catalogue(protocol: str) -> Catalogue:
     """Load the catalogue of a protocol: a shipped one by name, or a user's own by its folder.
@@ -169,14 +163,14 @@ def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
     """The catalogue of a protocol with its folder at `place` and this content."""
     folders, anatomy = lineage(protocol), anatomy_of(protocol)
     data = read_data_files(protocol)
+    name = data.head.protocol
     subtasks = [_subtask(entry, none_option=data.head.none_option) for entry in data.entries]
     check(subtasks, anatomy)
     definitions = {subtask.id: subtask for subtask in subtasks}
-    subtasks_asked = {name: subtask for name, subtask in definitions.items() if name not in data.not_asked}
+    subtasks_asked = {name: subtask for name, subtask in definitions.items() if name in data.asked}
     words = _first_with(LEXICON_NAME, folders) or folders[0] / LEXICON_NAME
     reported = [subtask.sequence for subtask in subtasks if subtask.answer_type == "report"]
     read = [*data.files, *([words] if reported else [])]
-    name = data.head.protocol
     return Catalogue(
         protocol=name,
         subtasks=subtasks_asked,
@@ -192,43 +186,40 @@ def _loaded(protocol: str, place: Path, content: str) -> Catalogue:
     )
 
 
+_SHARED = {  # what joined protocols may have in common, and what a message calls it
+    "subtasks": "subtask",
+    "definitions": "subtask",
+    "lexicons": "lexicon of",
+    "paper_points": "paper points of",
+}
+
+
 def _joined(protocol: str, parts: Sequence[Catalogue]) -> Catalogue:
     """Join catalogues; what several of them have must be the same in all."""
+    shared: dict[str, dict[str, Any]] = {part_name: {} for part_name in _SHARED}
     asked_by: dict[str, tuple[str, ...]] = {}
     for part in parts:
-        for name in part.subtasks:
-            asked_by[name] = (*asked_by.get(name, ()), part.protocol)
+        asked_by |= {name: (*asked_by.get(name, ()), part.protocol) for name in part.subtasks}
+        for part_name, what in _SHARED.items():
+            for name, item in getattr(part, part_name).items():
+                if not _is_same(shared[part_name].setdefault(name, item), item):
+                    raise InputError(
+                        f"protocol {protocol!r}: {what} {name} differs between them; "
+                        "ask each in its own sweep"
+                    )
     return Catalogue(
-        JOIN.join(part.protocol for part in parts),
-        _together(protocol, "subtask", [part.subtasks for part in parts]),
-        _together(protocol, "subtask", [part.definitions for part in parts]),
-        _together(protocol, "lexicon of", [part.lexicons for part in parts], _content),
-        hashlib.sha256("+".join(part.sha256 for part in parts).encode()).hexdigest(),
-        anatomy_of(protocol),
-        _together(protocol, "paper points of", [part.paper_points for part in parts]),
+        protocol=JOIN.join(part.protocol for part in parts),
+        sha256=hashlib.sha256("+".join(part.sha256 for part in parts).encode()).hexdigest(),
+        anatomy=anatomy_of(protocol),
         asked_by=asked_by,
         loaded_from={name: place for part in parts for name, place in part.loaded_from.items()},
+        **shared,
     )
 
 
-def _together(
-    protocol: str,
-    what: str,
-    parts: Sequence[Mapping[str, _Item]],
-    content: Callable[[_Item], object] = lambda item: item,
-) -> dict[str, _Item]:
-    joined: dict[str, _Item] = {}
-    for part in parts:
-        for name, item in part.items():
-            if content(joined.setdefault(name, item)) != content(item):
-                raise InputError(
-                    f"protocol {protocol!r}: {what} {name} differs between them; ask each in its own sweep"
-                )
-    return joined
-
-
-def _content(lexicon: Lexicon) -> dict[str, object]:
-    return {part.name: getattr(lexicon, part.name) for part in fields(lexicon)}
+def _is_same(one: object, other: object) -> bool:
+    """Whether two items are equal; a lexicon, which is hashed by identity, is compared by its fields."""
+    return vars(one) == vars(other) if isinstance(one, Lexicon) else one == other
 
 
 def _first_with(name: str, folders: Sequence[Path]) -> Path | None:
@@ -302,13 +293,8 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         "route is empty; name at least one view": not subtask.route,
         f"weights must be positive: {views}": any(weight <= 0 for weight in views.values()),
         "route names a view twice": len(views) != len(subtask.route),
-        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
         f"option keys {keys} do not ascend; letter the options in the order shown": keys != sorted(keys),
-        "needs at least two options": not is_open and len(keys) < 2,
         f"a {kind} has no options": is_open and bool(keys),
-        f"multi-select has at most {MOST_SEVERAL} options, as legal replies double with each": (
-            kind == "multi" and len(keys) > MOST_SEVERAL
-        ),
         "a checklist has five items": kind != "report" and len(subtask.checklist) not in {0, 5},
         "every report, and no other subtask, has report_fields": (
             (kind == "report") != bool(subtask.report_fields)
@@ -320,13 +306,15 @@ def _problems(subtask: Subtask, subtask_of: Mapping[str, Subtask], anatomy: Anat
         "wordings repeat the question or each other; write each in different words": (
             len(set(words)) < len(words)
         ),
-        "holds U+FFFC, which is reserved for frames": FRAME in "".join(words),
         f"exclusive {list(subtask.exclusive)} not in options": not set(subtask.exclusive) <= set(keys),
         "only multi-select has exclusive options": bool(subtask.exclusive) and kind != "multi",
         "parent and parent_answers go together": bool(subtask.parent) != bool(subtask.parent_answers),
     }
     problems = [text for text, wrong in rules.items() if wrong] + _unknown_views(subtask, anatomy)
-    problems += option_problems([(option.key, option.text) for option in subtask.options])
+    problems += filter(None, [reserved_in("".join((*words, *subtask.checklist)))])
+    if not is_open:
+        options = [(option.key, option.text) for option in subtask.options]
+        problems += option_problems(options, several=kind == "multi")
     problems += [f"report field {name!r} unknown" for name in subtask.report_fields if name not in subtask_of]
     return problems + (_parent_problems(subtask, subtask_of) if subtask.parent else [])
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import ConfigDict, Field
 
@@ -31,16 +31,12 @@ class Head(Spec):
     letters_first: bool = False  # whether replies to its subtasks begin with their letters
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A subtask as its file gives it, with its options."""
 
     path: Path
+    id: str
     content: Mapping[str, Any]
-
-    @property
-    def id(self) -> str:
-        return str(self.content.get("id"))
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,7 @@ class DataFiles:
 
     head: Head
     entries: tuple[Entry, ...]
-    not_asked: frozenset[str]
+    asked: frozenset[str]
     files: tuple[Path, ...]  # heads and files of subtasks, its own first
 
 
@@ -62,26 +58,23 @@ def read_data_files(protocol: str) -> DataFiles:
         for path in folder.glob("*.yaml")
         if path.name not in _NO_SUBTASKS and not is_housekeeping(path.name)
     )
-    own_entries = tuple(entry for path in own_files for entry in _entries(path, head))
-    files = (folder / HEAD, *own_files)
+    entries = tuple(entry for path in own_files for entry in _entries(path, head))
+    ids, files = frozenset(entry.id for entry in entries), (folder / HEAD, *own_files)
     if not inherited:
-        if not own_entries:
+        if not entries:
             raise InputError(
                 f"{folder}: has no subtasks; expected YAML files with lists of subtasks beside {HEAD}"
             )
-        return DataFiles(head, own_entries, frozenset(), files)
+        return DataFiles(head, entries, ids, files)
     base = read_data_files(inherited[0].name)
-    base_ids = {entry.id for entry in base.entries}
-    own_ids = {entry.id for entry in own_entries}
-    ids_asked = base_ids - base.not_asked
-    if unknown := sorted(set(head.inherited or ()) - ids_asked):
+    kept = base.asked if head.inherited is None else frozenset(head.inherited)
+    if unknown := sorted(kept - base.asked):
         raise InputError(
             f"{folder / HEAD}: inherited names {unknown[0]!r}; expected subtasks of {base.head.protocol}: "
-            f"{', '.join(sorted(ids_asked))}"
+            f"{', '.join(sorted(base.asked))}"
         )
-    ids_kept = ids_asked if head.inherited is None else set(head.inherited)
-    entries = (*own_entries, *(entry for entry in base.entries if entry.id not in own_ids))
-    return DataFiles(head, entries, frozenset(base_ids - ids_kept - own_ids), (*files, *base.files))
+    entries += tuple(entry for entry in base.entries if entry.id not in ids)
+    return DataFiles(head, entries, ids | kept, (*files, *base.files))
 
 
 def _head(path: Path) -> Head:
@@ -113,4 +106,4 @@ def _entries(path: Path, head: Head) -> Iterator[Entry]:
                     f"{HEAD} has {sorted(head.option_sets)}"
                 )
             content["options"] = head.option_sets[options]
-        yield Entry(path, content)
+        yield Entry(path, str(content.get("id")), content)

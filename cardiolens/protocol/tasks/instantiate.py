@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, Subtask
+from cardiolens.protocol.tasks.questions import options_of, record_of
 
 Findings = Mapping[str, tuple[str, ...]]
 Reports = Mapping[str, Mapping[str, Any]]  # sequence -> {fields, findings, impression}
@@ -62,39 +63,23 @@ def records(
     Reports without a text have no record.
     """
     return [
-        _record(study_id, subtask, catalogue.asked_by[subtask.id][0], findings, reports)
+        record_of(
+            subtask,
+            catalogue,
+            study_id,
+            **_body(subtask, findings, reports),
+            parent=subtask.parent,
+            origin="phantom",
+            evidence=[],
+            verification={"status": "verified", "stage": 7, "kappa_batch": None},
+        )
         for subtask in answerable_subtasks(catalogue, findings, sequences)
         if subtask.answer_type != "report" or subtask.sequence in reports
     ]
 
 
-def _record(
-    study_id: str, subtask: Subtask, protocol: str, findings: Findings, reports: Reports
-) -> dict[str, Any]:
-    head = {
-        "schema": "qa-1",
-        "qa_id": f"{study_id}:{subtask.id}",
-        "study_id": study_id,
-        "patient_id": study_id,
-        "tier": subtask.tier,
-        "subtask": subtask.id,
-        "sequence": subtask.sequence,
-        "question": subtask.question,
-        "answer_type": subtask.answer_type,
-    }
+def _body(subtask: Subtask, findings: Findings, reports: Reports) -> dict[str, Any]:
     if subtask.answer_type == "report":
-        body: dict[str, Any] = {"reference": reports[subtask.sequence]}
-    else:
-        body = {
-            "options": [{"key": option.key, "text": option.text} for option in subtask.options],
-            "exclusive": list(subtask.exclusive),
-            "answer": list(answer(subtask, findings)),
-        }
-    tail: dict[str, Any] = {
-        "parent": subtask.parent,
-        "origin": "phantom",
-        "evidence": [],
-        "verification": {"status": "verified", "stage": 7, "kappa_batch": None},
-        "protocol": protocol,
-    }
-    return head | body | tail
+        return {"reference": reports[subtask.sequence]}
+    right = list(answer(subtask, findings))
+    return {"options": options_of(subtask), "exclusive": list(subtask.exclusive), "answer": right}

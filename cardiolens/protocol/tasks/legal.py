@@ -13,6 +13,7 @@ UNSHOWN = "\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufdd0-\ufdef
 """Control characters, line ends, changes of direction and marks of prompts, as a class of characters."""
 
 _UNSHOWN = re.compile(f"[{UNSHOWN}]")
+_RESERVED = re.compile("[\ufdd0-\ufdef\ufffc]")
 _FULL_WIDTH = re.compile("[\uff21-\uff3a\uff41-\uff5a]")
 _LATIN_TWINS = str.maketrans("АВСЕНІЈКМОРЅТХасеорхіјΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABCEHIJKMOPSTXaceopxijABEZHIKMNOPTYX")
 _BETWEEN_LETTERS = frozenset(
@@ -20,14 +21,18 @@ _BETWEEN_LETTERS = frozenset(
 )
 
 
-def option_problems(options: Sequence[tuple[str, str]]) -> list[str]:
-    """Return what is wrong with the texts of options (key, text) beside each other."""
-    letters = {*(key for key, _ in options), *ascii_uppercase[: len(options)]}
-    problems = [
-        f"option {key} {problem}"
-        for key, text in options
-        if (problem := _problem(text, {letter.casefold() for letter in letters}))
-    ]
+def option_problems(options: Sequence[tuple[str, str]], *, several: bool = False) -> list[str]:
+    """Return what is wrong with options (key, text) beside each other; `several` of them may be right."""
+    keys = [key for key, _ in options]
+    rules = {
+        f"options {keys} are too few; at least two are needed": len(keys) < 2,
+        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
+        f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies double "
+        "with each; ask in several questions": several and len(keys) > MOST_SEVERAL,
+    }
+    letters = {letter.casefold() for letter in (*keys, *ascii_uppercase[: len(keys)])}
+    problems = [text for text, wrong in rules.items() if wrong]
+    problems += [f"option {key} {wrong}" for key, text in options if (wrong := _problem(text, letters))]
     key_of: dict[str, str] = {}  # first option of a text
     for key, text in options:
         first = key_of.setdefault(fold(unicodedata.normalize("NFKC", text)), key)
@@ -37,6 +42,14 @@ def option_problems(options: Sequence[tuple[str, str]]) -> list[str]:
                 "space; expected distinct texts; reword or remove one"
             )
     return problems
+
+
+def reserved_in(text: str) -> str:
+    """Return what is wrong with words of a prompt that hold a mark of a frame or a reply; empty if none."""
+    found = _RESERVED.search(text)
+    return (
+        f"holds U+{ord(found[0]):04X}, which is reserved for frames and replies; remove it" if found else ""
+    )
 
 
 def _problem(text: str, letters: set[str]) -> str:
@@ -76,7 +89,6 @@ MOST_SEVERAL = 10  # options of a multi-select question: 1,023 legal replies, ea
 _WHOLE, _LAST_LINE, _FIRST_LINE = "choice", "last_line", "first_line"  # answer formats that decoding enforces
 _SCHEMA = "schema"
 _NAMING = "naming"
-_LINES = frozenset({_LAST_LINE, _FIRST_LINE})
 _SPECIAL = re.compile(r"[\\^$.|?*+()\[\]{}/-]")  # characters of regular expressions
 
 
@@ -146,9 +158,9 @@ def constraint_of(
     """
     if answer_format == _SCHEMA:
         return Constraint(schema=option_keys[0])
-    if answer_format not in (_WHOLE, *_LINES):
+    if answer_format not in (_WHOLE, _LAST_LINE, _FIRST_LINE):
         return FREE
-    line = answer_format if answer_format in _LINES else ""
+    line = "" if answer_format == _WHOLE else answer_format
     return Constraint(legal_replies(answer_type, option_keys, exclusive), line)
 
 

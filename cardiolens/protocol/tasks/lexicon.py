@@ -7,17 +7,18 @@ import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, TypeAdapter
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.base import describe
 from cardiolens.study.anatomy import read_yaml
 
 Phrase = tuple[str, ...]  # words in lower case
 
-_PIECE = re.compile(r"[\[\]()|]|[^\[\]()|]+")
-_CLOSING = {"[": "]", "(": ")"}
 ANY = "any"
 """Key of entries that apply to every structure, or to every grade."""
 
@@ -48,24 +49,50 @@ class Scale:
         return graded.get(grade, graded.get(ANY))
 
 
+def _with_states(entry: object) -> object:
+    """Gather the states of a scale, which stand beside its other keys; a state may have no grades."""
+    if not isinstance(entry, dict):
+        return entry
+    own = {"ranges": {}} | {key: entry[key] for key in ("field", "normal", "ranges") if key in entry}
+    states = {
+        state: value if isinstance(value, dict) else {ANY: value}
+        for state, value in entry.items()
+        if state not in own
+    }
+    return own | {"states": states}
+
+
+class Combination(NamedTuple):
+    """The value of a field where several places are present."""
+
+    field: str
+    all: frozenset[str]
+    value: str
+
+
 @dataclass(frozen=True)
 class Trait:
     """A property of structures in reports, and the fields that report its places."""
 
-    of: Mapping[str, Scale | None]  # by structure, or ANY; None: the structure lacks it
-    default: str | None
-    places: Mapping[str, Mapping[str, str]]  # by field, then by place
-    combined: tuple[tuple[str, frozenset[str], str], ...]  # (field, places that must all be present, value)
-    percent: Mapping[str, tuple[tuple[float, str | None], ...]]  # places renamed by a percentage
-    bearers: frozenset[str]  # structures whose places are reported; empty: all
-    strict: bool  # whether a named structure without a scale rules the default out
+    of: Mapping[str, Annotated[Scale | None, BeforeValidator(_with_states)]]
+    """By structure, or ANY; None: the structure lacks it."""
+    default: str | None = None
+    places: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by field, then by place
+    combined: tuple[Combination, ...] = ()
+    percent: Mapping[str, tuple[tuple[float, str | None], ...]] = field(default_factory=dict)
+    """Places renamed by a percentage."""
+    bearers: frozenset[str] = frozenset()  # structures whose places are reported; empty: all
+    strict: bool = False  # whether a named structure without a scale rules the default out
 
-    bare_unit: str | None  # of a number without a unit right after the name
-    implied_by: str | None  # a number in this unit after a place implies the trait
+    bare_unit: str | None = None  # of a number without a unit right after the name
+    implied_by: str | None = None  # a number in this unit after a place implies the trait
 
     def scale(self, structure: str) -> Scale | None:
         """Return the scale of a structure; None if it has none."""
         return self.of.get(structure, None if structure == "other" else self.of.get(ANY))
+
+
+_TRAITS = TypeAdapter(dict[str, Trait])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +123,7 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
             tags=dict(_tags(tree, sequence_tree)),
             aliases={short: tuple(words.split()) for short, words in tree.get("aliases", {}).items()},
             groups={name: tuple(members) for name, members in tree.get("groups", {}).items()},
-            traits={name: _trait(entry) for name, entry in sequence_tree["traits"].items()},
+            traits=_TRAITS.validate_python(sequence_tree["traits"]),
             wholes=sequence_tree.get("wholes", {}),
             foreign=frozenset(_found(tree)),
         )
@@ -106,7 +133,9 @@ def load_lexicon(path: Path, sequence: str, fields: Mapping[str, Collection[str]
             "traits, each with `of` and states"
         ) from None
     except (TypeError, AttributeError, ValueError) as error:
-        raise InputError(f"{path}: words of {sequence!r} cannot be used ({error}); correct them") from None
+        raise InputError(
+            f"{path}: words of {sequence!r} cannot be used ({describe(error)}); correct them"
+        ) from None
     for name, value in _said(lexicon):
         if value not in fields.get(name, ()):
             raise InputError(
@@ -130,18 +159,14 @@ def _said(lexicon: Lexicon) -> Iterator[tuple[str, str]]:
 
 def _tags(tree: Mapping[str, Any], sequence_tree: Mapping[str, Any]) -> Iterator[tuple[Phrase, Tag]]:
     """Yield phrases with their meanings; a later entry overrides an earlier one."""
-    for kind, groups in (
-        ("structure", tree.get("structures", {})),
-        ("place", tree.get("places", {})),
-        ("structure", sequence_tree.get("structures", {})),
-        ("place", sequence_tree.get("places", {})),
-    ):
-        for name, group in groups.items():
-            yield from ((phrase, Tag(kind, name)) for phrase in phrases(group))
+    for words in (tree, sequence_tree):
+        for kind in ("structure", "place"):
+            for name, forms in words.get(f"{kind}s", {}).items():
+                yield from ((phrase, Tag(kind, name)) for phrase in phrases(forms))
     for name, entry in sequence_tree["traits"].items():
         yield from ((phrase, Tag("name", "", name)) for phrase in phrases(entry.get("names", ())))
-        for state, group in entry["states"].items():
-            yield from ((phrase, Tag("state", state, name)) for phrase in phrases(group))
+        for state, forms in entry["states"].items():
+            yield from ((phrase, Tag("state", state, name)) for phrase in phrases(forms))
     yield from ((phrase, Tag("neutral", "")) for phrase in phrases(sequence_tree.get("neutral", ())))
 
 
@@ -151,33 +176,8 @@ def _found(tree: Mapping[str, Any]) -> Iterator[Phrase]:
             yield from chain.from_iterable(phrases(forms) for forms in entry["states"].values())
 
 
-def _trait(entry: Mapping[str, Any]) -> Trait:
-    return Trait(
-        of={structure: scale and _scale(scale) for structure, scale in entry["of"].items()},
-        default=entry.get("default"),
-        places=entry.get("places", {}),
-        combined=tuple(
-            (combination["field"], frozenset(combination["all"]), combination["value"])
-            for combination in entry.get("combined", ())
-        ),
-        percent={place: tuple(map(tuple, limits)) for place, limits in entry.get("percent", {}).items()},
-        bearers=frozenset(entry.get("bearers", ())),
-        strict=bool(entry.get("strict", False)),
-        bare_unit=entry.get("bare_unit"),
-        implied_by=entry.get("implied_by"),
-    )
-
-
-def _scale(entry: Mapping[str, Any]) -> Scale:
-    scale_fields = {key: value for key, value in entry.items() if key not in ("field", "normal", "ranges")}
-    return Scale(
-        field=entry["field"],
-        normal=entry["normal"],
-        states={
-            state: value if isinstance(value, dict) else {ANY: value} for state, value in scale_fields.items()
-        },
-        ranges={unit: tuple(map(tuple, limits)) for unit, limits in entry.get("ranges", {}).items()},
-    )
+_PIECE = re.compile(r"[\[\]()|]|[^\[\]()|]+")
+_CLOSING = {"[": "]", "(": ")"}
 
 
 def phrases(forms: Iterable[str]) -> Iterator[Phrase]:
@@ -190,32 +190,27 @@ def phrases(forms: Iterable[str]) -> Iterator[Phrase]:
 def _expanded(text: str) -> tuple[Phrase, ...]:
     if len(text) == 1:  # a lone bracket or bar is literal
         return ((text,),)
-    pieces = _PIECE.findall(text.lower())
-    choice, end = _choice(pieces, 0)
-    if end != len(pieces):
-        raise ValueError(f"{text!r} closes a bracket that was not opened")
-    return tuple(dict.fromkeys(phrase for phrase in choice if phrase))
+    try:
+        every = _alternatives(iter(_PIECE.findall(text.lower())))
+    except ValueError:
+        raise ValueError(f"{text!r} has a bracket that nothing closes or opens") from None
+    return tuple(dict.fromkeys(phrase for phrase in every if phrase))
 
 
-def _choice(pieces: list[str], at: int) -> tuple[list[Phrase], int]:
-    """Return the alternatives from `at` to their closing bracket, and the position of that bracket."""
-    alternatives: list[Phrase] = []
-    parts: list[list[Phrase]] = []
-    while at < len(pieces) and pieces[at] not in "])":
-        if pieces[at] == "|":
-            alternatives += _joined(parts)
-            parts = []
-        elif pieces[at] in _CLOSING:
-            inner, end = _choice(pieces, at + 1)
-            if end == len(pieces) or pieces[end] != _CLOSING[pieces[at]]:
-                raise ValueError(f"{''.join(pieces)!r} has a bracket that nothing closes")
-            parts.append([(), *inner] if pieces[at] == "[" else inner)
-            at = end
+def _alternatives(pieces: Iterator[str], closing: str = "") -> list[Phrase]:
+    """Return the phrases of the pieces up to a closing bracket; without one, of all."""
+    done, begun, end = list[Phrase](), [Phrase()], ""
+    for piece in pieces:
+        if piece in _CLOSING.values():
+            end = piece
+            break
+        if piece == "|":
+            done, begun = done + begun, [Phrase()]
         else:
-            parts.append([tuple(pieces[at].replace("-", " ").split())])
-        at += 1
-    return alternatives + _joined(parts), at
-
-
-def _joined(parts: list[list[Phrase]]) -> list[Phrase]:
-    return [tuple(word for part in chosen for word in part) for chosen in product(*parts)]
+            words = [tuple(piece.replace("-", " ").split())]
+            inner = _alternatives(pieces, _CLOSING[piece]) if piece in _CLOSING else words
+            choices = [Phrase(), *inner] if piece == "[" else inner
+            begun = [first + more for first in begun for more in choices]
+    if end != closing:
+        raise ValueError("brackets do not match")
+    return done + begun

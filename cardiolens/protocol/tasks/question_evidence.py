@@ -1,9 +1,8 @@
 """Evidence of questions: report quotes and slices that support an answer, and its verification."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -20,13 +19,12 @@ def check_evidence_slices(path: Path, questions: Iterable[GivenQuestion], volume
     studies = structures(volumes) if with_slices else {}
     for row in with_slices:
         study = studies.get(row.question.study_id)
-        for evidence_slice in row.question.evidence_slices if study else ():
-            assert study is not None
-            if problem := _problem(evidence_slice, study):
-                raise InputError(
-                    f"{path}:{row.number}: {row.question.qa_id}: evidence_slices: {problem}; correct it, or "
-                    "leave it out"
-                )
+        problems = [] if study is None else [_problem(one, study) for one in row.question.evidence_slices]
+        for problem in filter(None, problems):
+            raise InputError(
+                f"{path}:{row.number}: {row.question.qa_id}: evidence_slices: {problem}; correct it, or "
+                "leave it out"
+            )
 
 
 def _problem(evidence_slice: EvidenceSlice, study: StudyStructure) -> str:
@@ -55,12 +53,8 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
 
     Evidence ids are looked up in the stage files of the folder; an entry that is no known id is a quote.
     """
-    supported = [
-        question
-        for question in questions
-        if question.evidence or question.evidence_slices or question.verification
-    ]
-    quotes = _quotes(folder) if any(question.evidence for question in supported) else {}
+    has_ids = any(question.evidence for question in questions)
+    quotes = dict(_quotes(folder)) if has_ids else {}
     rows: list[dict[str, object]] = [
         {
             "qa_id": question.qa_id,
@@ -73,29 +67,21 @@ def evidence_of(questions: Sequence[Question], folder: Path) -> pa.Table:
             "verification": json.dumps(question.verification, sort_keys=True),
             "slices": [evidence_slice.model_dump() for evidence_slice in question.evidence_slices],
         }
-        for question in supported
+        for question in questions
+        if question.evidence or question.evidence_slices or question.verification
     ]
     return tables.from_rows(rows, schemas.EVIDENCE)
 
 
-def _quotes(folder: Path) -> dict[tuple[str, str], Quote]:
-    """Return quotes by (study_id, id)."""
-    return {
-        (str(record.get("study_id")), str(passage["id"])): {
-            "text": str(passage["quote"]),
-            "section": str(passage.get("section") or ""),
-        }
-        for path in sorted(folder.glob(FINDINGS))
-        for record in _records(path)
-        for passage in record.get("items") or ()
-        if isinstance(passage, dict) and {"id", "quote"} <= passage.keys()
-    }
-
-
-def _records(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the records of a stage file; none if the file is unreadable, as no score depends on evidence."""
-    try:
-        records = [parse_json(line) for line in read_text(path).split("\n") if line]
-    except (OSError, ValueError):
-        return
-    yield from (record for record in records if isinstance(record, dict))
+def _quotes(folder: Path) -> Iterator[tuple[tuple[str, str], Quote]]:
+    """Yield quotes by (study_id, id); none of an unreadable file, as no score depends on evidence."""
+    for path in sorted(folder.glob(FINDINGS)):
+        try:
+            records = [parse_json(line) for line in read_text(path).split("\n") if line]
+        except (OSError, ValueError):
+            continue
+        for record in records:
+            for passage in (record.get("items") or ()) if isinstance(record, dict) else ():
+                if isinstance(passage, dict) and {"id", "quote"} <= passage.keys():
+                    quote = {"text": str(passage["quote"]), "section": str(passage.get("section") or "")}
+                    yield (str(record.get("study_id")), str(passage["id"])), quote

@@ -15,13 +15,13 @@ from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.dataset import JOIN
 from cardiolens.protocol.tasks.catalogue import OPEN, AnswerType, Catalogue, Subtask
-from cardiolens.protocol.tasks.legal import MOST_SEVERAL, fold, option_problems
+from cardiolens.protocol.tasks.legal import fold, option_problems, reserved_in
 from cardiolens.storage import schemas, tables
 
 
-def _without_frame_place(text: str) -> str:
-    if schemas.FRAME in text:
-        raise ValueError("holds U+FFFC, which is reserved for frames; remove it")
+def _without_marks(text: str) -> str:
+    if problem := reserved_in(text):
+        raise ValueError(problem)
     return text
 
 
@@ -34,7 +34,7 @@ def _no_bool(value: object) -> object:
 Name = Annotated[str, Field(min_length=1)]
 Origin = Literal["report", "mask", "set", "reader", "phantom"]  # set: a label of a public set
 STATED: frozenset[Origin] = frozenset({"reader", "phantom"})  # their answers need no verification
-PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_frame_place)]
+PromptText = Annotated[str, Field(min_length=1), AfterValidator(_without_marks)]
 
 
 class _Typed(Spec):
@@ -152,33 +152,40 @@ def given_questions(path: Path, catalogue: Catalogue) -> Iterator[GivenQuestion]
         raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     if not text.strip():
         raise InputError(f"{path}: holds no question; expected one qa-1 record a line")
-    # not splitlines(), because a JSON string may contain U+2028 and other line separators
-    lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-    records = ((number, _object(line, f"{path}:{number}")) for number, line in lines)
-    return checked_questions(path, records, catalogue)
-
-
-def checked_questions(
-    path: Path, records: Iterable[tuple[int, dict[str, Any]]], catalogue: Catalogue
-) -> Iterator[GivenQuestion]:
-    """Yield the questions of numbered records of a file, checked as those of a question file."""
     known: dict[str, tuple[str, int]] = {}  # id as written and its line, by the folded id
-    for number, record in records:
-        where = f"{path}:{number}"
+    # not splitlines(), because a JSON string may contain U+2028 and other line separators
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
         try:
-            question = _expanded(record, catalogue) if "study" in record else Question.model_validate(record)
-        except ValidationError as error:
-            raise InputError(f"{where}: {describe(error)}") from None
+            given = _given(number, line, catalogue)
+            qa_id = given.question.qa_id
+            twin, at = known.setdefault(fold(qa_id), (qa_id, number))
+            if at != number:
+                differs = f"differs from {twin!r} on line {at} in case or white space alone"
+                duplicate = f"is already on line {at}" if twin == qa_id else differs
+                raise InputError(f"qa_id {qa_id!r} {duplicate}; remove one, or rename it")
+            for problem in _problems(given.question, catalogue):
+                raise InputError(f"{qa_id}: {problem}")
         except InputError as error:
-            raise InputError(f"{where}: {error}") from None
-        qa_id, line = known.setdefault(fold(question.qa_id), (question.qa_id, number))
-        if line != number:
-            twin = f"differs from {qa_id!r} on line {line} in case or white space alone"
-            duplicate = f"is already on line {line}" if qa_id == question.qa_id else twin
-            raise InputError(f"{where}: qa_id {question.qa_id!r} {duplicate}; remove one, or rename it")
-        for problem in _problems(question, catalogue):
-            raise InputError(f"{where}: {question.qa_id}: {problem}")
-        yield GivenQuestion(number, record, question)
+            raise InputError(f"{path}:{number}: {error}") from None
+        yield given
+
+
+def _given(number: int, line: str, catalogue: Catalogue) -> GivenQuestion:
+    """Parse one line, by itself."""
+    try:
+        record = parse_json(line)
+    except ValueError as error:
+        reason = str(error).partition(": line")[0]
+        raise InputError(f"not JSON ({reason}); each line holds one qa-1 record") from None
+    if not isinstance(record, dict):
+        raise InputError(f"a qa-1 record is a JSON object, found {type(record).__name__}")
+    try:
+        question = _expanded(record, catalogue) if "study" in record else Question.model_validate(record)
+    except ValidationError as error:
+        raise InputError(describe(error)) from None
+    return GivenQuestion(number, record, question)
 
 
 def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
@@ -186,15 +193,28 @@ def write_questions(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     disk.write_text(path, "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records))
 
 
-def _object(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = parse_json(line)
-    except ValueError as error:
-        reason = str(error).partition(": line")[0]
-        raise InputError(f"{where}: not JSON ({reason}); each line holds one qa-1 record") from None
-    if not isinstance(record, dict):
-        raise InputError(f"{where}: a qa-1 record is a JSON object, found {type(record).__name__}")
-    return record
+def record_of(subtask: Subtask, catalogue: Catalogue, study_id: str, **given: object) -> dict[str, Any]:
+    """Return the `qa-1` record of a subtask on a study; what is given replaces the catalogue's and is added.
+
+    By default the patient_id is the study_id.
+    """
+    record = {
+        "schema": "qa-1",
+        "qa_id": f"{study_id}:{subtask.id}",
+        "study_id": study_id,
+        "patient_id": study_id,
+        "tier": subtask.tier,
+        "subtask": subtask.id,
+        "sequence": subtask.sequence,
+        "question": subtask.question,
+        "answer_type": subtask.answer_type,
+    }
+    return record | given | {"protocol": catalogue.asked_by[subtask.id][0]}
+
+
+def options_of(subtask: Subtask) -> list[dict[str, str]]:
+    """Return the options of a subtask as a record has them."""
+    return [{"key": option.key, "text": option.text} for option in subtask.options]
 
 
 def _expanded(record: dict[str, Any], catalogue: Catalogue) -> Question:
@@ -207,20 +227,12 @@ def _expanded(record: dict[str, Any], catalogue: Catalogue) -> Question:
         raise InputError(f"{qa_id}: {error}") from None
     if subtask.answer_type == "report":
         raise InputError(f"{qa_id}: a report has no compact form; write a qa-1 record with reference")
-    return Question(
-        schema="qa-1",
-        qa_id=qa_id,
-        study_id=compact.study,
-        patient_id=compact.study,
-        tier=subtask.tier,
-        subtask=subtask.id,
-        sequence=subtask.sequence,
-        question=subtask.question,
-        answer_type=subtask.answer_type,
-        options=[QuestionOption(key=option.key, text=option.text) for option in subtask.options],
-        answer=[compact.answer] if isinstance(compact.answer, str) else compact.answer,
-        protocol=catalogue.asked_by[subtask.id][0],
-        **{name: getattr(compact, name) for name in _AS_GIVEN},
+    answer = [compact.answer] if isinstance(compact.answer, str) else compact.answer
+    about = {
+        name: getattr(compact, name) for name in ("origin", "evidence", "evidence_slices", "verification")
+    }
+    return Question.model_validate(
+        record_of(subtask, catalogue, compact.study, options=options_of(subtask), answer=answer, **about)
     )
 
 
@@ -285,10 +297,6 @@ def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
     alone = [key for key in picked if key in subtask.exclusive]
     rules = {
         "reference belongs to report questions only": question.reference is not None,
-        f"options {keys} are too few; at least two are needed": len(keys) < 2,
-        f"{len(keys)} options of answer_type multi; expected at most {MOST_SEVERAL}, as legal replies double "
-        "with each; ask in several questions": several and len(keys) > MOST_SEVERAL,
-        f"option keys {keys} are not unique": len(set(keys)) != len(keys),
         f"option keys {keys} are not among those of {subtask.id}, {list(subtask.keys)}": (
             not set(keys) <= set(subtask.keys)
         ),
@@ -300,8 +308,8 @@ def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
             bool(alone) and len(picked) > 1
         ),
     }
+    yield from option_problems([(option.key, option.text) for option in question.options], several=several)
     yield from (text for text, wrong in rules.items() if wrong)
-    yield from option_problems([(option.key, option.text) for option in question.options])
     letters = {option.text.casefold(): option.key for option in subtask.options}
     for option in question.options:  # scoring uses the catalogue's letters
         if (letter := letters.get(option.text.strip().casefold(), option.key)) != option.key:
@@ -311,7 +319,6 @@ def _pick_problems(question: Question, subtask: Subtask) -> Iterator[str]:
             )
 
 
-_AS_GIVEN = ("origin", "evidence", "evidence_slices", "verification")  # of a compact record
 _NOT_ASKED = {"schema_", "evidence", "evidence_slices", "verification", "canary"}
 
 

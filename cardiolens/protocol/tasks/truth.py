@@ -1,6 +1,6 @@
 """Ground truth of a study by segment, and the findings derived from it."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,13 +18,13 @@ Motion = Literal["normal", "hypokinesia", "akinesia", "dyskinesia"]
 Layer = Literal["subendocardial", "mid_wall", "subepicardial", "transmural"]
 Pattern = Literal["focal", "patchy", "linear", "diffuse", "speckled"]
 
-MOTION_GRADES: tuple[Motion, ...] = ("normal", "hypokinesia", "akinesia", "dyskinesia")
-AMPLITUDES = {  # of wall motion, by the grades above; enhanced motion is in Details
+AMPLITUDES: dict[Motion, str] = {  # of wall motion, by grades that rise; enhanced motion is in Details
     "normal": "normal",
     "hypokinesia": "reduced",
     "akinesia": "absent",
     "dyskinesia": "paradoxical",
 }
+MOTION_GRADES = tuple(AMPLITUDES)
 LAYERS: tuple[Layer, ...] = ("subendocardial", "mid_wall", "subepicardial", "transmural")
 SUBENDOCARDIAL_DEPTH = 0.6  # maximum for a subendocardial defect, as a share of the wall
 TRANSMURAL_DEPTH = 0.8  # minimum for a transmural defect
@@ -113,20 +113,21 @@ class Truth:
 
 def findings(truth: Truth) -> dict[str, tuple[str, ...]]:
     """Return the values of each finding by name (`sequence.field`), of both protocols; empty if void."""
-    subtype = (truth.subtype,) if truth.subtype else ()
-    values_of: dict[str, tuple[str, ...]] = {"multi.etiology": (truth.etiology,), "multi.subtype": subtype}
-    for sequence, parts in (
-        ("cine", (cine, authors_cine)),
-        ("lge", (lge, authors_lge)),
-        ("perfusion", (perfusion, authors_perfusion)),
-        ("t2", (t2, authors_t2)),
-    ):
-        for part in parts:
-            values_of |= {f"{sequence}.{field}": values for field, values in part(truth).items()}
-    return values_of
+    by_sequence: dict[str, dict[str, tuple[str, ...]]] = {
+        "multi": {"etiology": (truth.etiology,), "subtype": (truth.subtype,) if truth.subtype else ()},
+        "cine": _cine(truth) | _cine_of_authors(truth),
+        "lge": _lge(truth),
+        "perfusion": _perfusion(truth),
+        "t2": _t2(truth),
+    }
+    return {
+        f"{sequence}.{field}": values
+        for sequence, found in by_sequence.items()
+        for field, values in found.items()
+    }
 
 
-def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
+def _cine(truth: Truth) -> dict[str, tuple[str, ...]]:
     """Return the findings on cine: chambers, left ventricular wall and motion, valves, pericardium."""
     numbered = tuple(enumerate(truth.segments, start=1))
     walls = tuple(number for number, segment in numbered if segment.abnormal_wall)
@@ -139,11 +140,11 @@ def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
         "lv_wall": _or_normal([kind for kind in ("thinned", "thickened", "bulging") if kind in kinds]),
         "lv_wall_levels": touched(walls, LEVELS),
         "lv_wall_regions": touched(walls, WALLS),
-        "lv_wall_distribution": _only_if(walls, wall_distribution),
+        "lv_wall_distribution": (wall_distribution(walls),) if walls else (),
         "lv_motion": (max((segment.motion for segment in truth.segments), key=MOTION_GRADES.index),),
         "lv_motion_levels": touched(moving, LEVELS),
         "lv_motion_regions": touched(moving, WALLS),
-        "lv_motion_distribution": _only_if(moving, motion_distribution),
+        "lv_motion_distribution": (motion_distribution(moving),) if moving else (),
         "lv_systolic": (chambers.lv_systolic,),
         "lv_diastolic": (chambers.lv_diastolic,),
         "rv_size": (chambers.rv_size,),
@@ -157,48 +158,7 @@ def cine(truth: Truth) -> dict[str, tuple[str, ...]]:
     }
 
 
-def lge(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the findings on LGE; papillary muscle counts as a level, the RV free wall as a region."""
-    segments = {number for lesion in truth.lge for number in lesion.segments}
-    papillary = any(lesion.papillary for lesion in truth.lge)
-    rv = any(lesion.rv_free_wall for lesion in truth.lge)
-    return {
-        "enhancement": ("present",) if truth.lge else ("absent",),
-        "levels": touched(segments, LEVELS) + (("papillary",) if papillary else ()),
-        "regions": touched(segments, WALLS) + (("rv_free_wall",) if rv else ()),
-        "distribution": tuple(dict.fromkeys(of_four(lesion.pattern) for lesion in truth.lge)),
-        "layers": tuple(dict.fromkeys(lesion.layer for lesion in truth.lge if lesion.layer)),
-    }
-
-
-def perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the findings on first-pass perfusion."""
-    defect = truth.perfusion
-    if defect is None:
-        return {"perfusion": ("uniform",), "levels": (), "regions": (), "distribution": ()}
-    return {
-        "perfusion": ("defect",),
-        "levels": tuple(level for level in touched(defect.segments, LEVELS) if level != "apex"),
-        "regions": touched(defect.segments, WALLS),
-        "distribution": (
-            "non_territorial" if truth.details.perfusion_layers else defect_distribution(defect),
-        ),
-    }
-
-
-def t2(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the findings on T2-weighted images; void if the signal is low, which no option names."""
-    segments = {number for lesion in truth.oedema for number in lesion.segments}
-    without = () if truth.details.t2_low else ("normal",)
-    return {
-        "signal": ("increased",) if truth.oedema else without,
-        "levels": touched(segments, LEVELS),
-        "regions": touched(segments, WALLS),
-        "distribution": (oedema_distribution(truth.oedema),) if truth.oedema else (),
-    }
-
-
-def authors_cine(truth: Truth) -> dict[str, tuple[str, ...]]:
+def _cine_of_authors(truth: Truth) -> dict[str, tuple[str, ...]]:
     """Return the cine findings of `authors-1`."""
     details, chambers = truth.details, truth.chambers
     in_walls = {segment.thickness for segment in truth.segments[: len(WALL_SEGMENTS)]}
@@ -232,44 +192,69 @@ def authors_cine(truth: Truth) -> dict[str, tuple[str, ...]]:
     }
 
 
-def authors_lge(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the LGE findings of `authors-1`: high signal, and low signal within it."""
+def _lge(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Return the findings on LGE; papillary muscle counts as a level, the RV free wall as a region.
+
+    Those of `authors-1` are of high signal, and of low signal within it.
+    """
     low, special = truth.details.lge_low, truth.details.lge_signs
-    if any(lesion.rv_free_wall for lesion in truth.lge):
-        special += ("right_ventricle",)
+    high, rv = places(truth.lge), any(lesion.rv_free_wall for lesion in truth.lge)
+    segments = {number for lesion in truth.lge for number in lesion.segments}
+    special += ("right_ventricle",) if rv else ()
     abnormal = bool(truth.lge or special)
-    kind = (("mixed" if low else "high"),) if abnormal else ()
     return {
+        "enhancement": _presence(bool(truth.lge)),
+        "levels": high["segments"],
+        "regions": touched(segments, WALLS) + (("rv_free_wall",) if rv else ()),
+        "distribution": tuple(dict.fromkeys(of_four(lesion.pattern) for lesion in truth.lge)),
+        "layers": tuple(dict.fromkeys(lesion.layer for lesion in truth.lge if lesion.layer)),
         "enhancement_status": ("abnormal" if abnormal else "normal",),
-        "signal_kind": kind,
-        **{f"high_{field}": values for field, values in places(truth.lge).items()},
+        "signal_kind": ("mixed" if low else "high",) if abnormal else (),
+        **{f"high_{field}": values for field, values in high.items()},
         "special_description": special,
         **{f"low_{field}": values for field, values in places(low).items()},
     }
 
 
-def authors_perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the perfusion findings of `authors-1`; no slice of the first pass shows the apex."""
+def _perfusion(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Return the findings on first-pass perfusion; no slice of the first pass shows the apex."""
     defect, layers = truth.perfusion, truth.details.perfusion_layers
     if defect is None:
-        return {"status": ("normal",), "segments": (), "walls": (), "kind": (), "layers": ()}
+        void = ("levels", "regions", "distribution", "segments", "walls", "kind", "layers")
+        return {"perfusion": ("uniform",), "status": ("normal",), **dict.fromkeys(void, ())}
+    levels = tuple(level for level in touched(defect.segments, LEVELS) if level != "apex")
     from_inside: Layer = "subendocardial" if defect.depth <= SUBENDOCARDIAL_DEPTH else "transmural"
     return {
+        "perfusion": ("defect",),
+        "levels": levels,
+        "regions": touched(defect.segments, WALLS),
+        "distribution": ("non_territorial" if layers else defect_distribution(defect),),
         "status": ("abnormal",),
-        "segments": tuple(level for level in touched(defect.segments, LEVELS) if level != "apex"),
+        "segments": levels,
         "walls": touched(defect.segments, SIX_WALLS),
         "kind": (truth.details.perfusion_kind,),
         "layers": layers or (from_inside,),
     }
 
 
-def authors_t2(truth: Truth) -> dict[str, tuple[str, ...]]:
-    """Return the T2 findings of `authors-1`; places are those of high and low signal together."""
+def _t2(truth: Truth) -> dict[str, tuple[str, ...]]:
+    """Return the findings on T2-weighted images; `signal` is void if it is low, which no option names.
+
+    Places of `authors-1` are those of high and low signal together.
+    """
     high, low = truth.oedema, truth.details.t2_low
+    segments = {number for lesion in high for number in lesion.segments}
     status = {(False, False): "normal", (True, False): "high", (False, True): "low", (True, True): "mixed"}
     found = places((*high, *low))
-    segments = tuple(name for name in found.pop("segments") if name != "papillary")  # no option of this field
-    return {"signal_status": (status[bool(high), bool(low)],), "segments": segments, **found}
+    return {
+        "signal": ("increased",) if high else () if low else ("normal",),
+        "levels": touched(segments, LEVELS),
+        "regions": touched(segments, WALLS),
+        "distribution": (oedema_distribution(high),) if high else (),
+        "signal_status": (status[bool(high), bool(low)],),
+        **found,
+        "segments": tuple(name for name in found["segments"] if name != "papillary"),  # no option of it
+    }
 
 
 def places(lesions: Collection[Lesion]) -> dict[str, tuple[str, ...]]:
@@ -348,7 +333,3 @@ def oedema_distribution(lesions: Collection[Lesion]) -> str:
 
 def _or_normal(values: Collection[str]) -> tuple[str, ...]:
     return tuple(values) or ("normal",)
-
-
-def _only_if(segments: tuple[int, ...], rule: Callable[[Collection[int]], str]) -> tuple[str, ...]:
-    return (rule(segments),) if segments else ()

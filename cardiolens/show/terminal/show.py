@@ -129,8 +129,8 @@ def show_placement(placement: Placement) -> None:
     if placement.gpu_hours:
         hours = schedule(placement).seconds / 3600
         say(f"estimate: {hours:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
-    for refusal in placement.refusals:
-        say(f"cannot run: {refusal.model}: {refusal.reason}")
+    for model, reason in placement.refusals.items():
+        say(f"cannot run: {model}: {reason}")
 
 
 def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:

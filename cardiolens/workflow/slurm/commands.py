@@ -1,8 +1,10 @@
 """SLURM's commands; errors repeat SLURM's message in full."""
 
 import math
+import re
 import subprocess
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,8 +12,6 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.storage.places import Run
-
-_UNITS = (1, 60, 3600)  # of the parts of a time limit, from its end
 
 
 class Alive(NamedTuple):
@@ -69,15 +69,12 @@ def check_partitions(cluster: SlurmSpec) -> list[str]:
 
 
 def seconds_of(time: str) -> float:
-    """Parse a SLURM time, [days-]hours:minutes:seconds or minutes[:seconds]; infinite if it is none."""
-    days, _, clock = time.rpartition("-")
-    parts = clock.split(":")
-    if not all(part.isdecimal() for part in (*parts, days or "0")):
-        return math.inf  # infinite, UNLIMITED, n/a
-    if days or len(parts) == 1:
-        parts += ["0"] * ((3 if days else 2) - len(parts))
-    seconds = sum(int(part) * unit for part, unit in zip(parts[::-1], _UNITS, strict=False))
-    return int(days or 0) * 86_400 + seconds
+    """Parse a time as SLURM writes it, [days-][hours:]minutes:seconds; infinite if it is none."""
+    parts = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", time)
+    if parts is None:
+        return math.inf  # infinite, n/a
+    days, hours, minutes, seconds = (int(part or 0) for part in parts.groups())
+    return timedelta(days, seconds, minutes=minutes, hours=hours).total_seconds()
 
 
 def execute(*words: str) -> str:

@@ -81,16 +81,14 @@ def score_step(run: Run, spec: SweepSpec) -> int:
     planned = _planned(spec)
     executed = Executed(failed=dict(planned.failed))
     remaining = {model: missing_of(planned, model) for model in planned.identities}
-    for model, left in remaining.items():
+    for model in remaining:
         record = records.read_model_record(run, model)
         executed.streamed[model] = record.streamed
         if record.state == "failed":
             executed.failed[model] = record.reason
-        elif record.state == "running" and not left.left:
-            records.set_done(run, model)  # cancelled after its last request, before it could record the end
     cohort = read_cohort(spec.store)
     prepared = Prepared(0, 0, tuple(sorted(cohort.failed.items())) if cohort else (), 0.0, 0)
-    return conclude(planned, prepared, remaining, Placement((), (), ()), executed)
+    return conclude(planned, prepared, remaining, Placement((), ()), executed)
 
 
 def _planned(spec: SweepSpec) -> Plan:
@@ -124,8 +122,7 @@ def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
     job = os.environ.get("SLURM_JOB_ID", f"process-{os.getpid()}")
     nodes = os.environ.get("SLURM_JOB_NODELIST", os.uname().nodename)
     start = Attempt(job=job, nodes=nodes, started=datetime.now(UTC), rows_before=remaining.done)
-    if why_not := records.begin(run, model, start):
-        raise RunError(why_not)
+    records.begin(run, model, start)
     _merge_parts(planned, model)
     outcome, reason, streamed = _answer(planned, model, remaining, n_nodes)
     after = missing_of(planned, model)
@@ -133,10 +130,8 @@ def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
         outcome, reason = "done", ""
     elif outcome == "done":
         outcome, reason = "failed", f"the engine failed on {counted(after.left, 'request')}"
-    why_not = records.end(run, model, rows=after.done, outcome=outcome, reason=reason, streamed=streamed)
     say(f"{model}: {outcome}{reason and f' ({reason})'}, {after.done} of {after.unique} requests done")
-    if why_not:
-        raise RunError(why_not)
+    records.end(run, model, rows=after.done, outcome=outcome, reason=reason, streamed=streamed)
     if outcome != "done":
         return stopping.EXIT_CODE
     _merge_parts(planned, model)

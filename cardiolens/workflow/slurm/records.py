@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-from pydantic import ValidationError
-
 from cardiolens.base import disk
-from cardiolens.base.errors import InputError
-from cardiolens.base.untrusted.bounded_files import read_bytes
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import Spec, describe
 from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.storage.places import Run
@@ -57,36 +55,33 @@ class ModelRecord(Spec):
         return max(0, sum(attempt.job == self.attempts[-1].job for attempt in self.attempts) - 1)
 
 
-def why_not_again(attempts: Sequence[Attempt], job: str) -> str:
-    """Return why a job with work left may not start again: two starts in a row added nothing; else ""."""
-    last = [attempt for attempt in attempts if attempt.job == job][-2:]
-    if len(last) < 2 or any(attempt.added for attempt in last):
-        return ""
-    return f"a restart added no rows: {last[-1].reason}"
-
-
-def begin(run: Run, model: str, attempt: Attempt) -> str:
-    """Record a start; return why its job may not start again, or "". Starts without an end are closed."""
+def begin(run: Run, model: str, attempt: Attempt) -> None:
+    """Record a start; RunError if its job may not start again. Starts without an end are closed before."""
     before = read_model_record(run, model).attempts
     lost = {"outcome": "lost", "reason": "no end recorded", "rows_after": attempt.rows_before}
     closed = tuple(one.model_copy(update=lost) if one.outcome == "running" else one for one in before)
-    why_not = why_not_again(closed, attempt.job)
-    started = closed if why_not else (*closed, attempt)
-    _write(run, model, attempts=started, state="failed" if why_not else "running", reason=why_not)
-    return why_not
+    _write(run, model, attempts=closed)
+    _check_progress(closed, attempt.job)
+    _write(run, model, attempts=(*closed, attempt), state="running", reason="")
 
 
-def end(run: Run, model: str, *, rows: int, outcome: Outcome, reason: str, streamed: Streamed | None) -> str:
-    """Record the end of the last start; return why its job may not start again, or ""."""
+def end(run: Run, model: str, *, rows: int, outcome: Outcome, reason: str, streamed: Streamed | None) -> None:
+    """Record the end of the last start; RunError if work is left and its job may not start again."""
     *earlier, last = read_model_record(run, model).attempts
     changed = {"ended": datetime.now(UTC), "rows_after": rows, "outcome": outcome, "reason": reason}
     if streamed is not None:
         changed |= {"counters": dict(streamed.counters), "seats": tuple(sorted(streamed.seats))}
     attempts = (*earlier, last.model_copy(update=changed))
-    why_not = "" if outcome == "done" else why_not_again(attempts, last.job)
-    state = "done" if outcome == "done" else "failed" if why_not else "waiting"
-    _write(run, model, attempts=attempts, state=state, reason=why_not)
-    return why_not
+    _write(run, model, attempts=attempts, state="done" if outcome == "done" else "waiting")
+    if outcome != "done":
+        _check_progress(attempts, last.job)
+
+
+def _check_progress(attempts: Sequence[Attempt], job: str) -> None:
+    """Raise RunError if the last two starts of a job added no completion."""
+    last = [attempt for attempt in attempts if attempt.job == job][-2:]
+    if len(last) == 2 and not any(attempt.added for attempt in last):
+        raise RunError(f"a restart added no rows: {last[-1].reason}")
 
 
 def give_up(run: Run, model: str, reason: str) -> None:
@@ -99,21 +94,14 @@ def give_up(run: Run, model: str, reason: str) -> None:
     _write(run, model, attempts=attempts, state="failed", reason=reason)
 
 
-def set_done(run: Run, model: str) -> None:
-    """Record a model as done."""
-    _write(run, model, state="done")
-
-
 def read_model_record(run: Run, model: str) -> ModelRecord:
     """Read the record of a model, empty if no job has started; InputError if the file is not a record."""
     path = run.model_records / f"{model}.json"
     try:
-        return ModelRecord.model_validate_json(read_bytes(path))
+        return ModelRecord.model_validate(read_json(path))
     except FileNotFoundError:
         return ModelRecord(model=model)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); check it, or delete it") from None
-    except ValidationError as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}: no record of a model's jobs ({describe(error)}); delete it") from None
 
 

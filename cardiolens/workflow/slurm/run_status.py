@@ -12,7 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
-from cardiolens.inference.plan.missing import Missing, missing_in
+from cardiolens.inference.plan.missing import WORK, Missing, missing_in
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, store_of
 from cardiolens.workflow.slurm import commands
@@ -22,6 +22,7 @@ from cardiolens.workflow.steps.conclude import read_closing
 
 _WINDOW_SECONDS = 600.0  # averaging window of the rate
 _LEFT = ("model", "state", "where or why")
+_NOTHING = Missing(WORK.empty_table(), unique=0, done=0, exhausted=0)  # of a model that is not planned
 _RIGHT = ("done / unique", "failed", "a second", "restarts", "left")
 
 
@@ -29,27 +30,23 @@ _RIGHT = ("done / unique", "failed", "a second", "restarts", "left")
 class ModelStatus:
     """Progress of one model: one row of `status`."""
 
-    model: str
+    record: ModelRecord
     state: str  # queued | running | starting again | done | failed | not running | not planned
     where: str  # job and nodes, or the reason for waiting or failure
-    restarts: int
-    done: int = 0
-    unique: int = 0
-    failed: int = 0  # requests out of attempts
+    remaining: Missing = _NOTHING
     rate: float = 0.0  # recent requests per second; 0 if no job runs
 
     @property
     def seconds_left(self) -> float | None:
-        n_remaining = self.unique - self.done - self.failed
-        return n_remaining / self.rate if self.rate and n_remaining else None
+        return self.remaining.left / self.rate if self.rate and self.remaining.left else None
 
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as it is printed."""
         left = "-" if self.seconds_left is None else str(timedelta(seconds=round(self.seconds_left)))
-        rate = f"{self.rate:.1f}" if self.rate else "-"
-        counts = (f"{self.done:,} / {self.unique:,}", str(self.failed), rate, str(self.restarts), left)
-        return (self.model, self.state, self.where, *counts)
+        rate, remaining = f"{self.rate:.1f}" if self.rate else "-", self.remaining
+        counts = f"{remaining.done:,} / {remaining.unique:,}", str(remaining.exhausted), rate
+        return self.record.model, self.state, self.where, *counts, str(self.record.restarts), left
 
 
 def status(run: Run) -> int:
@@ -71,44 +68,42 @@ def status(run: Run) -> int:
     if (closing := read_closing(run)) is not None:
         say(closing.line(datetime.now(UTC)))
     say(f"page: {run.page}" if run.page.exists() else "no page yet")
-    return 0 if all(row.state == "done" and not row.failed for row in rows) else 1
+    return 0 if all(row.state == "done" and not row.remaining.exhausted for row in rows) else 1
 
 
 def _status(run: Run, spec: SweepSpec, model: ModelSpec, alive: Sequence[Alive]) -> ModelStatus:
     record = read_model_record(run, model.name)
     if not run.requests(model.name).is_dir():
         state = "failed" if record.state == "failed" else "not planned"
-        return ModelStatus(model.name, state, record.reason or _where(alive), record.restarts)
+        return ModelStatus(record, state, record.reason or _where(alive))
     store = store_of(run, spec)
     try:  # a finished run has the key in its manifest, since the model's files may be gone
         known = documents.read_manifest(run)["models"] if run.manifest.exists() else {}
         facts = known.get(model.name)
         model_key = str(facts["model_key"]) if facts else identify(model, store.models).model_key
     except InputError as error:
-        return ModelStatus(model.name, "failed", str(error), record.restarts)
+        return ModelStatus(record, "failed", str(error))
     remaining = missing_in(run, store, spec, model.name, model_key)
     times = tables.read(store.completions(model_key), schemas.COMPLETIONS, ("written_at",))
     started = record.attempts[-1].started if record.attempts else None
-    rate = rate_of(times["written_at"].to_pylist(), datetime.now(UTC), started)
-    return status_of(record, remaining, alive, rate)
+    return status_of(
+        record, remaining, alive, rate_of(times["written_at"].to_pylist(), datetime.now(UTC), started)
+    )
 
 
 def status_of(record: ModelRecord, remaining: Missing, alive: Sequence[Alive], rate: float) -> ModelStatus:
     """Return the status of a planned model; `alive` are its live jobs."""
     last = record.attempts[-1] if record.attempts else None
     if not remaining.left:
-        state, where = "done", ""
-    elif alive:
-        again = "starting again" if last else "queued"
-        state, where = again if alive[0].state == "PENDING" else "running", _where(alive)
-    elif record.state == "failed":
-        state, where = "failed", record.reason
-    else:
-        state, where = "not running", "" if last is None else f"last: {last.outcome} {last.reason}".rstrip()
-    counts = remaining.done, remaining.unique, remaining.exhausted
-    return ModelStatus(
-        record.model, state, where, record.restarts, *counts, rate if state == "running" else 0.0
-    )
+        return ModelStatus(record, "done", "", remaining)
+    if alive and alive[0].state == "PENDING":
+        return ModelStatus(record, "starting again" if last else "queued", _where(alive), remaining)
+    if alive:
+        return ModelStatus(record, "running", _where(alive), remaining, rate)
+    if record.state == "failed":
+        return ModelStatus(record, "failed", record.reason, remaining)
+    ended = f"last: {last.outcome} {last.reason}".rstrip() if last else ""
+    return ModelStatus(record, "not running", ended, remaining)
 
 
 def rate_of(completions: Sequence[datetime], now: datetime, started: datetime | None) -> float:

@@ -1,9 +1,7 @@
 """Submit the missing work of a sweep as SLURM jobs: prepare, one job for each model, score."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-
-import pyarrow as pa
 
 from cardiolens.base import disk
 from cardiolens.base.console import say, shown_word
@@ -25,7 +23,7 @@ from cardiolens.workflow.slurm.jobs import Job, jobs_of, script_of
 from cardiolens.workflow.steps.prepare_studies import is_prepared
 from cardiolens.workflow.sweep_checks import check_sweep
 
-_UNPLANNED = Missing(pa.Table.from_pylist([], schema=WORK), unique=1, done=0, exhausted=0)
+_UNPLANNED = Missing(WORK.empty_table(), unique=1, done=0, exhausted=0)
 _MANY_STUDIES = 1_000_000
 
 
@@ -36,9 +34,6 @@ def submit(spec: SweepSpec) -> int:
         raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
     spec, absent = at_hand(spec)
     check_sweep(spec)
-    if not spec.keep_going:
-        for model in spec.model:
-            identify(model, Store(spec.store).models)
     for name, why in absent.items():
         say(f"left out: {name}: {why}")
     run, planned = run_of(spec), _planned(spec)
@@ -47,14 +42,15 @@ def submit(spec: SweepSpec) -> int:
         _show(run, placement, cluster, planned)
         return 0
     commands.check_partitions(cluster)
-    alive = commands.alive(run)
-    for job in alive:
+    alive = {job.name: job for job in commands.alive(run)}
+    for job in alive.values():
         say(f"alive: job {job.id} {job.name} {job.state} {job.where}")
-    waiting = [each for each in placement.deployments if each.model not in {job.name for job in alive}]
-    if not alive and not waiting and _has_page(planned):
+    waiting = [each for each in placement.deployments if each.model not in alive]
+    if waiting or ("score" not in alive and (alive or not _has_page(planned))):
+        jobs = jobs_of(waiting, prepare=planned is None and "prepare" not in alive)
+        _queue(spec, jobs, {name: job.id for name, job in alive.items()}, planned)
+    elif not alive:
         say(f"nothing is missing; page: {run.page}")
-    elif waiting or not alive:
-        _queue(spec, jobs_of(waiting, prepare=planned is None), [job.id for job in alive], planned)
     say(f"run: {run.root}")
     say(f"status: python -m cardiolens.status {shown_word('run', run.root)}")
     return 0
@@ -83,12 +79,11 @@ def _place(spec: SweepSpec, planned: Plan | None) -> Placement:
     waves: list[Wave] = []
     for model in _candidates(spec, planned, nodes):
         placement = place(nodes, [model])
-        if placement.refusals:
-            reason = placement.refusals[0].reason
+        for reason in placement.refusals.values():
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
             raise InputError(reason if model.lacks else f"{reason}; {remedy}")
         waves += placement.waves
-    return Placement(nodes, tuple(waves), ())
+    return Placement(nodes, tuple(waves))
 
 
 def _candidates(spec: SweepSpec, planned: Plan | None, nodes: Sequence[Node]) -> Iterator[Candidate]:
@@ -112,11 +107,11 @@ def _has_page(planned: Plan | None) -> bool:
     return planned.run.page.stat().st_mtime >= max(parts, default=0.0)
 
 
-def _queue(spec: SweepSpec, jobs: Sequence[Job], behind: Sequence[str], planned: Plan | None) -> None:
+def _queue(spec: SweepSpec, jobs: Sequence[Job], alive: Mapping[str, str], planned: Plan | None) -> None:
     """Write and queue scripts in order: model jobs wait until preparation succeeds, scoring until all end.
 
-    Scoring also waits for the jobs in `behind`, which are alive already. If SLURM refuses a job, the jobs
-    queued before it are cancelled and RunError is raised.
+    `alive` are the ids of jobs that were queued before, by name. If SLURM refuses a job, the jobs queued
+    before it are cancelled and RunError is raised.
     """
     assert isinstance(spec.cluster, SlurmSpec), "checked"
     run = run_of(spec)
@@ -129,20 +124,19 @@ def _queue(spec: SweepSpec, jobs: Sequence[Job], behind: Sequence[str], planned:
     for path, script in scripts.items():
         disk.write_text(path, script)
         commands.execute("sbatch", "--test-only", str(path))
-    queued: dict[Job, str] = {}
+    ids, queued = dict(alive), list[str]()
     try:
         for job, path in zip(jobs, scripts, strict=True):
-            prepare = [id for earlier, id in queued.items() if earlier.step == "prepare"]
-            models = [id for earlier, id in queued.items() if earlier.step == "model"]
             is_model = job.step == "model"
-            after = prepare if is_model else [*(models or prepare), *behind]
-            queued[job] = commands.submit(path, after, on_success=is_model)
+            after = [id for name, id in ids.items() if name == "prepare" or not is_model]
+            ids[job.name] = commands.submit(path, after, on_success=is_model)
+            queued.append(ids[job.name])
     except RunError:
         if queued:
-            commands.execute("scancel", *queued.values())
+            commands.execute("scancel", *queued)
         raise
-    for job, job_id in queued.items():
-        say(f"submitted: job {job_id} {job.step} {job.model}".rstrip())
+    for job in jobs:
+        say(f"submitted: job {ids[job.name]} {job.step} {job.model}".rstrip())
 
 
 def _show(run: Run, placement: Placement, cluster: SlurmSpec, planned: Plan | None) -> None:

@@ -27,7 +27,7 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.frame_views import BLANK, StudyFrames, reversed_options
 from cardiolens.inference.plan.inputs import Inputs, read_inputs
 from cardiolens.inference.plan.planner import ModelPlanner
-from cardiolens.inference.plan.request import PlannedQuestion, Request, RequestColumns
+from cardiolens.inference.plan.request import PlannedQuestion, Request
 from cardiolens.phantom.signal import MUSCLE_ARRIVAL
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.storage.schemas import PLANNED
@@ -151,14 +151,13 @@ class Cohort:
         seed = draw.randrange(1 << 16) if spec.seeds else None
         budget = _drawn(BUDGETS, draw)
         prompts = {prompt.name: prompt for prompt in self._spec.prompt}
-        columns = _Requests()
         for question in group:
             for ordered in in_orders(question, draw):
                 style = "reasoning" if draw.random() < _REASONED else "standard"
                 arm = Arm(MODEL, spec, seed, budget, prompts[style], control, draw.randrange(3))
                 planner = ModelPlanner(self._spec, MODEL, _IDENTITY, [arm], None, frames_of=self._frames_of)
-                planner.add_study(columns, study_id, [ordered])
-        yield from (request for request in columns.requests if request.status == PLANNED)
+                requests = planner.requests([ordered])
+                yield from (request for request in requests if request.status == PLANNED)
 
     def _replies(self, request: Request) -> tuple[str, ...]:
         """Return the correct answer in the prompt's format, and in that of constrained decoding."""
@@ -241,17 +240,6 @@ def in_orders(question: PlannedQuestion, draw: Random) -> Iterator[PlannedQuesti
         if order not in orders:
             orders.add(order)
             yield replace(question, asked=replace(asked, options=order))
-
-
-class _Requests(RequestColumns):
-    """Collect requests in memory, instead of the columns that a plan writes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.requests: list[Request] = []
-
-    def add(self, request: Request, *_: object) -> None:
-        self.requests.append(request)
 
 
 _IDENTITY = Identity("reader", None, {})

@@ -112,7 +112,7 @@ def _corpus(catalogue: Catalogue) -> Iterator[str]:
 def _captions() -> Iterator[str]:
     anatomy = heart()
     sequence_words = [kind.words for kind in anatomy.sequences.values()]
-    sequence_words += [anatomy.words, *words().sequences.values()]
+    sequence_words += [anatomy.words, *words()["sequences"].values()]
     for sequence, view in product(sequence_words, [view.words for view in anatomy.views.values()]):
         yield f" {sequence}, {view}, slice "
         yield f" {sequence}, {view}, layer "

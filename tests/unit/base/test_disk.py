@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.base.private_file import check_private, is_private_folder
+from cardiolens.base.private_file import check_private, is_private_folder, read_or_make_key
 
 EVENTS = list[tuple[str, str]]
 
@@ -207,3 +207,16 @@ def test_a_link_to_a_private_folder_is_none(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("own")
     (tmp_path / "open").mkdir(mode=0o755)
     assert [is_private_folder(tmp_path / name) for name in ("own", "link", "open")] == [True, False, False]
+
+
+def test_a_key_is_made_once_and_one_that_is_too_short_or_open_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "in" / "key"
+    made = read_or_make_key(path, "key=in/key", "do harm", "make another")
+    assert len(made) == 32
+    assert read_or_make_key(path, "key=in/key", "do harm", "make another") == made
+    path.chmod(0o640)
+    with pytest.raises(InputError, match=r"mode 640\), and with it do harm; .*, or make another"):
+        read_or_make_key(path, "key=in/key", "do harm", "make another")
+    path.write_text("00" * 31)
+    with pytest.raises(InputError, match="key=in/key: holds no key; expected 64 or more hex digits"):
+        read_or_make_key(path, "key=in/key", "do harm", "make another")

@@ -98,7 +98,7 @@ def test_the_makers_files_are_read_in_each_layout(tmp_path: Path, source: Source
         ({"explanation_steps_checks": [SEEN]}, "no list of one verdict for each of the 3 steps"),
         (
             {"explanation_steps_checks": [SEEN, SEEN, UNSEEN | {"error_types": ["Reasoning"]}]},
-            "explanation_steps_checks, step 3: error_types.0: expected one of Reasoning Err",
+            "explanation_steps_checks, step 3: error_types.0: Input should be 'Reasoning Err'",
         ),
     ],
 )
@@ -108,7 +108,7 @@ def test_another_form_is_refused_with_its_value(
     path = whole(tmp_path, [judged(source, 1), judged(source, 2, **fields)])
     with pytest.raises(InputError, match=re.escape(said)) as raised:
         read_reasoning(path, source)
-    assert str(raised.value).startswith(f"{path}, entry 2: ")
+    assert str(raised.value).startswith(f"{path}, record 2: ")
 
 
 def test_two_cases_of_one_title_and_history_are_not_told_apart(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.case_group import prepare_cases
 from cardiolens.benchmarks.case_map import read_map, shipped_maps
 from cardiolens.config.compose import read_spec
+from cardiolens.protocol.tasks.catalogue import load_catalogue
+from cardiolens.protocol.tasks.questions import given_questions
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 
@@ -200,6 +202,27 @@ def test_the_authors_truth_and_options_are_read_as_written(tmp_path: Path) -> No
     assert found.cases[0].groups == {"images": "1", "field": "Thickening", "view": "cine_sax"}
 
 
+def test_a_letter_is_that_of_its_column_where_another_column_is_blank(tmp_path: Path) -> None:
+    make_tsv(tmp_path)
+    text = (tmp_path / "set.tsv").read_text().replace("one\ttwo\tthree\tB", "one\t\tthree\tC")
+    (tmp_path / "set.tsv").write_text(text)
+    asked = [
+        question for case in read_set(tmp_path, "vlmevalkit", PROTOCOL).cases for question in case.questions
+    ]
+    right = {
+        question.options[question.answer[0]] for question in asked if question.options == ("one", "three")
+    }
+    assert right == {"three"}
+
+
+def test_joined_protocols_ask_each_question_by_its_own(tmp_path: Path) -> None:
+    make_own(tmp_path)
+    joined = f"{PROTOCOL}+publicvqa-1"
+    prepare_set(tmp_path, "map.yaml", joined)
+    given = list(given_questions(tmp_path / "store" / "cases.jsonl", load_catalogue(joined)))
+    assert len(given) == N
+
+
 def test_questions_on_one_image_are_of_one_patient(tmp_path: Path) -> None:
     make_tsv(tmp_path)
     text = (tmp_path / "set.tsv").read_text().replace("\n6\t0\t\t", "\n6\t0\tAnother history.\t")
@@ -255,6 +278,17 @@ def test_images_that_are_missing_unreadable_or_doubled_are_named(tmp_path: Path)
     said = ("images/0_1.png is not there", "images/1_0.png is no image", "images/2_1.png has the pixels of")
     for number, (error, words) in enumerate(zip(errors, said, strict=True), start=1):
         assert error.startswith(f"{tmp_path}/cases.jsonl:{number}: {words}")
+
+
+@pytest.mark.parametrize("held", [[], [0, 1]])
+def test_a_row_names_another_one_of_one_image_alone(tmp_path: Path, held: list[int]) -> None:
+    encoded = [base64.b64encode(png(at)).decode() for at in range(2)]
+    images = [encoded[at] for at in held], "c0"
+    records = [record | {"pictures": image} for record, image in zip(own_records(), images, strict=False)]
+    make_own(tmp_path, records, images={"base64": "pictures"})
+    found = read_set(tmp_path, "map.yaml", PROTOCOL)
+    outcomes = prepare_cases(tmp_path / "store", "p.parquet", found.source, found.cases)
+    assert "cases.jsonl:2: the image in pictures is not there" in outcomes[-1].error
 
 
 def test_a_map_that_names_an_absent_column_is_refused(tmp_path: Path) -> None:

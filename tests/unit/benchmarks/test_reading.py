@@ -2,15 +2,24 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import read_benchmark
 from cardiolens.benchmarks.case_group import image_bytes, pixels_of
-from cardiolens.benchmarks.medthinkvqa import PROTOCOL, source_of, submission_problems, write_submission
+from cardiolens.benchmarks.medthinkvqa import (
+    PROTOCOL,
+    field_of,
+    source_of,
+    submission_problems,
+    write_submission,
+)
 from jobs.medthinkvqa import rouge_l, step_overlap
 from tests.support.cases.example_cases import make_cases
 
@@ -118,6 +127,29 @@ def test_a_missing_image_and_a_link_out_are_refused(root, tmp_path):
     path.symlink_to(root / "test.jsonl")
     with pytest.raises(InputError, match="by a link"):
         image_bytes(source, case.images[0])
+
+
+def test_images_that_a_parquet_file_holds_are_read_without_their_folder(tmp_path):
+    def pixels():
+        source = source_of(tmp_path)
+        return [
+            pixels_of(image_bytes(source, image))
+            for case in read_benchmark(source, PROTOCOL).cases
+            for image in case.images
+        ]
+
+    make_cases(tmp_path, 3, 1)
+    of_files = pixels()
+    records = [json.loads(line) for line in (tmp_path / "test.jsonl").read_text().splitlines()]
+    for record in records:
+        for number in range(1, 50):
+            path = record.get(field_of(number, "path"))
+            held = {"bytes": (tmp_path / path).read_bytes(), "path": None} if path else None
+            record[f"image_{number:02d}"] = held
+    pq.write_table(pa.Table.from_pylist(records), tmp_path / "test.parquet")
+    (tmp_path / "test.jsonl").unlink()
+    shutil.rmtree(tmp_path / "images")
+    assert all(np.array_equal(one, other) for one, other in zip(pixels(), of_files, strict=True))
 
 
 def test_a_submission_is_whole_and_its_mistakes_have_line_and_field(root, tmp_path):

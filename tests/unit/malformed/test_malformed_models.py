@@ -77,8 +77,12 @@ def no_template(folder: Path) -> None:
 EACH = "{% for m in messages %}{% for p in m['content'] %}"
 END = "{% endfor %}{% endfor %}"
 MODELS: list[tuple[str, Break, str]] = [
-    ("weights cut", weights(lambda b: b[:-100]), rf"holds \d+ bytes; expected \d+ by its header; {AGAIN}"),
-    ("header too long", weights(lambda b: struct.pack("<Q", 10**15) + b[8:]), r"expected 1000000000000008"),
+    ("weights cut", weights(lambda b: b[:-100]), rf"is no whole safetensors file \(.*\); {AGAIN}"),
+    (
+        "header too long",
+        weights(lambda b: struct.pack("<Q", 10**15) + b[8:]),
+        r"is no whole safetensors file \(",
+    ),
     ("no config", gone("config.json"), r"config\.json"),
     ("config broken", text("config.json", "{"), rf"config\.json: is not a whole JSON file .*; {AGAIN}"),
     ("config a list", text("config.json", "[]"), r"config\.json: holds a list, expected a JSON object"),

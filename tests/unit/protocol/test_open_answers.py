@@ -34,6 +34,8 @@ def test_one_number_is_read_in_its_unit(quantity, reply, value):
         (SHARE, "ANSWER: 55-60 %", "not one number"),
         (SHARE, "ANSWER: 0.57", "outside 1 to 95 %"),
         (SHARE, "ANSWER: 57 %\nANSWER: 63 %", "differ"),
+        (SHARE, '{"answer": "57 %"} or rather {"answer": "63 %"}', "differ"),
+        (SHARE, '{"answer": ' + "[" * 100_000, "not one number"),
         (PHASE, "ANSWER: 8.5", "whole"),
         (SHARE, " " * 100_000 + "57 %", "not one number"),
     ],

@@ -13,6 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
+from cardiolens.study.nifti import parse_header
 
 FACTS = ("volume_id", "shape", "spacing_mm", "sha256")
 STACK = {"array": voxels(4, 1), "volume_id": "lge_sax", "layout": {}}
@@ -111,6 +112,14 @@ def test_lengths_are_read_in_the_unit_that_the_header_names(tmp_path, edges, uni
     else:
         found = read_study(study(folder, entry)).manifest.volumes[0].spacing_mm
         assert list(found) == pytest.approx(spacing, rel=1e-6)
+
+
+def test_a_field_that_is_mended_is_no_message_without_a_file(tmp_path, caplog):
+    volume(tmp_path, path="lge.nii", **STACK)
+    raw = bytearray((tmp_path / "lge.nii").read_bytes())
+    raw[254:256] = (130).to_bytes(2, "little")  # sform_code, of 0 to 5
+    parse_header(bytes(raw))
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import nibabel as nib
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.study.blood_pool import BloodAreas, Cycle, cycle_of, size_doubts
+from cardiolens.study.blood_pool import BloodAreas, cycle_of, size_doubts
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study, read_study
 from cardiolens.study.nifti import VoxelLengths
@@ -98,6 +97,17 @@ def test_end_systole_is_found_in_the_blood(phantom):
     assert abs(cycle.end_systole - declared.es_phase) <= 1
 
 
+def test_a_voxel_that_is_no_number_is_named_also_where_the_cycle_is_sought(cine_study):
+    folder, tree = cine_study
+    entry = tree["volumes"][0]
+    image = nib.load(folder / entry["path"])
+    values = np.asarray(image.dataobj).astype(np.float32)
+    values[values.shape[0] // 2, values.shape[1] // 2, 0] = np.nan
+    nib.save(nib.Nifti1Image(values, image.affine), folder / entry["path"])
+    with pytest.raises(InputError, match=r"of \d+ voxels are NaN or infinite"):
+        list(displayed_volumes(read(folder, tree), Windows()))
+
+
 def test_what_was_found_is_told_with_the_volumes(phantom, tmp_path):
     folder = tmp_path / "S1"
     shutil.copytree(phantom.folder, folder)
@@ -137,9 +147,9 @@ def test_preparing_names_a_ventricle_of_no_size(cine_study):
     entry = tree["volumes"][0]
     opened = read(folder, tree)
     cycle = cycle_of(opened)
-    assert isinstance(cycle, Cycle)
+    assert cycle is not None
     assert size_doubts(opened.manifest.volumes[0], cycle) == ()
-    small = replace(cycle, cavity_mm=10.0)
+    small = BloodAreas(cycle.by_slice_and_phase / cycle.by_slice_and_phase.max() * np.pi * (5 / 3.2) ** 2)
     assert "is 10 mm wide; expected 20 to 110 mm" in size_doubts(opened.manifest.volumes[0], small)[0]
     assert entry["spacing_mm"][0] == 3.2
 

@@ -16,6 +16,7 @@ from cardiolens.study.overlay import (
     LABEL_HEIGHT,
     LESION_COLOUR,
     colour,
+    contact_sheet,
     read_overlay,
     study_sheet,
     visible_values,
@@ -23,8 +24,6 @@ from cardiolens.study.overlay import (
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "jobs"))
 from show_study import main
-
-from cardiolens.study.overlay import ShownFrame, contact_sheet
 
 LABELS = {"0": "background", "7": "myocardium, segment 7", "20": "blood", "107": "lesion, segment 7"}
 
@@ -113,7 +112,7 @@ def test_the_job_draws_segments_on_request(tmp_path, capsys):
 
 
 def frame(rank, level, size=(10, 20)):
-    return ShownFrame(("cine_sax", rank, 0), np.full(size, level, np.uint8))
+    return f"cine_sax s{rank}", np.full(size, level, np.uint8)
 
 
 def test_frames_keep_their_order_and_aspect():

@@ -247,3 +247,9 @@ def test_a_window_by_intensities_stands_in_place_of_percentiles():
     stored = np.arange(101).reshape(1, 1, 101)
     scale = grey_scale(stored, PCT, 2, 1, window=(51, 306))
     assert scale.show(stored[0])[0][[0, 25, 50, 75]].tolist() == [0, 0, 50, 100]
+
+
+def test_integers_beyond_those_of_floats_are_refused():
+    stored = np.arange(81, dtype=np.uint64).reshape(1, 9, 9) + np.uint64(2**63)
+    with pytest.raises(InputError, match="too far apart or too near to scale"):
+        grey_scale(stored, PCT, 1.0, 0.0)

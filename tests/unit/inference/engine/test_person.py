@@ -10,6 +10,8 @@ from page_run import write_record
 from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.model import ModelSpec
+from cardiolens.inference.models.identity import readings_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
@@ -99,6 +101,14 @@ def test_other_readings_are_another_reader(root: Path, tmp_path: Path) -> None:
         entry = person(tmp_path / "r1.jsonl", readings)
         keys.add(plan(sweep_spec(root, entry, name="key", subtask=SOME)).identities["r1"].model_key)
     assert len(keys) == 2
+
+
+def test_a_question_id_may_hold_a_line_separator(tmp_path: Path) -> None:
+    """The export writes it as it is, and Python takes it for the end of a line."""
+    entry = person(tmp_path / "r1.jsonl", {})
+    line = {"qa_id": "one\u2028two", "answer": ["A"], "seconds": 7.0}
+    (tmp_path / "r1.jsonl").write_text(json.dumps(line, ensure_ascii=False) + "\n")
+    assert list(readings_of(ModelSpec(**entry))) == ["one\u2028two"]
 
 
 @pytest.mark.parametrize(

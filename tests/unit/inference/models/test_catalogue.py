@@ -162,6 +162,15 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path
         identify(model, tmp_path)
 
 
+def test_the_home_of_nobody_is_a_folder_that_does_not_exist(tmp_path: Path):
+    model = ModelSpec(name="m", source="~nobody-of-this-name/model")
+    assert "does not exist" in str(absence(model))
+    with pytest.raises(InputError, match="folder '~nobody-of-this-name/model' does not exist"):
+        identify(model, tmp_path)
+    with pytest.raises(InputError, match="give the folder of a LoRA adapter"):
+        find_adapter("~nobody-of-this-name/lora", tmp_path)
+
+
 def thinker(**fields: Any) -> ModelSpec:
     return ModelSpec(**{"name": "m", "source": "a/b"} | fields)
 

@@ -38,7 +38,7 @@ def test_a_model_that_lacks_weights_can_be_planned_and_not_run(tmp_path: Path):
     def refusals(**options: object) -> list[str]:
         spec = model(weight_gib=16.0, **options)
         one = candidate(spec, "gpu", tmp_path, work(left=1, done=0, studies=1), None)
-        return [refused.reason for refused in place(EIGHT, [one]).refusals]
+        return list(place(EIGHT, [one]).refusals.values())
 
     (said,) = refusals()
     assert f"m: {tmp_path} holds no weights (*.safetensors, *.bin, *.pt)" in said
@@ -55,7 +55,7 @@ def test_a_model_of_unknown_size_is_refused_alone():
     one = candidate(model(), "gpu", None, work(left=1, done=0, studies=1), None)
     other = candidate(model(name="other", weight_gib=3.0), "gpu", None, work(left=1, done=0, studies=1), None)
     placement = place(EIGHT, [one, other])
-    assert "weight_gib is not declared" in placement.refusals[0].reason
+    assert "weight_gib is not declared" in placement.refusals["m"]
     assert [deployment.model for deployment in placement.deployments] == ["other"]
 
 
@@ -124,6 +124,7 @@ def test_a_second_copy_of_the_weights_is_not_counted(tmp_path: Path):
         ({"text_config": {"max_position_embeddings": 4096}}, 4096),
         ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}}, 8192),
         ({"max_position_embeddings": 4096, "rope_parameters": {"full": {"factor": 2}}}, 8192),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"factor": float("inf")}}, 4096),
     ],
 )
 def test_a_length_within_the_models_positions_is_taken(

@@ -145,7 +145,7 @@ def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
     documents.write_configuration(planned.run, planned.spec)
     left = {name: missing_of(planned, name) for name in planned.identities}
     executed = Executed(failed=dict(planned.failed))
-    assert conclude(planned, Prepared(0, 1, (), 0.0, 0), left, Placement((), (), ()), executed) == 1
+    assert conclude(planned, Prepared(0, 1, (), 0.0, 0), left, Placement((), ()), executed) == 1
     assert "not run: tiny: " in capsys.readouterr().out
     assert list(json.loads(planned.run.manifest.read_text())["failed"]) == ["tiny"]
 
@@ -178,6 +178,6 @@ def test_a_sweep_of_nothing_else_or_that_declared_it_is_refused(sweep_of: Sweep,
 def test_a_plan_that_broke_off_is_not_taken_for_a_whole_one(sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch):
     spec = sweep_of(*WORDS, "keep_going=true")
     with monkeypatch.context() as patched:
-        patched.setattr(Chat, "count_asked", lambda *_: 1 / 0)
+        patched.setattr(Chat, "count", lambda *_: 1 / 0)
         assert "ZeroDivisionError" in plan(spec).failed["tiny"]
     assert plan(spec).failed == {}

@@ -18,8 +18,9 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.inference.stream.pipeline import Streamed
-from cardiolens.protocol.dialogue.chain import Stage, key_of, mark, prompt_of
+from cardiolens.protocol.dialogue.chain import Stage, Steps, mark
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
+from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.prepare_cases import Prepared
@@ -96,23 +97,33 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
     check_lost_rows(spec_of(root), Scribe, lost)
 
 
+def after(stage, replies):
+    """A stage with its key, as it is asked after these replies."""
+    return Steps((stage,) * (len(replies) + 1)).next_request(replies)
+
+
 @settings(max_examples=30)
 @given(st.lists(st.text(max_size=9), min_size=2, max_size=2))
 def test_no_reply_is_taken_for_a_frame_or_a_mark(replies):
     stage = Stage(f"{schemas.FRAME} a {mark(0)} b {mark(1)} c", 8, "key")
-    spoilt = [f"{mark(1)}{schemas.FRAME}{reply}" for reply in replies]
-    said = prompt_of(stage, spoilt)
-    assert said.count(schemas.FRAME) == 1
-    assert said == prompt_of(stage, ["1" + reply for reply in replies])
-    assert key_of(stage, spoilt) == key_of(stage, ["1" + reply for reply in replies])
+    spoilt = after(stage, [f"{mark(1)}{schemas.FRAME}{reply}" for reply in replies])
+    assert spoilt.prompt.count(schemas.FRAME) == 1
+    assert spoilt == after(stage, ["1" + reply for reply in replies])
 
 
 @given(st.lists(st.text(alphabet="ab", max_size=3), min_size=1, max_size=3))
 def test_keys_differ_where_replies_do(replies):
     stage = Stage("x", 8, "key")
-    assert key_of(stage, replies) != key_of(stage, [*replies[:-1], replies[-1] + "c"])
-    assert key_of(stage, replies) != key_of(stage, [*replies, ""])
-    assert key_of(stage, []) == "key"
+    assert after(stage, replies).key != after(stage, [*replies[:-1], replies[-1] + "c"]).key
+    assert after(stage, replies).key != after(stage, [*replies, ""]).key
+    assert after(stage, []).key == "key"
+
+
+def test_only_the_last_reply_is_bound_to_the_legal_ones():
+    chain = Steps((Stage("x", 8, "a"), Stage(mark(0), 8, "b")))
+    assert chain.next_request([]).constraint == FREE
+    assert chain.next_request(["seen"]).constraint is None
+    assert chain.next_request(["seen", "A"]) is None
 
 
 @pytest.mark.parametrize(
@@ -194,7 +205,7 @@ def concluded(spec, scribe):
     documents.write_configuration(planned.run, spec)
     counted = answer(planned, scribe)
     executed = Executed(streamed={name: Streamed(each, frozenset()) for name, each in counted.items()})
-    return conclude(planned, Prepared(0, 0, (), 0.0, 0), left, Placement((), (), ()), executed), planned.run
+    return conclude(planned, Prepared(0, 0, (), 0.0, 0), left, Placement((), ()), executed), planned.run
 
 
 def stages_of(run):

@@ -119,12 +119,12 @@ def test_of_a_hundred_names_that_there_are_not_a_few_are_repeated():
 
 def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
     def answer(reply):
-        return choice().next_request([reply, naming()]).request_key
+        return choice().next_request([reply, naming()]).key
 
     assert answer(naming(1, 2)) != answer(naming(1, 3))
     assert answer(naming(1, 2)) != answer(naming(1))
     assert answer(naming(1, 2)) == answer(f"Well: {naming(2, 1)}")
-    assert answer(naming(1)) != choice().next_request([naming(1)]).request_key
+    assert answer(naming(1)) != choice().next_request([naming(1)]).key
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.inference.plan.frame_views import reversed_options
 from cardiolens.protocol.prompts.frames import caption_block, captions
 from cardiolens.protocol.prompts.question import AskedQuestion
-from cardiolens.protocol.prompts.template import question_block, render, template_for
+from cardiolens.protocol.prompts.template import Template, question_block, render, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -72,23 +72,27 @@ def asked(subtask_id: str) -> AskedQuestion:
 
 def golden_texts() -> dict[str, str]:
     texts = {}
+
+    def note(name: str, template: Template, text: str) -> None:
+        texts[name] = f"{template.system}\n-----\n{text}\n"
+
     for (case, (subtask, budget)), style in product(CASES.items(), STYLES):
         question = asked(subtask)
         frames = choose(CLINICAL, None, STUDY, CATALOGUE[subtask], budget).frames
+        template = template_for(question, style)
         for level in LEVELS:
-            prompt = render(frames, STUDY, question, template_for(question, style), level)
-            texts[f"{case}-{style}-{level}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
+            note(f"{case}-{style}-{level}", template, render(frames, STUDY, question, template, level))
         if question.kind != "report":
-            prompt = render(frames, STUDY, question, template_for(question, style), "none", closing="json")
-            texts[f"json-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
-        prompt = render((), STUDY, question, template_for(question, style, display="nothing"), "none")
-        texts[f"question-only-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
-        template = template_for(question, style, display="captions")
-        told = caption_block(frames, STUDY, "view") + question_block(question, len(frames), template)
-        texts[f"captions-only-{case}-{style}"] = f"{template.system}\n-----\n{told}\n"
+            text = render(frames, STUDY, question, template, "none", closing="json")
+            note(f"json-{case}-{style}", template, text)
+        alone = template_for(question, style, display="nothing")
+        note(f"question-only-{case}-{style}", alone, render((), STUDY, question, alone, "none"))
+        captioned = template_for(question, style, display="captions")
+        told = caption_block(frames, STUDY, "view") + question_block(question, len(frames), captioned)
+        note(f"captions-only-{case}-{style}", captioned, told)
         if question.answer_type == "ordinal":
-            prompt = render(frames, STUDY, reversed_options(question), template_for(question, style), "view")
-            texts[f"reversed-{case}-{style}"] = f"{prompt.system}\n-----\n{prompt.text}\n"
+            text = render(frames, STUDY, reversed_options(question), template, "view")
+            note(f"reversed-{case}-{style}", template, text)
     for level in LEVELS[1:]:
         lines = [
             f"Frame {slice_rank * 25 + phase}:{captions(volume, level)[volume.idx(slice_rank, phase)]}\n"

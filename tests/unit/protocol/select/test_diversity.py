@@ -126,6 +126,14 @@ def test_data_driven_selection_ignores_the_order_of_volumes(kind):
     assert "short" in more.flags
 
 
+@pytest.mark.parametrize("volume", [SAX, FOUR])
+def test_frames_of_one_volume_are_picked_by_their_own_distances(volume):
+    dice = np.random.default_rng(7)
+    vectors = {v.volume_id: dice.random((v.n_frames, 4), np.float32) for v in (SAX, FOUR)}
+    picked = StudyFeatures(vectors).picked("kcenter", (volume,), 3)
+    assert [frame.idx for frame in picked] == kcenter(distances(vectors[volume.volume_id]), 3)
+
+
 def test_uniform_and_all_are_plain():
     uniform = choose(selector("uniform"), None, STUDY, SUBTASK, 4)
     assert [(frame.volume_id, frame.idx) for frame in uniform.frames] == [

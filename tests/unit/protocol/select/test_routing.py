@@ -3,7 +3,6 @@
 import pytest
 from selected import CLINICAL, RANDOM, SHAPES, SUBTASKS, study, views
 
-from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.select.selection import Selection
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -62,6 +61,11 @@ def test_quotas_of_a_diagnosis_follow_what_each_view_can_give():
     assert counted["cine_sax"] == 18 + 5 + 1
 
 
+def test_both_views_of_t2_are_shown_by_their_weights():
+    volumes = {f"t2_{view}": VolumeStructure(f"t2_{view}", "t2", view, 20, 1) for view in ("sax", "4ch")}
+    assert views(chosen("D01", 10, StudyStructure("PH-0001", volumes))) == {"t2_sax": 7, "t2_4ch": 3}
+
+
 def test_long_axes_fall_back_to_each_other_after_the_routed_views_are_used_up():
     selection = chosen("C17", 110, study("cine_4ch", "cine_3ch", "cine_2ch"))
     assert views(selection) == {"cine_4ch": 75, "cine_2ch": 25, "cine_3ch": 10}
@@ -90,9 +94,3 @@ def test_frames_are_shown_from_end_diastole_on_by_every_selector():
     for selector in (CLINICAL, RANDOM):
         phases = [frame.phase for frame in chosen("C18", 20, structure, selector).frames]
         assert phases == [19, *range(19)]
-
-
-@pytest.mark.parametrize("budget", [0, -8])
-def test_a_budget_without_frames_is_refused(budget):
-    with pytest.raises(InputError, match=f"budget {budget} is not a number of frames; give 1 or more"):
-        chosen("C01", budget, study("cine_sax"))

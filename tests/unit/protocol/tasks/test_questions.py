@@ -100,6 +100,7 @@ def test_line_separators_inside_text_are_text(read):
             "origin: Input should be 'report', 'mask', 'set', 'reader' or 'phantom', got 'guess'",
         ),
         ({"question": "a\ufffcb"}, r"question: holds U\+FFFC"),
+        ({"question": "a \ufdd07\ufdd1"}, r"question: holds U\+FDD0, which is reserved"),
         (
             {"options": [{"key": "A", "text": "x\ufffc"}, {"key": "B", "text": "y"}]},
             r"options.0.text: holds U\+FFFC",

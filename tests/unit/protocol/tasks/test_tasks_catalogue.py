@@ -87,9 +87,10 @@ def test_unknown_names_list_the_legal_ones(catalogue):
                 "answer_type": "multi",
                 "options": [{"key": key, "text": f"text {key}"} for key in ascii_uppercase[:20]],
             },
-            "multi-select has at most 10 options",
+            "expected at most 10, as legal replies double",
         ),
         ({"checklist": ["look"]}, "a checklist has five items"),
+        ({"checklist": [*"abcd", "\ufdd07\ufdd1"]}, r"holds U\+FDD0, which is reserved"),
     ],
 )
 def test_a_contradictory_entry_is_refused(write, change, message):

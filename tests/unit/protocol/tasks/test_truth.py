@@ -97,6 +97,8 @@ def test_right_ventricular_enhancement_alone_has_no_level_and_no_layer(catalogue
     assert {"L01", "L03", "L04"} <= ids
     assert not {"L02", "L05"} & ids
     assert answer(catalogue["L03"], found) == ("E",)
+    assert found["lge.special_description"] == ("right_ventricle",)
+    assert found["lge.enhancement_status"] == ("abnormal",)
 
 
 def authors(truth, prefix):

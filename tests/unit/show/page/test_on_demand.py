@@ -113,14 +113,14 @@ def test_a_part_that_is_not_whole_is_told_on_the_page(run: Run, tmp_path: Path) 
     for part in tables.parts(run.verdicts):
         broken.verdicts.mkdir(parents=True)
         (broken.verdicts / part.name).write_bytes(part.read_bytes()[:-20])
-    with pytest.raises(InputError, match="not whole"):
+    with pytest.raises(InputError, match="not a whole Parquet file"):
         tables.query(broken.verdicts, schemas.VERDICTS, ("qa_id",), pc.field("arm_id") == "x")
     with pytest.raises(InputError, match="its columns are not those"):
         list(tables.scan(run.verdicts, schemas.SCORES, ("metric",)))
     told = Scripts(replace(open_sources(run, [run]), run=broken))("endings/0.js")
     assert told is not None
     assert told.startswith('cardiolens.refuse("endings/0.js",')
-    assert "not whole" in json.loads(told.partition(",")[2].removesuffix(");\n"))
+    assert "not a whole Parquet file" in json.loads(told.partition(",")[2].removesuffix(");\n"))
 
 
 @pytest.mark.parametrize("most", [20, 40, 60])

@@ -16,6 +16,7 @@ from cardiolens.storage import documents
 from cardiolens.storage.places import Run, run_of
 from cardiolens.study.cohort import read_cohort, write_cohort
 from cardiolens.study.manifest import read_study
+from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm import job_steps as work
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.job_steps import run_model
@@ -100,6 +101,40 @@ def test_a_failure_that_would_come_again_is_kept_and_said(
     assert "python -m cardiolens.prepare ... tries again" in said
 
 
+@pytest.mark.parametrize(
+    ("alive", "queued"),
+    [
+        ({}, {"oracle": [], "uniform": [], "score": ["11", "12"]}),
+        ({"prepare": "7"}, {"oracle": ["7"], "uniform": ["7"], "score": ["7", "11", "12"]}),
+        (
+            {"oracle": "7", "uniform": "8"},
+            {"score": ["7", "8"]},
+        ),  # submit was killed before it queued the last
+        ({"oracle": "7", "score": "9"}, {"uniform": [], "score": ["7", "9", "11"]}),
+        ({"oracle": "7", "uniform": "8", "score": "9"}, {}),
+    ],
+)
+def test_what_is_not_in_the_queue_is_queued_behind_what_is(
+    sweep_of: Callable[..., SweepSpec],
+    prepared_phantom: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    alive: dict[str, str],
+    queued: dict[str, list[str]],
+) -> None:
+    told: dict[str, list[str]] = {}
+
+    def queue(script: Path, after: list[str], *, on_success: bool) -> str:
+        told[script.stem] = after
+        return str(10 + len(told))
+
+    jobs = [Alive(id, name, "RUNNING", "n1") for name, id in alive.items()]
+    monkeypatch.setattr(commands, "alive", lambda _: jobs)
+    monkeypatch.setattr(commands, "submit", queue)
+    monkeypatch.setattr(commands, "execute", lambda *_: "main|infinite\n")
+    assert submit(sweep_of("model=[oracle,uniform]", "subtask=[C01]", "budget=[4]", "cluster=slurm")) == 0
+    assert told == queued
+
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -107,15 +142,15 @@ def start(job: str, rows: int) -> Attempt:
     return Attempt(job=job, nodes="n1", started=NOW, rows_before=rows)
 
 
-def ended(run: Run, rows: int, outcome: str) -> str:
-    return end(run, "m", rows=rows, outcome=outcome, reason="", streamed=None)
+def ended(run: Run, rows: int, outcome: str) -> None:
+    end(run, "m", rows=rows, outcome=outcome, reason="", streamed=None)
 
 
 def test_a_start_that_ended_unheard_is_closed_by_the_next(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    assert not begin(run, "m", start("7", 10))
-    assert not begin(run, "m", start("7", 25))
-    assert not ended(run, 40, "done")
+    begin(run, "m", start("7", 10))
+    begin(run, "m", start("7", 25))
+    ended(run, 40, "done")
     record = read_model_record(run, "m")
     assert record.state == "done"
     assert [(one.outcome, one.added) for one in record.attempts] == [("lost", 15), ("done", 15)]
@@ -125,17 +160,27 @@ def test_a_start_that_ended_unheard_is_closed_by_the_next(tmp_path: Path) -> Non
 def test_a_job_that_was_killed_twice_without_new_rows_is_given_up(tmp_path: Path) -> None:
     run = Run(tmp_path)
     for rows in (10, 25, 25):  # a start that added rows, and one that added none
-        assert not begin(run, "m", start("7", rows))
-    assert "added no rows: no end recorded" in begin(run, "m", start("7", 25))
-    record = read_model_record(run, "m")
-    assert (record.state, len(record.attempts)) == ("failed", 3), "no further start was made"
+        begin(run, "m", start("7", rows))
+    with pytest.raises(RunError, match="added no rows: no end recorded"):
+        begin(run, "m", start("7", 25))
+    outcomes = [one.outcome for one in read_model_record(run, "m").attempts]
+    assert outcomes == ["lost"] * 3, "no further start was made"
+
+
+def test_a_job_that_was_stopped_twice_without_new_rows_is_not_started_again(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    begin(run, "m", start("7", 0))
+    ended(run, 0, "stopped")
+    begin(run, "m", start("7", 0))
+    with pytest.raises(RunError, match="added no rows"):
+        ended(run, 0, "stopped")
 
 
 def test_submitting_again_counts_anew(tmp_path: Path) -> None:
     run = Run(tmp_path)
     for job in ("7", "8"):
-        assert not begin(run, "m", start(job, 0))
-        assert not ended(run, 0, "stopped")
+        begin(run, "m", start(job, 0))
+        ended(run, 0, "stopped")
 
 
 def missing(unique: int, done: int, exhausted: int = 0) -> Missing:
