@@ -82,9 +82,10 @@ def run(way: str, out: Path, words: list[str]) -> None:
 def _prompts(study: dict[str, Any], chat: Any) -> list[dict[str, Any]]:
     from PIL import Image
 
-    from cardiolens.inference.stream.loader import ask_of, pictures_of
+    from cardiolens.inference.stream.loader import ask_of
+    from cardiolens.inference.stream.replica import StudyInFlight
 
-    pictures = pictures_of(study["pictures"])
+    pictures = StudyInFlight(study, None)
     images = {row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]}
     return [
         {

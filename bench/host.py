@@ -40,8 +40,8 @@ def _measure(words: list[str], written: Path) -> None:
     from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
-    from cardiolens.inference.stream.loader import StudyLoader, ask_of, pictures_of, studies_of
-    from cardiolens.inference.stream.replica import Replica
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of
+    from cardiolens.inference.stream.replica import Replica, StudyInFlight
 
     spec = read_spec(words)
     planned = plan(spec)
@@ -66,9 +66,9 @@ def _measure(words: list[str], written: Path) -> None:
             at = time.process_time()
             (block,) = reader(work.slice(row, 1))
             at = timed("read, select, render", at)
-            (study,) = studies_of(block)
+            (study,) = block.to_pylist()
             at = timed("hand over", at)
-            pictures = pictures_of(study["pictures"])
+            pictures = StudyInFlight(study, None)
             asks = [ask_of(ask) for ask in study["asks"]]
             for ask in asks:
                 engine._prompt(ask, pictures)

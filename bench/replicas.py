@@ -20,7 +20,7 @@ import numpy as np
 
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
-from cardiolens.inference.engine.vllm_engine import RgbFrames
+from cardiolens.inference.engine.vllm_engine import rgb_frames
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
@@ -37,7 +37,7 @@ class StandIn:
     def __init__(self, folder: Path, seconds: float, width: int, rgb_mib: int) -> None:
         self._file = folder / f"{os.getpid()}.txt"
         self._seconds = seconds
-        self._frames = RgbFrames(rgb_mib << 20)
+        self._frames = rgb_frames(rgb_mib << 20)
         self._room = asyncio.Semaphore(width)
 
     async def start(self) -> None:

@@ -118,7 +118,8 @@ def bare(out: Path, overrides: list[str]) -> None:
     from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
-    from cardiolens.inference.stream.loader import StudyLoader, ask_of, pictures_of, studies_of
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of
+    from cardiolens.inference.stream.replica import StudyInFlight
 
     planned = plan(read_spec(overrides))
     (model,) = planned.spec.model
@@ -133,8 +134,8 @@ def bare(out: Path, overrides: list[str]) -> None:
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     prompts, sampling = [], []
     began = time.monotonic()
-    for study in chain.from_iterable(map(studies_of, reader(left.work))):
-        pictures = pictures_of(study["pictures"])
+    for study in chain.from_iterable(table.to_pylist() for table in reader(left.work)):
+        pictures = StudyInFlight(study, None)
         images = {
             row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]
         }

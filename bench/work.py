@@ -114,14 +114,14 @@ def _sequences(planned: Any, left: Any) -> Iterator[tuple[list[object], tuple[st
     """Yield the prompt of each missing request as tokens, a frame's as (its key, n), and its frames' keys."""
     from cardiolens.inference.models.chat import Chat
     from cardiolens.inference.models.token_counts import Rendering
-    from cardiolens.inference.stream.loader import StudyLoader, ask_of, studies_of
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of
 
     (model,) = planned.spec.model
     folder = planned.identities[model.name].folder
     chat = Chat(folder)
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     for row in range(left.work.num_rows):
-        ((study,),) = map(studies_of, reader(left.work.slice(row, 1)))
+        [[study]] = [table.to_pylist() for table in reader(left.work.slice(row, 1))]
         sizes = {picture["key"]: (picture["height"], picture["width"]) for picture in study["pictures"]}
         for ask in map(ask_of, study["asks"]):
             sequence: list[object] = []

@@ -69,7 +69,8 @@ def bare(marks: Marks, words: list[str]) -> None:
     from cardiolens.inference.models.token_counts import Rendering
     from cardiolens.inference.plan.missing import missing
     from cardiolens.inference.plan.plan import plan
-    from cardiolens.inference.stream.loader import StudyLoader, ask_of, pictures_of, studies_of
+    from cardiolens.inference.stream.loader import StudyLoader, ask_of
+    from cardiolens.inference.stream.replica import StudyInFlight
 
     marks.note("imported")
     spec = read_spec(words)
@@ -92,8 +93,8 @@ def bare(marks: Marks, words: list[str]) -> None:
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
     prompts, sampling = [], []
     began = time.monotonic()
-    for study in chain.from_iterable(map(studies_of, reader(left.work))):
-        pictures = pictures_of(study["pictures"])
+    for study in chain.from_iterable(table.to_pylist() for table in reader(left.work)):
+        pictures = StudyInFlight(study, None)
         images = {
             row["key"]: Image.fromarray(pictures(row["key"])).convert("RGB") for row in study["pictures"]
         }

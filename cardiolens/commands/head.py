@@ -8,7 +8,6 @@ of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can j
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import door
@@ -33,15 +32,12 @@ def start(words: Sequence[str]) -> int:
     alone = not joins and not any(word.startswith("--node-ip-address") for word in words)
 
     from click import ClickException
-    from ray._private import services
     from ray.scripts.scripts import start as ray_start
 
-    services.start_api_server = guard.no_api_server
-    services.get_node = guard.patient(services.get_node)
     role = [] if joins else ["--head", "--include-dashboard=false"]
     options = ["--disable-usage-stats", *role, *([_LOOPBACK] if alone else [])]
     try:
-        with guard.loopback_kept() if alone else nullcontext():
+        with guard.ray_changed(loopback=alone):
             ray_start.main([*options, *words], prog_name="ray start", standalone_mode=False)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1

@@ -1,7 +1,8 @@
 """Configuration of a model behind an OpenAI-compatible server."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -12,38 +13,23 @@ from cardiolens.config.base import Positive, Spec
 
 # Fields that say where and how requests are sent; they change no answer.
 SERVING = frozenset(
-    {
-        "base_url",
-        "api_aliases",
-        "api_key_env",
-        "allow_external",
-        "timeout_seconds",
-        "max_tokens_total",
-    }
+    ("base_url", "api_aliases", "api_key_env", "allow_external", "timeout_seconds", "max_tokens_total")
 )
 
 # Request fields that CardioLens sets, or that could carry an identity or a key.
 _RESERVED = frozenset(
-    {
-        "api_key",
-        "authorization",
-        "logprobs",
-        "max_completion_tokens",
-        "max_tokens",
-        "messages",
-        "metadata",
-        "model",
-        "n",
-        "prompt_cache_key",
-        "safety_identifier",
-        "seed",
-        "store",
-        "stream",
-        "temperature",
-        "top_logprobs",
-        "top_p",
-        "user",
-    }
+    (
+        *("api_key", "authorization", "logprobs", "max_completion_tokens", "max_tokens", "messages"),
+        *("metadata", "model", "n", "prompt_cache_key", "safety_identifier", "seed", "store", "stream"),
+        *("temperature", "top_logprobs", "top_p", "user"),
+    )
+)
+
+# JSON with a field named like a secret, or with a value that is one: "api_key": "x", "token": ["x"]
+_SECRET = re.compile(
+    r'"[^"]*((api|access|private|secret)[-_]?key|authori[sz]ation|passw|secret|bearer|cookie)[^"]*": \[?"'
+    r'|"(token|[^"]*(access|api|auth|refresh|session)[-_]?token[^"]*)": \[?"|"(bearer|basic) ',
+    re.IGNORECASE,
 )
 
 
@@ -69,7 +55,9 @@ class HttpSpec(Spec):
         if is_key(value):
             raise ValueError("holds an API key, which would be written to every run; name it in api_key_env")
         extras = parts.username, parts.password, parts.query, parts.fragment
-        if parts.scheme not in ("http", "https") or not parts.hostname or any(extras):
+        port = parts.netloc.rpartition("]")[2].partition(":")[2] or "80"
+        is_port = port.isdecimal() and int(port) < 2**16
+        if parts.scheme not in ("http", "https") or not parts.hostname or not is_port or any(extras):
             raise ValueError(
                 "must be http(s)://host[:port]/path without user, query or fragment, "
                 "e.g. http://127.0.0.1:8000/v1"
@@ -79,7 +67,7 @@ class HttpSpec(Spec):
     @field_validator("api_key_env")
     @classmethod
     def _names_a_variable(cls, value: str | None) -> str | None:
-        if value is not None and not _is_variable(value):
+        if value is not None and not re.fullmatch(r"[A-Z_][A-Z0-9_]{0,63}", value):
             raise ValueError(
                 "must be the name of an environment variable, e.g. OPENAI_API_KEY, never the key itself"
             )
@@ -90,7 +78,8 @@ class HttpSpec(Spec):
     def _further(cls, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
         if reserved := sorted(_RESERVED & {name.lower() for name in value}):
             raise ValueError(f"may not hold {', '.join(reserved)}: these are set by CardioLens or never sent")
-        if any(_tells_a_secret(name, entry) for name, entry in _entries(value)):
+        text = json.dumps(value, ensure_ascii=False)
+        if _SECRET.search(text) or without_credentials(text) != text:
             raise ValueError(
                 "holds a key, a token or a password, which would be written to every run; name the variable "
                 "that holds the key in api_key_env"
@@ -106,32 +95,3 @@ class HttpSpec(Spec):
     def host(self) -> str:
         """The host name of the server, without port."""
         return urlsplit(self.base_url).hostname or ""
-
-
-_SECRET = re.compile(r"(api|access|private|secret)[-_]?key|authori[sz]ation|passw|secret|bearer|cookie", re.I)
-_TOKEN = re.compile(r"^token$|(access|api|auth|refresh|session)[-_]?token", re.I)  # not max_tokens
-
-
-def _tells_a_secret(name: str, value: JsonValue) -> bool:
-    """Return whether a field is named like a secret, or its text looks like one."""
-    if isinstance(value, str):
-        match = _SECRET.search(name) or _TOKEN.search(name) or re.match(r"(bearer|basic) ", value, re.I)
-        return bool(match) or is_key(value) or without_credentials(value) != value
-    return False
-
-
-def _entries(tree: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, JsonValue]]:
-    """Yield every value of a tree with the name of its field; field names are yielded as values too."""
-    if isinstance(tree, Mapping):
-        for inner, value in tree.items():
-            yield "", inner
-            yield from _entries(value, inner)
-    elif isinstance(tree, list | tuple):
-        for value in tree:
-            yield from _entries(value, name)
-    else:
-        yield name, tree
-
-
-def _is_variable(name: str) -> bool:
-    return name.isascii() and name.isidentifier() and name == name.upper() and len(name) <= 64

@@ -12,7 +12,7 @@ from typing import Final
 from cardiolens.base.errors import RunError
 from cardiolens.base.import_path import imports_from_working_folder
 from cardiolens.config.cluster import ClusterSpec
-from cardiolens.runtime.guard import guarded, loopback_kept, unproxied, use_token
+from cardiolens.runtime.guard import guarded, ray_changed, unproxied, use_token
 from cardiolens.runtime.stopping import StoppedError
 
 log = logging.getLogger(__name__)
@@ -41,7 +41,6 @@ QUIET_ENVIRONMENT = {
 }
 
 
-_UMASK = "CARDIOLENS_UMASK"
 _ENGINES_READ = ("VLLM_", "HF_", "OMP_NUM_THREADS", "PYTHONSAFEPATH")
 _SECRETS = ("TOKEN", "KEY", "SECRET", "PASSWORD")  # Ray logs the variables that it passes to workers
 
@@ -77,25 +76,16 @@ def ray_cluster(spec: ClusterSpec) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    options: dict[str, object] = {"address": spec.address}
-    if spec.address is None:
-        options |= {
-            "address": "local",
-            "include_dashboard": False,
-            **allocated(os.environ),
-        }
     os.environ.update(unproxied(os.environ))
     with ExitStack() as own:
-        if spec.address is None:
-            own.enter_context(guarded())
-            with _stoppable():
-                _start(options)
-        else:
-            check_answers(spec.address)
-            if not use_token(os.environ):
-                log.warning("cluster.address=%s: %s", spec.address, _OPEN)
-            with _stoppable():
-                _join(options)
+        try:
+            if spec.address is None:
+                own.enter_context(guarded())
+                _start()
+            else:
+                _join(spec.address)
+        except SystemExit:  # by Ray's own handler of SIGTERM during its start
+            raise StoppedError("before Ray had started; the same command goes on") from None
         _quieten()
         try:
             yield
@@ -123,28 +113,25 @@ def check_answers(address: str) -> None:
         ) from None
 
 
-@contextmanager
-def _stoppable() -> Iterator[None]:
-    """Turn SystemExit into StoppedError: during start-up, Ray's own SIGTERM handler exits the process."""
-    try:
-        yield
-    except SystemExit:
-        raise StoppedError("before Ray had started; the same command goes on") from None
-
-
-def _connect(options: dict[str, object]) -> None:
+def _connect(address: str, **options: object) -> None:
     import ray
 
     workers: dict[str, object] = {"env_vars": for_workers(os.environ)}
-    if options["address"] != "local":  # local workers inherit the driver's umask
-        workers["env_vars"] = for_workers(os.environ) | {_UMASK: f"{_umask():o}"}
-        workers["worker_process_setup_hook"] = take_umask
+    if address != "local":  # local workers inherit the driver's umask, others that of the cluster's starter
+        mask = os.umask(0o077)
+        os.umask(mask)
+        workers["worker_process_setup_hook"] = lambda: os.umask(mask)
     job = ray.job_config.JobConfig()
     if not imports_from_working_folder():
         job._py_driver_sys_path = _WithoutWorkingFolder()  # no option of Ray leaves it out
     with _muted_stderr():
         ray.init(
-            **options, log_to_driver=False, logging_level=logging.ERROR, runtime_env=workers, job_config=job
+            address,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+            runtime_env=workers,
+            job_config=job,
+            **options,
         )
 
 
@@ -159,47 +146,33 @@ class _WithoutWorkingFolder(list[str]):
         super().extend(name for name in names if name != os.path.abspath(os.curdir))
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def take_umask() -> None:
-    """Give a worker the umask of its driver, instead of that of the cluster's starter."""
-    os.umask(int(os.environ[_UMASK], 8))
-
-
-def _start(options: dict[str, object]) -> None:
-    """Start Ray, and retry once: a busy machine may exceed Ray's limit of 30 s."""
-    import ray
-
+def _start() -> None:
     try:
-        _connect(options)
-    except Exception:  # noqa: BLE001 - Ray raises nothing more specific
-        ray.shutdown()
-        try:
-            _connect(options)
-        except Exception as error:
-            raise RunError(
-                f"Ray could not be started on this machine ({str(error).splitlines()[0]}); is it short of "
-                "memory, of space in /tmp, or very busy?"
-            ) from error
+        _connect("local", include_dashboard=False, **allocated(os.environ))
+    except Exception as error:  # Ray raises nothing more specific
+        raise RunError(
+            f"Ray could not be started on this machine ({_first_line(error)}); is it short of "
+            "memory, of space in /tmp, or very busy?"
+        ) from error
 
 
-def _join(options: dict[str, object]) -> None:
+def _join(address: str) -> None:
+    check_answers(address)
+    if not use_token(os.environ):
+        log.warning("cluster.address=%s: %s", address, _OPEN)
     try:
-        with loopback_kept():
-            _connect(options)
+        with ray_changed(loopback=True):
+            _connect(address)
     except Exception as error:
         refused = "AuthenticationError" in "".join(traceback.format_exception(error))  # which Ray wraps
-        reason = "wants another token; set RAY_AUTH_TOKEN_PATH to the file with its token"
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RunError(
-            f"cluster.address={options['address']}: the Ray cluster there {reason}"
-            if refused
-            else f"cluster.address={options['address']}: no Ray cluster answers there ({said})"
-        ) from error
+        said = f"no Ray cluster answers there ({_first_line(error)})"
+        if refused:
+            said = "the Ray cluster there wants another token; set RAY_AUTH_TOKEN_PATH to its file"
+        raise RunError(f"cluster.address={address}: {said}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 @contextmanager

@@ -27,9 +27,7 @@ def guarded() -> Iterator[None]:
 
     The user's Ray authentication settings do not apply: this cluster always has a token.
     """
-    from ray._private import services
-
-    before, replaced = dict(os.environ), (services.start_api_server, services.get_node)
+    before = dict(os.environ)
     folder = private_folder(os.environ)
     os.environ |= {
         "RAY_AUTH_MODE": "token",
@@ -39,38 +37,35 @@ def guarded() -> Iterator[None]:
     # By default vLLM finds its address by a route to the internet, and puts sockets into /tmp.
     for name, value in {"VLLM_HOST_IP": "127.0.0.1", "VLLM_RPC_BASE_PATH": str(folder)}.items():
         os.environ.setdefault(name, value)
-    services.start_api_server, services.get_node = no_api_server, patient(services.get_node)
     _read_again()
     try:
-        with loopback_kept():
+        with ray_changed(loopback=True):
             yield
     finally:
-        services.start_api_server, services.get_node = replaced
         os.environ.clear()
         os.environ |= before
         _read_again()
 
 
 @contextmanager
-def loopback_kept() -> Iterator[None]:
-    """Keep Ray from replacing 127.0.0.1 with an address of this machine that others can reach."""
-    from ray._private import ray_constants
+def ray_changed(*, loopback: bool) -> Iterator[None]:
+    """Change for the block how Ray starts or joins a cluster: slow nodes are waited for, and nobody is asked.
 
-    replaced = ray_constants.ENABLE_RAY_CLUSTER
-    ray_constants.ENABLE_RAY_CLUSTER = False  # Ray's value on systems without cluster support
+    Even without a dashboard, Ray's API server asks three clouds for metadata, and reports that usage reports
+    are off; Ray goes on without it, as when it fails to start. With `loopback`, 127.0.0.1 is not replaced
+    with an address of this machine that others can reach.
+    """
+    from ray._private import ray_constants, services
+
+    before = services.start_api_server, services.get_node, ray_constants.ENABLE_RAY_CLUSTER
+    services.start_api_server = lambda *_, **__: (None, None)
+    services.get_node = patient(services.get_node)
+    if loopback:
+        ray_constants.ENABLE_RAY_CLUSTER = False  # Ray's value on systems without cluster support
     try:
         yield
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = replaced
-
-
-def no_api_server(*_arguments: object, **_options: object) -> tuple[None, None]:
-    """Replace Ray's function that starts the dashboard's API server, and start nothing.
-
-    Even without a dashboard, that server asks three clouds for metadata, and reports that usage reports are
-    off. Ray continues without the server, as when the server fails to start.
-    """
-    return None, None
+        services.start_api_server, services.get_node, ray_constants.ENABLE_RAY_CLUSTER = before
 
 
 def patient(get_node: Callable[..., Any]) -> Callable[..., Any]:

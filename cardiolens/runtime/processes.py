@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 from threading import Thread
 from typing import Any, TypeVar
@@ -15,7 +15,6 @@ from cardiolens.base.errors import RunError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_Waiting = deque[tuple[list[_Item], "Future[list[_Result]] | None"]]
 _given: list[Callable[[Any], Any]] = []  # the function, in a worker process
 
 
@@ -36,18 +35,18 @@ def spread(
     With `lost`, all work is done by workers (one, if `worth` is false), and an item that kills its worker
     costs that item alone: its result is `lost(item)`, and the others are done again where they were cut off.
     """
-    cores = len(os.sched_getaffinity(0))
+    cores = len(os.sched_getaffinity(0)) if worth else 1
     if lost is not None:
-        yield from _guarded(function, iter(items), cores if worth else 1, chunk, lost)
+        yield from _guarded(function, items, cores, chunk, lost)
         return
-    if cores < 2 or not worth:
+    if cores < 2:
         yield from map(function, items)
         return
     alone = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(cores, alone, initializer=_begin, initargs=(function,)) as pool:
-        waiting: _Waiting[_Item, _Result] = deque()
         try:
-            yield from _results(lambda batch: pool.submit(_each, batch), iter(items), cores, chunk, waiting)
+            for _, future in _submitted(lambda batch: pool.submit(_each, batch), items, chunk, cores):
+                yield from future.result()
         except BrokenProcessPool:
             raise RunError(
                 "a process of this run was killed, perhaps for lack of memory; free some, and run it again"
@@ -56,78 +55,51 @@ def spread(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _results(
-    submit: Callable[[list[_Item]], "Future[list[_Result]]"],
-    items: Iterator[_Item],
-    cores: int,
-    chunk: int,
-    waiting: "_Waiting[_Item, _Result]",
-) -> Iterator[_Result]:
-    """Yield results in order; `waiting` holds the batches with results still to come."""
-    while batch := list(islice(items, chunk)):
-        waiting.append((batch, None))
-        waiting[-1] = (batch, submit(batch))
-        if len(waiting) > cores:
-            yield from _first(waiting)
-    while waiting:
-        yield from _first(waiting)
-
-
-def _first(waiting: "_Waiting[_Item, _Result]") -> list[_Result]:
-    future = waiting[0][1]
-    assert future is not None, "only a batch that could be submitted is waited for"
-    results = future.result()
-    waiting.popleft()
-    return results
+def _submitted(
+    submit: Callable[[list[_Item]], "Future[list[_Result]]"], items: Iterable[_Item], chunk: int, most: int
+) -> Iterator[tuple[list[_Item], "Future[list[_Result]]"]]:
+    """Submit items in batches, and yield each with its future, in order; at most `most` are ahead."""
+    remaining = iter(items)
+    waiting = deque[tuple[list[_Item], "Future[list[_Result]]"]]()
+    while batch := list(islice(remaining, chunk)):
+        waiting.append((batch, submit(batch)))
+        if len(waiting) > most:
+            yield waiting.popleft()
+    yield from waiting
 
 
 def _guarded(
     function: Callable[[_Item], _Result],
-    items: Iterator[_Item],
+    items: Iterable[_Item],
     cores: int,
     chunk: int,
     lost: Callable[[_Item], _Result],
 ) -> Iterator[_Result]:
     """Yield results of workers that may die: their batches are then done again, item by item."""
-    over = False
-    while not over:
-        waiting: _Waiting[_Item, _Result] = deque()
-        submit = _submitter(_guarded_pool(cores), function)
+    for batch, future in _submitted(partial(_submit, cores, function), items, chunk, cores):
         try:
-            yield from _results(submit, items, cores, chunk, waiting)
-            over = True
+            yield from future.result()
         except BrokenProcessPool:
-            _guarded_pool.cache_clear()
-            for batch, future in waiting:
-                if future is not None and future.done() and future.exception() is None:
-                    yield from future.result()
-                else:
-                    yield from _one_by_one(function, batch, lost)
+            for item in batch:
+                try:
+                    yield from _submit(1, function, [item]).result()
+                except BrokenProcessPool:
+                    yield lost(item)
 
 
-def _one_by_one(
-    function: Callable[[_Item], _Result], items: Sequence[_Item], lost: Callable[[_Item], _Result]
-) -> Iterator[_Result]:
-    """Yield the results of items; each item may cost its worker."""
-    for item in items:
-        try:
-            [result] = _guarded_pool(1).submit(_apply, function, [item]).result()
-        except BrokenProcessPool:
-            _guarded_pool.cache_clear()
-            result = lost(item)
-        yield result
+def _submit(cores: int, function: Callable[[_Item], _Result], batch: list[_Item]) -> "Future[list[_Result]]":
+    """Give a batch to the guarded workers; to new ones if one of them has died."""
+    try:
+        return _guarded_pool(cores).submit(_apply, function, batch)
+    except BrokenProcessPool:
+        _guarded_pool.cache_clear()
+        return _guarded_pool(cores).submit(_apply, function, batch)
 
 
 @lru_cache(maxsize=2)
 def _guarded_pool(cores: int) -> ProcessPoolExecutor:
     """Workers that are kept for all guarded work of this process, forked from a server of its own."""
     return ProcessPoolExecutor(cores, multiprocessing.get_context("forkserver"), initializer=_begin)
-
-
-def _submitter(
-    pool: ProcessPoolExecutor, function: Callable[[_Item], _Result]
-) -> Callable[[list[_Item]], Future[list[_Result]]]:
-    return lambda batch: pool.submit(_apply, function, batch)
 
 
 def _apply(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

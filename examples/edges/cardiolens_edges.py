@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from zlib import crc32
 
 from cardiolens.config.model import Sampling
-from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply
+from cardiolens.inference.engine.ask import Ask, Engine, FrameWork, Pictures, Reply
 from cardiolens.inference.engine.readers import AnswerKey
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.select.selection import Frame
@@ -36,17 +36,12 @@ class Backwards:
         return question
 
 
-class Brightness:
+class Brightness(Engine):
     """An engine that answers by the mean brightness of the frames: it reads pixels, and knows nothing."""
-
-    mortal = False
 
     def __init__(self, sampling: Sampling, offset: int = 0) -> None:
         self._offset = offset
         self._processed = 0
-
-    async def start(self) -> None:
-        pass
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         legal = ask.constraint.legal or legal_replies(ask.answer_type, ask.option_keys, ())
@@ -57,9 +52,6 @@ class Brightness:
 
     def frames(self) -> FrameWork:
         return FrameWork(processed=self._processed)
-
-    def close(self) -> None:
-        pass
 
 
 class Halting:

@@ -58,7 +58,7 @@ async def _replies(engine: VllmEngine) -> list[Reply]:
         if "EngineCore" in process.name() or "EngineCore" in " ".join(process.cmdline()):
             process.kill()
     replies.append(await supervisor.answer(ASK, black))
-    assert supervisor.take_starts()[0] == 2
+    assert supervisor.counters["engine_starts"] == 2
     engine.close()
     await engine.start()
     replies.append(await engine.answer(ASK, black))

@@ -142,7 +142,7 @@ def of_several(short: Path) -> Iterator[Attacked]:
         port = free.getsockname()[1]
     with ExitStack() as running:
         started, printed = _until_started(running.enter_context(head(short, f"--port={port}")))
-        if not started:  # Ray gives a busy machine 30 s, and a sweep tries twice as well
+        if not started:  # on a very busy machine
             started, printed = _until_started(running.enter_context(head(short, f"--port={port}")))
         assert started, printed
         processes = own_processes(psutil.Process(started.pid))

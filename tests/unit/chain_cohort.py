@@ -13,8 +13,7 @@ from small_cohort import reader, stored, swept
 
 from cardiolens.benchmarks.medthinkvqa import MAP, PROTOCOL
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.ask import Ask, ErrorKind, Pictures, Reply, RequestError
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, ErrorKind, Pictures, Reply, RequestError
 from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.storage import schemas, tables
 from tests.support.cases.example_cases import make_cases
@@ -23,7 +22,7 @@ SELF = {"name": "twi_self", "style": "standard", "max_tokens": 64, "steps": "sel
 DIRECT = {"name": "direct", "style": "standard", "max_tokens": 64}
 
 
-class Scribe(Reader):
+class Scribe(Engine):
     """Reader whose reply to a step names the step and the request; it can refuse or fail a step."""
 
     def __init__(self, ends: str = "", how: str = "") -> None:

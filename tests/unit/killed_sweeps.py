@@ -22,8 +22,7 @@ from mumbler import Mumbler, asking_spec
 from small_cohort import swept
 
 from cardiolens.base import disk
-from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.storage import schemas, tables
 
 SECONDS = (0.05, 0.0)  # of the writes in turn
@@ -62,10 +61,10 @@ class Killed:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Noting(Reader):
+class Noting(Engine):
     """Reader that notes what another one is asked where a killed process leaves it."""
 
-    def __init__(self, reader: Reader, file: Path, killed: Killed) -> None:
+    def __init__(self, reader: Engine, file: Path, killed: Killed) -> None:
         self._reader, self._file, self._killed = reader, file, killed
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:

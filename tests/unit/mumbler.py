@@ -6,14 +6,13 @@ from typing import Any
 from small_cohort import reader, sweep_spec
 
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.protocol.dialogue.asking_back import NONE
 
 PROSE = "It might be that, but the images show much else besides."
 
 
-class Mumbler(Reader):
+class Mumbler(Engine):
     """Reader that says its first option: at once, or in prose and only when it is asked back.
 
     `prose` of sixteen first replies are prose; asked back, it says N to `silent` of sixteen. If

@@ -18,8 +18,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec, Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.phantom.phantom_cohort import make_cohort as make_phantoms
@@ -98,7 +97,7 @@ def test_prompts_speak_of_brains(brains: Path) -> None:
     assert not {word for word in ("cardi", "heart", "ventricular", "base to apex") if word in text.lower()}
 
 
-class Looker(Reader):
+class Looker(Engine):
     """A reader that looks: a lesion outshines tissue, and lies on one side of the axial frames."""
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -101,32 +101,28 @@ class FrameWork(NamedTuple):
     encoded: int = 0  # runs of the vision encoder, one per frame or video
 
 
-class Engine(Protocol):
-    """One replica of a model, or a simulated reader in its place.
+class Engine:
+    """One replica of a model, or a simulated reader in its place; what is not overridden does nothing.
 
     A RunError from any method ends the run.
     """
 
-    @property
-    def mortal(self) -> bool:
-        """Whether a request can kill the engine; if so, one that did in an earlier run is asked alone."""
-        ...
+    mortal = False
+    """Whether a request can kill the engine; if so, one that did in an earlier run is asked alone."""
 
     async def start(self) -> None:
         """Make the engine ready; called again after the engine died."""
-        ...
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         """Answer one request.
 
         Raises EngineDeadError if the engine died, RequestError if only this request cannot be answered.
         """
-        ...
+        raise NotImplementedError
 
     def frames(self) -> FrameWork:
         """Return the work on frames so far."""
-        ...
+        return FrameWork()
 
     def close(self) -> None:
         """Release the machine's resources."""
-        ...

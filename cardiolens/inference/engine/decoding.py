@@ -111,9 +111,6 @@ class ReasoningSplit:
         return (text or "").strip()
 
 
-ENDED = "ended"
-
-
 @dataclass(frozen=True, slots=True)
 class TokenStep:
     """One token of a reply, with the log-probability of each possible token text at this step."""
@@ -142,93 +139,50 @@ def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str
     known, and the legal continuations share it equally. Letters that no legal reply could still name are left
     out. Empty for a reply that was cut off or is not legal.
     """
-    replies = _Replies.of(legal)
-    path = replies.path(steps)
-    if path is None or path[-1] != ENDED:
+    # Without spaces, which tokenizers attach to different tokens: "," + " C" or ", " + "C".
+    named = {reply.replace(" ", ""): frozenset(reply.split(", ")) for reply in legal}
+    reply = "".join(step.said for step in steps[:-1]).replace(" ", "")
+    if reply not in named or _possible(named, reply, steps[-1].said) != [reply]:
         return {}
+    probability = _reply_probabilities(steps, reply, named)
     logprobs = {}
-    for letter in replies.letters:
-        letter_probability, passed = _decision(letter, steps, path, replies)
-        if letter_probability > 0:
-            logprobs[letter] = math.log(letter_probability / (letter_probability + passed))
+    for letter in sorted(frozenset[str]().union(*named.values())):
+        decided = _earlier(letter, named[reply])
+        alike = [other for other, letters in named.items() if _earlier(letter, letters) == decided]
+        names_it = sum(probability[other] for other in alike if letter in named[other])
+        if names_it > 0:
+            logprobs[letter] = math.log(names_it / sum(probability[other] for other in alike))
     return logprobs
 
 
-@dataclass(frozen=True, slots=True)
-class _Replies:
-    """Legal replies without spaces, and the letters that each reply names.
+def _reply_probabilities(
+    steps: Sequence[TokenStep], reply: str, replies: Collection[str]
+) -> Mapping[str, float]:
+    """Return the probability of each legal reply, as far as the steps of one of them show it.
 
-    Spaces are dropped because tokenizers attach them to different tokens: "," + " C" or ", " + "C".
+    Replies that begin with a token that was not chosen share its probability equally.
     """
-
-    named: Mapping[str, frozenset[str]]  # letters by reply
-
-    @staticmethod
-    def of(legal: Collection[str]) -> "_Replies":
-        bare = [reply.replace(" ", "") for reply in legal]
-        return _Replies({reply: frozenset(reply.split(",")) for reply in bare})
-
-    @property
-    def letters(self) -> list[str]:
-        return sorted(frozenset().union(*self.named.values()))
-
-    def after(self, prefix: str, token: str) -> str | None:
-        """Return the text, without spaces, after a token follows `prefix`.
-
-        ENDED if the token ends a whole legal reply, None if no legal reply continues this way.
-        """
-        text = prefix + token.replace(" ", "")
-        if token and any(reply.startswith(text) for reply in self.named):
-            return text
-        # Decoding allows only legal tokens, so any other token after a whole reply is an end-of-text token.
-        return ENDED if prefix in self.named else None
-
-    def possible(self, prefix: str, token: str) -> list[frozenset[str]]:
-        """Return the letters of each legal reply that is still possible after a token follows `prefix`."""
-        text = self.after(prefix, token)
-        if text == ENDED:
-            return [self.named[prefix]]
-        return [
-            reply_letter
-            for reply, reply_letter in self.named.items()
-            if text is not None and reply.startswith(text)
-        ]
-
-    def path(self, steps: Sequence[TokenStep]) -> list[str] | None:
-        """Return the text before each step and after the last step; None if a token does not fit."""
-        path = [""]
-        for step in steps:
-            text = None if path[-1] == ENDED else self.after(path[-1], step.said)
-            if text is None:
-                return None
-            path.append(text)
-        return path
-
-
-def _decision(
-    letter: str, steps: Sequence[TokenStep], path: Sequence[str], replies: _Replies
-) -> tuple[float, float]:
-    """Return the probabilities that a letter is named and that it is passed over.
-
-    Both count only replies that name the same earlier letters as this reply, so they do not sum to 1.
-    """
-    earlier = _earlier(letter, replies.named[path[-2]])
-    reached, letter_probability, passed = 1.0, 0.0, 0.0  # reached: probability of all tokens chosen so far
-    for step, prefix in zip(steps, path, strict=False):
-        # After this token, either all possible replies name the letter or none does.
-        decided = len({letter in reply for reply in replies.possible(prefix, step.said)}) == 1
+    probability = dict.fromkeys(replies, 0.0)
+    begun, reached = "", 1.0  # the reply so far, and the probability of its tokens
+    for step in steps:
         for token, logprob in step.logprobs.items():
-            if token == step.said and not decided:
-                continue  # the next steps divide the probability of the chosen token
-            possible = replies.possible(prefix, token)
-            comparable = [reply for reply in possible if _earlier(letter, reply) == earlier]
-            share = reached * math.exp(logprob) / max(len(possible), 1)
-            letter_probability += share * sum(letter in reply for reply in comparable)
-            passed += share * sum(letter not in reply for reply in comparable)
-        if decided:
-            break
+            possible = [] if token == step.said else _possible(replies, begun, token)
+            for other in possible:
+                probability[other] += reached * math.exp(logprob) / len(possible)
         reached *= math.exp(step.logprobs[step.said])
-    return letter_probability, passed
+        begun += step.said.replace(" ", "")
+    probability[reply] += reached
+    return probability
+
+
+def _possible(replies: Collection[str], begun: str, token: str) -> list[str]:
+    """Return the replies that are possible after a token follows what has begun.
+
+    Decoding allows only legal tokens, so a token that continues no reply ends the one that is whole.
+    """
+    text = begun + token.replace(" ", "")
+    longer = [reply for reply in replies if token and reply.startswith(text)]
+    return longer or [reply for reply in replies if reply == begun]
 
 
 def _earlier(letter: str, letters: frozenset[str]) -> frozenset[str]:

@@ -23,7 +23,6 @@ from cardiolens.inference.engine.ask import (
     Ask,
     Engine,
     ErrorKind,
-    FrameWork,
     Pictures,
     Reply,
     RequestError,
@@ -47,47 +46,26 @@ _NO_FRAMES = ("cine_xyz slice 0 phase 0", "everything")
 _FIRST = "This is request 1 of "
 _CHOOSES = "chooses"  # option that every simulated reader has
 _SECONDS = "seconds"  # option of uniform: how long an answer takes
+_ANSWER = "answer"  # option of constant: a letter
 _SHARES = ("error", "share", "drop")  # options that are probabilities
 
 
-class Reader:
-    """Base of all simulated readers: starts at once, processes no frame and never dies."""
+class Simulated(Engine):
+    """A reader that says what a function does, the same to equal requests; each answer takes `seconds`.
 
-    mortal = False
-    chooses: Manner = "greedy"  # how the reader asks for frames under selector `self`
-
-    async def start(self) -> None:
-        pass
-
-    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        reply = ask_for_frames(self.chooses, ask) if ask.answer_type == FRAMES else self.say(ask)
-        return Reply(text=reply, finish_reason="stop")
-
-    def say(self, ask: Ask) -> str:
-        raise NotImplementedError
-
-    def frames(self) -> FrameWork:
-        return FrameWork()
-
-    def close(self) -> None:
-        pass
-
-
-class Simulated(Reader):
-    """A reader that says what a function does, the same to equal requests; each answer takes `seconds`."""
+    `chooses` is how it asks for frames under selector `self`.
+    """
 
     def __init__(self, say: Callable[[Ask], str], chooses: Manner = "greedy", seconds: float = 0.0) -> None:
-        self._say, self.chooses, self._seconds = say, chooses, seconds
+        self._say, self._chooses, self._seconds = say, chooses, seconds
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         await asyncio.sleep(self._seconds)
-        return await super().answer(ask, pictures)
-
-    def say(self, ask: Ask) -> str:
-        return self._say(ask)
+        text = ask_for_frames(self._chooses, ask) if ask.answer_type == FRAMES else self._say(ask)
+        return Reply(text=text, finish_reason="stop")
 
 
-class Person(Reader):
+class Person(Engine):
     """A person as an engine: replays exported answers from the page of `cardiolens.review`, with seconds.
 
     An answer of "cannot tell" is a refusal.
@@ -280,7 +258,7 @@ def open_engine(model: ModelSpec) -> Engine:
     return engine
 
 
-def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Reader:
+def open_reader(model: ModelSpec, questions: Path, arms: Mapping[str, Arm]) -> Engine:
     """Return the person or simulated reader of a model configuration."""
     if model.answers_from == "readings":
         return Person(readings_of(model))
@@ -306,7 +284,7 @@ def ask_for_frames(manner: Manner, ask: Ask) -> str:
     return json.dumps({"frames": names})
 
 
-def _make(model: ModelSpec, truth: AnswerKey) -> Reader:
+def _make(model: ModelSpec, truth: AnswerKey) -> Simulated:
     """Make a simulated reader; InputError with the legal options if one does not fit."""
     options = dict(model.options)
     chooses = options.pop(_CHOOSES, "greedy")
@@ -318,22 +296,22 @@ def _make(model: ModelSpec, truth: AnswerKey) -> Reader:
         group, word = engine_plugin(model.engine)
         plugged: SimulatedReader = make(group, word, SimulatedReader, truth, **options)
         return Simulated(plugged.say, chooses)
-    seconds = options.pop(_SECONDS, 0.0) if model.engine == "uniform" else 0.0
-    if isinstance(seconds, str):
-        raise InputError(f"model {model.name}: option {_SECONDS}: {seconds!r} is not a number")
     reader = READERS[model.engine]
+    takes = [*inspect.signature(reader).parameters, _CHOOSES][2:]
+    seconds = options.pop(_SECONDS, 0.0) if model.engine == "uniform" else 0.0
     try:
         inspect.signature(reader).bind(truth, None, **options)
     except TypeError:
-        takes = [*inspect.signature(reader).parameters, _CHOOSES][2:]
         raise InputError(
             f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
             f"it takes {', '.join(takes)}"
         ) from None
-    for name, value in options.items():
-        if name in _SHARES and (isinstance(value, str) or not 0 <= value <= 1):
+    for name, value in {**options, _SECONDS: seconds}.items():
+        if name != _ANSWER and isinstance(value, str):
+            raise InputError(f"model {model.name}: option {name}: {value!r} is not a number")
+        if name in _SHARES and not 0 <= float(value) <= 1:
             raise InputError(f"option {name}: {value} is not a probability; give a number within 0..1")
-    return Simulated(partial(_reply, partial(reader, truth, **options)), chooses, seconds)
+    return Simulated(partial(_reply, partial(reader, truth, **options)), chooses, float(seconds))
 
 
 def _reply(reader: Callable[[Ask], TrueAnswer | str], ask: Ask) -> str:

@@ -35,36 +35,30 @@ class Supervisor:
     which killed an engine in an earlier run, are asked alone at once.
     """
 
-    def __init__(self, engine: Engine, max_restarts: int, killed_before: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        max_restarts: int,
+        killed_before: Collection[str] = (),
+        counters: Counter[str] | None = None,
+    ) -> None:
+        self.is_up = False  # the engine was started and did not die since
+        self.counters = Counter[str]() if counters is None else counters  # engine_starts, and their load_ms
         self._engine = engine
         self._killed_before = killed_before
         self._restarts_left = max_restarts
         self._killers = 0  # requests that killed the engine alone
-        self._is_up = False
         self._loading: asyncio.Task[None] | None = None
-        self._starts = 0
-        self._load_seconds = 0.0
         self._open: Counter[int] = Counter()  # requests without a reply, by the crowd that each is asked in
         self._in_flight: Counter[int] = Counter()  # those of them that the engine has
         self._smaller = _ALONE  # among how many those in flight at the last death are asked again
         self._over: Exception | None = None  # why nothing more is asked
         self._changed = asyncio.Event()  # replaced at each change
 
-    @property
-    def is_up(self) -> bool:
-        """Whether the engine was started and did not die since."""
-        return self._is_up
-
     def stop(self) -> None:
         """Send no more requests to the engine; requests in flight may finish, and none waits for a start."""
         self._over = self._over or NotAskedError()
         self._change()
-
-    def take_starts(self) -> tuple[int, float]:
-        """Return the number of engine starts since the last call, and their seconds."""
-        starts = self._starts, self._load_seconds
-        self._starts, self._load_seconds = 0, 0.0
-        return starts
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         """Ask the engine and return its reply.
@@ -73,27 +67,23 @@ class Supervisor:
         after `stop`.
         """
         crowd = _ALONE if ask.request_key in self._killed_before else _CROWD
-        self._open[crowd] += 1
-        try:
-            while True:
-                try:
-                    return await self._asked(ask, pictures, crowd)
-                except EngineDeadError as error:
-                    if crowd == _ALONE:
-                        raise self._convicted(ask, error) from error
-                    self._bury(error)
+        while True:
+            self._open[crowd] += 1
+            try:
+                return await self._asked(ask, pictures, crowd)
+            except EngineDeadError as error:
+                if crowd == _ALONE:
+                    raise self._convicted(ask, error) from error
+                self._bury(error)
+            finally:
                 self._open[crowd] -= 1
-                crowd = self._smaller
-                self._open[crowd] += 1
                 self._change()
-        finally:
-            self._open[crowd] -= 1
-            self._change()
+            crowd = self._smaller
 
     async def _asked(self, ask: Ask, pictures: Pictures, crowd: int) -> Reply:
         """Ask the engine once, when it is up and its crowd may be asked."""
-        while self._over is None and not (self._is_up and self._may_be_asked(crowd)):
-            if not self._is_up and self._loading is None and self._may_be_asked(crowd):
+        while self._over is None and not (self.is_up and self._may_be_asked(crowd)):
+            if not self.is_up and self._loading is None and self._may_be_asked(crowd):
                 self._loading = asyncio.create_task(self._load())
             await self._changed.wait()
         if self._over is not None:
@@ -124,9 +114,9 @@ class Supervisor:
             self._over = RunError(f"the engine could not be started: {reason}")
             self._over.__cause__ = error
         else:
-            self._is_up = True
-            self._starts += 1
-            self._load_seconds += time.monotonic() - began
+            self.is_up = True
+            self.counters["engine_starts"] += 1
+            self.counters["load_ms"] += round(1000 * (time.monotonic() - began))
         self._loading = None
         self._change()
 
@@ -140,9 +130,9 @@ class Supervisor:
 
     def _bury(self, died: EngineDeadError) -> None:
         """Mark a dead engine for a restart at its next use; end the run if no restart is left."""
-        if not self._is_up:  # another request that was in flight has done it
+        if not self.is_up:  # another request that was in flight has done it
             return
-        self._is_up = False
+        self.is_up = False
         self._smaller = _FEW if self._in_flight.total() >= _MOST[_FEW] else _ALONE
         if self._restarts_left:
             self._restarts_left -= 1

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PIL import Image
@@ -17,6 +17,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.engine.ask import (
     Ask,
+    Engine,
     EngineDeadError,
     ErrorKind,
     FrameWork,
@@ -42,6 +43,7 @@ from cardiolens.inference.engine.engine_memory import (
     tune,
     wait_for_memory,
 )
+from cardiolens.inference.engine.frame_cache import FrameCache
 from cardiolens.inference.engine.startup import (
     failure_of,
     root_cause,
@@ -69,41 +71,16 @@ log = logging.getLogger(__name__)
 _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; the text is not an answer
 
 
-class _Prompt(TypedDict, total=False):
-    """A request in vLLM's terms: the prompt string, its images and videos, and a stable id for each of them.
+def rgb_frames(most_bytes: int = 512 << 20) -> FrameCache[Image.Image]:
+    """Return a cache of frames as vLLM takes them."""
 
-    vLLM caches what it processed and prompt blocks under these ids.
-    """
+    def image_of(pixels: np.ndarray) -> Image.Image:
+        return Image.fromarray(pixels).convert("RGB")
 
-    prompt: str
-    multi_modal_data: "dict[str, list[Image.Image | tuple[np.ndarray, dict[str, Any]]]]"
-    multi_modal_uuids: dict[str, list[str]]
+    return FrameCache(image_of, lambda image: 3 * image.width * image.height, most_bytes)
 
 
-class RgbFrames:
-    """Frames as vLLM takes them, by key; of more than `most_bytes`, those used last."""
-
-    def __init__(self, most_bytes: int = 512 << 20) -> None:
-        self._room = most_bytes
-        self._images: OrderedDict[str, Image.Image] = OrderedDict()
-
-    def of(self, key: str, pictures: Pictures) -> Image.Image:
-        """Return a frame in RGB."""
-        image = self._images.pop(key, None)
-        if image is None:
-            image = Image.fromarray(pictures(key)).convert("RGB")
-            self._room -= _bytes(image)
-        self._images[key] = image
-        while self._room < 0 and len(self._images) > 1:
-            self._room += _bytes(self._images.popitem(last=False)[1])
-        return image
-
-
-def _bytes(image: Image.Image) -> int:
-    return 3 * image.width * image.height
-
-
-class VllmEngine:
+class VllmEngine(Engine):
     """One replica: vLLM's asynchronous engine, with its core in a separate process."""
 
     mortal = True
@@ -131,7 +108,7 @@ class VllmEngine:
         self._tries = count()  # a request may be asked again after the engine died
         self._frames = FrameWork()
         self._numerics: Numerics | None = None
-        self._images = RgbFrames()
+        self._images = rgb_frames()
 
     async def start(self) -> None:
         """Load the model in a thread, which takes minutes; the replica writes and listens meanwhile."""
@@ -309,26 +286,20 @@ class VllmEngine:
         sizes = {"num_frames": self._max_frames, "width": side, "height": side}
         return {"count": self._max_videos, **sizes} if self._max_videos else 0
 
-    def _prompt(self, ask: Ask, pictures: Pictures) -> _Prompt:
-        prompt: _Prompt = {"prompt": self._chat.prompt(ask.system, ask.text)}
+    def _prompt(self, ask: Ask, pictures: Pictures) -> dict[str, Any]:
+        """Return a request in vLLM's terms: the prompt string, its images and videos, and an id for each.
+
+        vLLM caches what it processed and prompt blocks under these ids.
+        """
+        prompt: dict[str, Any] = {"prompt": self._chat.prompt(ask.system, ask.text)}
         if ask.frame_keys:
-            images = {key: self._images.of(key, pictures) for key in dict.fromkeys(ask.frame_keys)}
-            places = by_place(ask.text, ask.frame_keys)
-            frame_keys = [keys[0] for keys in places if len(keys) == 1]
-            videos = [keys for keys in places if len(keys) > 1]
-            prompt["multi_modal_data"], prompt["multi_modal_uuids"] = {}, {}
-            if frame_keys:
-                prompt["multi_modal_data"]["image"] = [images[key] for key in frame_keys]
-                prompt["multi_modal_uuids"]["image"] = frame_keys
-            if videos:
-                prompt["multi_modal_data"]["video"] = [
-                    (
-                        np.stack([np.asarray(images[key]) for key in keys]),
-                        {**metadata_of(len(keys)), "do_sample_frames": False},
-                    )
-                    for keys in videos
-                ]
-                prompt["multi_modal_uuids"]["video"] = [digest_of(["video", *keys]) for keys in videos]
+            data, ids = defaultdict[str, list[Any]](list), defaultdict[str, list[str]](list)
+            for keys in by_place(ask.text, ask.frame_keys):
+                kind = "image" if len(keys) == 1 else "video"
+                images = [self._images.of(key, pictures) for key in keys]
+                data[kind].append(images[0] if kind == "image" else _video(images))
+                ids[kind].append(keys[0] if kind == "image" else digest_of(["video", *keys]))
+            prompt |= {"multi_modal_data": dict(data), "multi_modal_uuids": dict(ids)}
         return prompt
 
     def _sampling(self, ask: Ask) -> "SamplingParams":
@@ -355,6 +326,11 @@ class VllmEngine:
     def count_frames(self, processed: int = 0, encoded: int = 0) -> None:
         """Add frames that missed the processor cache, and encoder runs; called by vLLM's statistics."""
         self._frames = FrameWork(self._frames.processed + processed, self._frames.encoded + encoded)
+
+
+def _video(images: Sequence[Image.Image]) -> tuple[np.ndarray, dict[str, Any]]:
+    frames = np.stack([np.asarray(image) for image in images])
+    return frames, {**metadata_of(len(images)), "do_sample_frames": False}
 
 
 def _option_logprobs(completion: "CompletionOutput", text: str, ask: Ask) -> dict[str, float]:
@@ -395,9 +371,6 @@ def _frame_counter(engine: VllmEngine) -> "type[PrometheusStatLogger]":
                 engine.count_frames(encoded=step.num_encoder_inputs)
 
         def log_engine_initialized(self) -> None:
-            pass
-
-        def record_sleep_state(self, *_: object, **__: object) -> None:
             pass
 
     return FrameCounter

@@ -137,12 +137,12 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
 
     def run(deployment: Deployment, report: Report) -> None:
         """Drive the pipeline of one model; Ray divides the cluster."""
+        outcome: Streamed | BaseException
         try:
-            ended.put(
-                (deployment.model, stream(plan, deployment, missing[deployment.model], report, at_once))
-            )
+            outcome = stream(plan, deployment, missing[deployment.model], report, at_once)
         except BaseException as error:  # noqa: BLE001 - passed to the thread that waits
-            ended.put((deployment.model, error))
+            outcome = error
+        ended.put((deployment.model, outcome))
 
     while running or waiting:
         if stopping.stop_requested():

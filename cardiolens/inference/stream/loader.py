@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.inference.engine.ask import Ask, Pictures
+from cardiolens.inference.engine.ask import Ask
 from cardiolens.inference.models.token_counts import Rendering, frame_key
 from cardiolens.inference.plan.few_shot import has_examples, read_example_frames
 from cardiolens.inference.plan.frame_views import BLANK, blank_digest
@@ -24,13 +24,13 @@ from cardiolens.storage import tables
 from cardiolens.storage.schemas import REQUESTS
 from cardiolens.study.shards import FrameParts, StoredFrame, VolumePlace, WantedFrames, places_of, shaped
 
-PICTURE = pa.struct(
+PICTURE = pa.struct(  # one rendered frame
     [
         ("key", pa.string()),
         ("height", pa.int32()),
         ("width", pa.int32()),
         ("channels", pa.int32()),
-        ("pixels", pa.large_binary()),
+        ("pixels", pa.large_binary()),  # uint8, row by row
     ]
 )
 OF_REQUEST = (
@@ -44,7 +44,7 @@ ASK = pa.struct(
         ("attempt", pa.int32()),
     ]
 )
-STUDY_ASKS = pa.schema(
+STUDY_ASKS = pa.schema(  # missing requests of one study, and every frame they show, once
     [
         ("study_id", pa.string()),
         ("part", pa.string()),  # of `requests`, beside which the chains are
@@ -59,31 +59,8 @@ PROGRESS = pa.schema(
         ("counters", pa.map_(pa.string(), pa.int64())),  # of the replica, since its last row
     ]
 )
-AskRow = Mapping[str, Any]
-"""A row of ASK."""
-
-
-class PictureRow(TypedDict):
-    """A row of PICTURE: one rendered frame, uint8, row by row."""
-
-    key: str
-    height: int
-    width: int
-    channels: int
-    pixels: bytes
-
-
-class StudyAsks(TypedDict):
-    """A row of STUDY_ASKS: missing requests of one study, and every frame they show, once."""
-
-    study_id: str
-    part: str
-    asks: Sequence[AskRow]
-    pictures: Sequence[PictureRow]
-
-
-CompletionRow = dict[str, Any]
-"""A row of the `completions` table, without `written_at`, which the writer adds."""
+Row = dict[str, Any]
+"""A row of STUDY_ASKS, of its lists, or of a table, by column."""
 
 
 def counters_of(progress: pa.Table) -> Counter[str]:
@@ -99,14 +76,8 @@ def stage_counter(stage: int) -> str:
     return f"stage_{stage}"
 
 
-def studies_of(block: pa.Table) -> list[StudyAsks]:
-    """Return the rows of a STUDY_ASKS table."""
-    studies: list[StudyAsks] = block.to_pylist()
-    return studies
-
-
-def ask_of(row: AskRow, *, names_question: bool = False) -> Ask:
-    """Return the request of a row as an engine sees it; with `names_question`, with its arm and question."""
+def ask_of(row: Row, *, names_question: bool = False) -> Ask:
+    """Return the request of a row of ASK; with `names_question`, with its arm and question."""
     option_keys, exclusive = tuple(row["option_keys"]), tuple(row["exclusive"] or ())
     return Ask(
         request_key=row["request_key"],
@@ -123,17 +94,6 @@ def ask_of(row: AskRow, *, names_question: bool = False) -> Ask:
     )
 
 
-def pictures_of(rows: Sequence[PictureRow]) -> Pictures:
-    """Return a function from frame key to pixels."""
-    by_key = {row["key"]: row for row in rows}
-    return lambda key: pixels_of(by_key[key])
-
-
-def pixels_of(row: PictureRow) -> np.ndarray:
-    """Return the pixels of a frame, without copying."""
-    return shaped(row["pixels"], row["height"], row["width"], row["channels"])
-
-
 TABLE_BYTES = 4 << 20  # of frames, from which on a table takes no further study
 _COLUMNS = (*OF_REQUEST, "frames_study_id", "frames", "flags")
 
@@ -145,21 +105,6 @@ class _ShownFrame(NamedTuple):
     volume_id: str
     idx: int
     blank: bool
-
-
-class _Study(NamedTuple):
-    """The missing requests of one study as rows of ASK, and the frames that each shows."""
-
-    work: StudyWork
-    asks: Sequence[dict[str, Any]]
-    shown: Sequence[Sequence[_ShownFrame]]
-
-    def frames_of(self) -> Mapping[str, Mapping[str, set[int]]]:
-        """Indices to read by study and volume, the study's own and those of examples."""
-        frames: dict[str, dict[str, set[int]]] = {}
-        for frame in chain.from_iterable(self.shown):
-            frames.setdefault(frame.study_id, {}).setdefault(frame.volume_id, set()).add(frame.idx)
-        return frames
 
 
 @dataclass(frozen=True)
@@ -177,40 +122,42 @@ class StudyLoader:
 
     def __call__(self, block: pa.Table) -> Iterator[pa.Table]:
         parts = groupby(block.to_pylist(), key=itemgetter("part"))
-        studies = (study for part, works in parts for study in self._studies(part, list(works)))
+        studies = (study for part, works in parts for study in self._studies(Path(part), list(works)))
         for together in _together(studies):
             if stopping.driver_stopping():  # nothing more will be asked
                 yield STUDY_ASKS.empty_table()
                 return
             yield pa.Table.from_pylist(together, schema=STUDY_ASKS)
 
-    def volume(self, study_id: str, volume_id: str) -> dict[int, PictureRow]:
+    def volume(self, study_id: str, volume_id: str) -> dict[int, Row]:
         """Read and render all frames of a volume, by idx; for readers that ask for frames later."""
-        places = self._volumes_of({study_id})[study_id]
-        volume = next(place for place in places if place["volume_id"] == volume_id)
+        volumes = self._volumes_of({study_id})
+        volume = next(place for place in volumes[study_id] if place["volume_id"] == volume_id)
         indices = range(volume["n_slices"] * volume["n_phases"])
-        stored = next(FrameParts(self.store).frames([WantedFrames([volume], {volume_id: indices})]))
-        return {row["idx"]: self._picture(row, blank=False) for row in stored}
+        shown = [_ShownFrame(study_id, volume_id, idx, blank=False) for idx in indices]
+        pictures = self._pictures(shown, volumes, FrameParts(self.store))
+        return {frame.idx: picture for frame, picture in pictures.items()}
 
-    def _studies(self, part: str, works: Sequence[StudyWork]) -> Iterator[StudyAsks]:
+    def _studies(self, part: Path, works: Sequence[StudyWork]) -> Iterator[Row]:
         """Yield the studies with requests in one part, which is read once."""
-        studies = list(_read(Path(part), works))
-        frames_of = [study.frames_of() for study in studies]
-        volumes = self._volumes_of(set().union(*frames_of))
-        wanted_frames = [
-            WantedFrames(volumes.get(study_id, ()), frames)
-            for own in frames_of
-            for study_id, frames in own.items()
-        ]
-        stored = FrameParts(self.store).frames(wanted_frames)
-        for study, own in zip(studies, frames_of, strict=True):
-            pictures = self._pictures(study, chain.from_iterable(next(stored) for _ in own))
-            for ask, shown in zip(study.asks, study.shown, strict=True):
-                ask["frame_keys"] = [pictures[frame]["key"] for frame in shown]
+        rows = [row for work in works for row in work["rows"]]
+        requests = tables.read_part(part, REQUESTS, _COLUMNS).take(pa.array(rows, pa.int32())).to_pylist()
+        any_examples = any(has_examples(request["flags"]) for request in requests)
+        examples = read_example_frames(part) if any_examples else {}
+        for request in requests:
+            request["shown"] = _shown(request, examples.get(request["request_key"], ()))
+        volumes = self._volumes_of({frame.study_id for request in requests for frame in request["shown"]})
+        parts, remaining = FrameParts(self.store), iter(requests)
+        for work in works:
+            asks = [{**next(remaining), "attempt": attempt} for attempt in work["attempts"]]
+            shown = chain.from_iterable(ask["shown"] for ask in asks)
+            pictures = self._pictures(shown, volumes, parts)
+            for ask in asks:
+                ask["frame_keys"] = [pictures[frame]["key"] for frame in ask["shown"]]
             yield {
-                "study_id": study.work["study_id"],
-                "part": part,
-                "asks": study.asks,
+                "study_id": work["study_id"],
+                "part": str(part),
+                "asks": asks,
                 "pictures": list(pictures.values()),
             }
 
@@ -222,14 +169,22 @@ class StudyLoader:
             by_study.setdefault(place["study_id"], []).append(place)
         return by_study
 
-    def _pictures(self, study: _Study, frames: Iterable[StoredFrame]) -> dict[_ShownFrame, PictureRow]:
-        stored = {(row["study_id"], row["volume_id"], row["idx"]): row for row in frames}
-        return {
-            frame: self._picture(stored[frame[:3]], blank=frame.blank)
-            for frame in sorted(set(chain.from_iterable(study.shown)))
+    def _pictures(
+        self, shown: Iterable[_ShownFrame], volumes: Mapping[str, list[VolumePlace]], parts: FrameParts
+    ) -> dict[_ShownFrame, Row]:
+        """Read and render the frames of a study, and those of examples, each once."""
+        frames = sorted(set(shown))
+        wanted = [
+            WantedFrames(volumes.get(study_id, ()), _indices_of(of_study))
+            for study_id, of_study in groupby(frames, key=itemgetter(0))
+        ]
+        stored = {
+            (row["study_id"], row["volume_id"], row["idx"]): row
+            for row in chain.from_iterable(parts.frames(wanted))
         }
+        return {frame: self._picture(stored[frame[:3]], blank=frame.blank) for frame in frames}
 
-    def _picture(self, frame: StoredFrame, *, blank: bool) -> PictureRow:
+    def _picture(self, frame: StoredFrame, *, blank: bool) -> Row:
         stored = shaped(frame["pixels"], frame["height"], frame["width"], frame["channels"])
         pixels = self.rendering.apply(np.zeros_like(stored) if blank else stored)
         height, width = pixels.shape[:2]
@@ -243,32 +198,25 @@ class StudyLoader:
         }
 
 
-def _read(part: Path, works: Sequence[StudyWork]) -> Iterator[_Study]:
-    """Yield the requests of studies in one part."""
-    rows = [row for work in works for row in work["rows"]]
-    requests = tables.read_part(part, REQUESTS, _COLUMNS).take(pa.array(rows, pa.int32())).to_pylist()
-    any_examples = any(has_examples(request["flags"]) for request in requests)
-    examples = read_example_frames(part) if any_examples else {}
-    remaining = iter(requests)
-    for work in works:
-        asks, shown = list[dict[str, Any]](), list[list[_ShownFrame]]()
-        for attempt in work["attempts"]:
-            request = next(remaining)
-            own = [(request["frames_study_id"], FrameRef(**frame)) for frame in request["frames"]]
-            frames = [*examples.get(request["request_key"], ()), *own]
-            blank = BLANK in request["flags"]
-            shown.append([_ShownFrame(study_id, *frame, blank) for study_id, frame in frames])
-            asks.append({name: request[name] for name in OF_REQUEST} | {"attempt": attempt})
-        yield _Study(work, asks, shown)
+def _shown(request: Row, of_examples: Sequence[tuple[str, FrameRef]]) -> list[_ShownFrame]:
+    """Return the frames of a request in order: those of its examples, and its own."""
+    own = [(request["frames_study_id"], FrameRef(**frame)) for frame in request["frames"]]
+    blank = BLANK in request["flags"]
+    return [_ShownFrame(study_id, *frame, blank) for study_id, frame in (*of_examples, *own)]
 
 
-def _together(studies: Iterable[StudyAsks]) -> Iterator[list[StudyAsks]]:
+def _indices_of(frames: Iterable[_ShownFrame]) -> dict[str, list[int]]:
+    """Return the indices of one study's frames by volume."""
+    return {name: [frame.idx for frame in own] for name, own in groupby(frames, key=itemgetter(1))}
+
+
+def _together(studies: Iterable[Row]) -> Iterator[list[Row]]:
     """Yield runs of studies, each with `TABLE_BYTES` of frames or more; the last may have less."""
-    run: list[StudyAsks] = []
+    run: list[Row] = []
     n_bytes = 0
     for study in studies:
         run.append(study)
-        n_bytes += sum(row["height"] * row["width"] * row["channels"] for row in study["pictures"])
+        n_bytes += sum(len(picture["pixels"]) for picture in study["pictures"])
         if n_bytes >= TABLE_BYTES:
             yield run
             run, n_bytes = [], 0

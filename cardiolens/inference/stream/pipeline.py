@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,7 +33,6 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.loader import StudyLoader, counters_of
 from cardiolens.inference.stream.replica import Replica, noticed
 from cardiolens.inference.stream.replica_resources import (
-    Options,
     blocks,
     blocks_in_flight,
     bounded,
@@ -122,7 +120,10 @@ class ModelStream:
 
     @contextmanager
     def answers(self, n_models: int) -> Iterator[Iterable[pa.Table]]:
-        """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster."""
+        """Begin the work; yield PROGRESS rows, of this process if it has joined no cluster.
+
+        The blocks of work are the units that are read, answered and retried.
+        """
         replicas = self.deployment.replicas
         most = most_studies(self.missing.work, replicas, self.width)
         work = blocks(self.missing.work, replicas, most)
@@ -130,28 +131,21 @@ class ModelStream:
         if not stopping.is_connected():
             yield answers_here(self.make_replica(), self.loader(), work, in_flight)
             return
-        with reserved(self.deployment, in_flight, RESTARTS) as options:
-            with bounded(n_models):
-                dataset = self._dataset(work, options)
-            yield dataset.iter_batches(batch_size=None, batch_format="pyarrow")
-
-    def _dataset(self, work: Sequence[pa.Table], options: Options) -> "Dataset":
-        """Build the lazy dataset with one PROGRESS row per finished study.
-
-        The blocks of `work` are the units that are read, answered and retried.
-        """
         import ray
 
-        batching = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
         make_replica = self.make_replica()
-        read: Dataset = ray.data.from_arrow(list(work)).map_batches(self.loader(), **batching)
-        return read.map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are asked for
-            Replica,
-            fn_constructor_args=make_replica.args,
-            fn_constructor_kwargs=make_replica.keywords,
-            **batching,
-            **options,
-        )
+        batching = {"batch_size": None, "batch_format": "pyarrow", "zero_copy_batch": True}
+        with reserved(self.deployment, in_flight, RESTARTS) as options:
+            with bounded(n_models):
+                read: Dataset = ray.data.from_arrow(work).map_batches(self.loader(), **batching)
+                answered = read.map_batches_internal(  # `map_batches` takes no whole blocks where GPUs are
+                    Replica,
+                    fn_constructor_args=make_replica.args,
+                    fn_constructor_kwargs=make_replica.keywords,
+                    **batching,
+                    **options,
+                )
+            yield answered.iter_batches(batch_size=None, batch_format="pyarrow")
 
 
 def stream(
@@ -185,8 +179,12 @@ _LOADING = 9  # times as long may a model that loads be without a completion
 
 def _stall_limit(model: ModelSpec, spec: StreamSpec) -> float:
     """Return the seconds without a completion after which a run ends: more where engines load."""
-    loads = not (model.simulated or model.http or model.engine == "person")
-    return spec.stall_seconds * (_LOADING if loads else 1)
+    return spec.stall_seconds * (1 if _loads_nothing(model) else _LOADING)
+
+
+def _loads_nothing(model: ModelSpec) -> bool:
+    """Return whether a model is a server, a person or a simulated reader."""
+    return bool(model.http or model.simulated or model.engine == "person")
 
 
 def make_engine(
@@ -294,15 +292,12 @@ def need_no_cluster(plan: Plan, remaining: Mapping[str, Missing]) -> bool:
 
     Not if a cluster was named.
     """
-    models = plan.spec.model
-    answer_anywhere = [
-        model.name for model in models if model.http or model.simulated or model.engine == "person"
-    ]
+    left = {name: work.left for name, work in remaining.items() if work.left}
     return (
         plan.spec.cluster.address is None
-        and any(model.http for model in models)
-        and all(not work.left or name in answer_anywhere for name, work in remaining.items())
-        and sum(work.left for work in remaining.values()) <= _MOST
+        and any(model.http for model in plan.spec.model)
+        and left.keys() <= {model.name for model in plan.spec.model if _loads_nothing(model)}
+        and sum(left.values()) <= _MOST
     )
 
 
@@ -311,24 +306,20 @@ def answers_here(
 ) -> Iterator[pa.Table]:
     """Yield PROGRESS rows of each block of work as it is finished, with `in_flight` blocks at once."""
     with asyncio.Runner() as runner:
-        replica = make_replica()
-        waiting = iter(work)
-        running: set[asyncio.Task[pa.Table]] = set()
+        replica, places = make_replica(), asyncio.Semaphore(in_flight)
+
+        async def answered(block: pa.Table) -> pa.Table:
+            async with places:
+                loaded = pa.concat_tables(await asyncio.to_thread(list, loader(block)))
+                return pa.concat_tables([progress async for progress in replica(loaded)])
+
+        running = {runner.get_loop().create_task(answered(block)) for block in work}
+        for task in running:
+            task.add_done_callback(noticed)
         try:
-            while True:
-                for block in islice(waiting, in_flight - len(running)):
-                    task = runner.get_loop().create_task(_block(replica, loader, block))
-                    task.add_done_callback(noticed)
-                    running.add(task)
-                if not running:
-                    return
+            while running:
                 finished, running = runner.run(asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED))
                 for task in finished:
                     yield task.result()
         finally:
             runner.run(replica.close())
-
-
-async def _block(replica: Replica, loader: StudyLoader, block: pa.Table) -> pa.Table:
-    loaded = pa.concat_tables(await asyncio.to_thread(list, loader(block)))
-    return pa.concat_tables([progress async for progress in replica(loaded)])

@@ -5,7 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cardiolens.base.errors import RunError
 from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import (
     Ask,
@@ -26,24 +25,15 @@ from cardiolens.inference.engine.ask import (
 )
 from cardiolens.inference.engine.supervisor import RESTARTS, Supervisor
 from cardiolens.inference.plan.missing import final_replies, killer_keys
-from cardiolens.inference.stream.chain_walk import Completed, Settled, Walk
-from cardiolens.inference.stream.loader import (
-    PROGRESS,
-    AskRow,
-    CompletionRow,
-    PictureRow,
-    StudyAsks,
-    ask_of,
-    pixels_of,
-    stage_counter,
-    studies_of,
-)
+from cardiolens.inference.stream.chain_walk import Completion, Walk
+from cardiolens.inference.stream.loader import PROGRESS, Row, ask_of, stage_counter
 from cardiolens.inference.stream.writer import CompletionWriter
-from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, option_texts
+from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn, option_texts
 from cardiolens.protocol.dialogue.chain import Chain, FrameRef
 from cardiolens.protocol.dialogue.chain_tables import known_steps, read_part_chains
 from cardiolens.protocol.tasks.catalogue import OPEN
 from cardiolens.runtime import stopping
+from cardiolens.study.shards import shaped
 
 _LISTEN_SECONDS = 0.5
 _OF_REPLY = (
@@ -52,8 +42,8 @@ _OF_REPLY = (
 )
 _PARTS = 4  # of which the chains are kept
 
-LoadVolume = Callable[[str, str], Mapping[int, PictureRow]]
-"""Read and render all frames of a volume, given study_id and volume_id; rows by idx."""
+LoadVolume = Callable[[str, str], Mapping[int, Row]]
+"""Read and render all frames of a volume, given study_id and volume_id; rows of PICTURE by idx."""
 
 
 class StudyInFlight:
@@ -63,15 +53,16 @@ class StudyInFlight:
     when the study is loaded, and all would be too many.
     """
 
-    def __init__(self, study: StudyAsks, n_asks: int, load: LoadVolume | None) -> None:
-        self.open = n_asks  # asks without a reply; at 0 the study waits for the disk
+    def __init__(self, study: Row, load: LoadVolume | None) -> None:
+        self.open = len(study["asks"])  # asks without a reply; at 0 the study waits for the disk
         self._study_id = study["study_id"]
         self._load = load
         self._rows = {row["key"]: row for row in study["pictures"]}
         self._volumes: dict[str, asyncio.Future[Mapping[int, str]]] = {}  # by volume_id: key by idx
 
     def __call__(self, key: str) -> np.ndarray:
-        return pixels_of(self._rows[key])
+        row = self._rows[key]
+        return shaped(row["pixels"], row["height"], row["width"], row["channels"])
 
     async def keys_of(self, frames: Sequence[FrameRef]) -> tuple[str, ...]:
         """Load the volumes of frames if necessary, and return the frames' keys."""
@@ -86,16 +77,6 @@ class StudyInFlight:
         rows = await asyncio.to_thread(self._load, self._study_id, volume_id)
         self._rows |= {row["key"]: row for row in rows.values()}
         return {idx: row["key"] for idx, row in rows.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class _PlannedAsk:
-    """A request with its chain, with what reads its reply if it asks back, and with its stored completion."""
-
-    ask: Ask
-    chain: Chain | None
-    choice: DisplayedChoice | None
-    stored: Completed | None
 
 
 class Replica:
@@ -121,8 +102,9 @@ class Replica:
         load_volume: LoadVolume | None = None,  # needed if readers choose their frames
     ) -> None:
         self._engine = make_engine()
+        self._counters: Counter[str] = Counter()  # not reported yet
         killers = killer_keys(completions) if self._engine.mortal else frozenset()
-        self._supervisor = Supervisor(self._engine, RESTARTS, killers)
+        self._supervisor = Supervisor(self._engine, RESTARTS, killers, self._counters)
         # Of asks: a chain keeps its slot, as the engine's caches hold its frames only for a while.
         self._slots = asyncio.Semaphore(width)
         self._writer = CompletionWriter(completions, stream.flush_rows, stream.flush_seconds)
@@ -135,16 +117,15 @@ class Replica:
         self._chains = lru_cache(maxsize=_PARTS)(read_part_chains)
         self._load_volume = load_volume
         self._studies: set[StudyInFlight] = set()
-        self._settling: set[asyncio.Task[Settled | None]] = set()  # asks with no completion on disk yet
+        self._settling: set[asyncio.Task[Row | None]] = set()  # asks with no completion on disk yet
         self._frames_reported = FrameWork()
-        self._unreported: Counter[str] = Counter()
         self._listening: asyncio.Task[None] | None = None
         self._stopped = False
 
     async def __call__(self, block: pa.Table) -> AsyncIterator[pa.Table]:
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen())
-        finished = await asyncio.gather(*map(self._study, studies_of(block)))
+        finished = await asyncio.gather(*map(self._study, block.to_pylist()))
         yield pa.Table.from_pylist(finished, schema=PROGRESS)
 
     async def close(self) -> None:
@@ -165,103 +146,94 @@ class Replica:
         self._supervisor.stop()
         self._writer.flush_soon()
 
-    async def _study(self, study: StudyAsks) -> dict[str, object]:
+    async def _study(self, study: Row) -> Row:
         chained = any(row["stage"] for row in study["asks"])
         chains = await asyncio.to_thread(self._chains, Path(study["part"])) if chained else {}
-        every = [self._planned(row, chains) for row in study["asks"]]
-        asks = [planned for planned in every if planned.stored is None or planned.choice is not None]
-        settled = await self._settle_all(asks, StudyInFlight(study, len(asks), self._load_volume))
-        counters, self._unreported = self._unreported, Counter()
-        counters.update("error" if row["status"] == "engine_error" else row["status"] for row, _ in settled)
-        counters.update(error_kind for _, error_kind in settled if error_kind is not None)
+        statuses = [row["status"] for row in await self._settle_all(study, chains)]
+        counters = Counter(self._counters)
+        self._counters.clear()
+        counters.update("error" if status == "engine_error" else status for status in statuses)
         frames, before = self._engine.frames(), self._frames_reported
         self._frames_reported = frames
-        starts, load_seconds = self._supervisor.take_starts()
         counters.update(
             frames_processed=frames.processed - before.processed,
             frames_encoded=frames.encoded - before.encoded,  # runs of the vision encoder
-            engine_starts=starts,
-            load_ms=round(1000 * load_seconds),
         )
         return {"study_id": study["study_id"], "seat": seat(), "counters": list(counters.items())}
 
-    def _planned(self, row: AskRow, chains: Mapping[str, Chain]) -> _PlannedAsk:
-        """Return a request; stored is a final completion from before this run or this replica began."""
-        ask, choice = ask_of(row, names_question=self._names_question), None
-        if row["arm_id"] in self._asking_back and row["answer_type"] not in OPEN:
-            form = row["answer_type"], ask.option_keys, tuple(row["exclusive"])
-            choice = DisplayedChoice.of(*form, self._texts[row["qa_id"]])
-        stored = self._answered.get(ask.request_key)
-        return _PlannedAsk(ask, chains.get(ask.request_key), choice, stored)
-
-    async def _settle_all(self, asks: Sequence[_PlannedAsk], study: StudyInFlight) -> list[Settled]:
-        """Settle all asks of a study; leave out asks that were not sent because the run stopped.
+    async def _settle_all(self, study: Row, chains: Mapping[str, Chain]) -> list[Row]:
+        """Settle all asks of a study; leave out those that are stored, or not sent because the run stopped.
 
         An error is raised only after every completion in flight, of all studies, is on disk.
         """
-        walk = Walk(self._known, partial(self._step, study), study.keys_of)
-        tasks = [asyncio.create_task(self._settle(planned, study, walk)) for planned in asks]
-        self._studies.add(study)
+        in_flight = StudyInFlight(study, self._load_volume)
+        walk = Walk(self._known, partial(self._step, in_flight), in_flight.keys_of)
+        tasks = [
+            asyncio.create_task(self._settle(row, chains.get(row["request_key"]), in_flight, walk))
+            for row in study["asks"]
+        ]
+        self._studies.add(in_flight)
         self._settling.update(tasks)
         for task in tasks:
             task.add_done_callback(self._settling.discard)
         try:
-            all_settled = await asyncio.gather(*tasks)
-            self._unreported["not_shown"] += walk.not_shown
-            return [settled for settled in all_settled if settled is not None]
+            settled = await asyncio.gather(*tasks)
         except Exception:
             while self._settling:
                 await asyncio.wait(self._settling)
             raise
         finally:
-            self._studies.discard(study)
+            if self._stopped:  # what was answered on the way to an ask that did not end
+                await self._writer.drained()
+            self._studies.discard(in_flight)
+        self._counters["not_shown"] += walk.not_shown
+        return [row for row in settled if row is not None]
 
     def _most_wait_for_disk(self) -> bool:
         """Return whether most studies only wait for the disk, and so block studies with open asks."""
         return 2 * sum(not study.open for study in self._studies) > len(self._studies)
 
-    async def _settle(self, planned: _PlannedAsk, study: StudyInFlight, walk: Walk) -> Settled | None:
-        """Wait until the answer is on disk; None if a request was not sent because the run stopped."""
+    async def _settle(self, row: Row, chain: Chain | None, study: StudyInFlight, walk: Walk) -> Row | None:
+        """Wait until the answer is on disk; None if nothing was asked, or not all because the run stopped."""
         try:
             async with self._slots:
-                settled = await self._answer(planned, study, walk)
+                try:
+                    completion = await self._answer(row, chain, study, walk)
+                finally:
+                    study.open -= 1
+            if completion is not None:
+                written = self._store(completion)
+                if not study.open and self._most_wait_for_disk():
+                    self._writer.flush_soon()
+                await written
         except NotAskedError:
             return None
-        except RunError:
-            self._writer.flush_soon()
-            raise
-        except Exception:  # not a failure that engines announce: send, and pay for, nothing more
+        except Exception:  # send, and pay for, nothing more
             self._stop()
             raise
-        finally:
-            study.open -= 1
-        if settled is None:
-            return None
-        row, error_kind = self._identified(planned.ask) | settled[0], settled[1]
-        pending_write = self._writer.add(row)
-        if self._stopped or (not study.open and self._most_wait_for_disk()):
-            self._writer.flush_soon()
-        await pending_write
-        return row, error_kind
+        return completion
 
-    async def _answer(self, planned: _PlannedAsk, study: StudyInFlight, walk: Walk) -> Settled | None:
+    async def _answer(self, row: Row, chain: Chain | None, study: StudyInFlight, walk: Walk) -> Row | None:
         """Ask a request or a chain, and ask back after a reply that cannot be read; None if nothing is left.
 
         The first completion is queued for the disk before the second turn is asked.
         """
-        ask, stored = planned.ask, planned.stored
-        settled: Settled | None = None
-        if planned.chain is not None:  # also if stored: the second turn shows what its last stage showed
-            settled = await walk.go(ask, planned.chain)
+        ask = ask_of(row, names_question=self._names_question)
+        asks_back = row["arm_id"] in self._asking_back and row["answer_type"] not in OPEN
+        stored = self._answered.get(ask.request_key)  # from before this run or this replica began
+        if stored is not None and not asks_back:
+            return None
+        completion: Row | None = None
+        if chain is not None:  # also if stored: the second turn shows what its last stage showed
+            completion = await walk.go(ask, chain) | self._identity(ask)
         elif stored is None:
-            settled = await self._complete(ask, study)
-        first = stored or (settled and settled[0]) or {}
-        turn = None
-        if planned.choice is not None and first.get("status") == "ok":
-            text, finish_reason = first["text"] or "", first["finish_reason"] or ""
-            turn = planned.choice.second_turn(ask.request_key, text, finish_reason)
+            completion = await self._complete(ask, study)
+        turn = self._second_turn(row, stored or completion) if asks_back else None
         if turn is None or turn.request_key in self._answered:
-            return None if stored else settled
+            return None if stored else completion
+        if completion is not None and not stored:
+            self._store(completion)
+        self._counters["asked_back"] += 1
         last = walk.last.get(ask.request_key, ask)
         second = replace(
             last,
@@ -270,48 +242,51 @@ class Replica:
             constraint=turn.constraint,
             attempt=ask.attempt if stored else 1,
         )
-        pending = [] if stored or not settled else [self._writer.add(self._identified(ask) | settled[0])]
-        self._unreported["asked_back"] += 1
-        try:
-            row, error_kind = await self._complete(second, study)
-        except Exception:  # the first reply is not lost with the second turn
-            self._writer.flush_soon()
-            if pending:
-                await asyncio.wait(pending)
-            raise
-        return self._identified(second) | row, error_kind
+        return await self._complete(second, study)
 
-    async def _step(self, study: StudyInFlight, ask: Ask, stage: int) -> Settled:
+    def _second_turn(self, row: Row, first: Completion | None) -> SecondTurn | None:
+        """Return what is asked after a first reply; None if that is read or did not come."""
+        if first is None or first["status"] != "ok":
+            return None
+        form = row["answer_type"], row["option_keys"], row["exclusive"]
+        choice = DisplayedChoice.of(*form, self._texts[row["qa_id"]])
+        return choice.second_turn(row["request_key"], first["text"] or "", first["finish_reason"] or "")
+
+    async def _step(self, study: StudyInFlight, ask: Ask, stage: int) -> Row:
         """Ask one stage of a chain; when this returns, its completion is queued for the disk."""
-        row, error_kind = await self._complete(ask, study)
-        row |= self._identified(ask)
-        pending_write = self._writer.add(row)
-        pending_write.add_done_callback(noticed)
-        self._unreported[stage_counter(stage)] += 1
-        if self._stopped:  # the chain will not reach its end, so nothing else waits for this write
-            self._writer.flush_soon()
-            await asyncio.wait([pending_write])
-        return row, error_kind
+        row = await self._complete(ask, study)
+        self._store(row)
+        self._counters[stage_counter(stage)] += 1
+        return row
 
-    def _identified(self, ask: Ask) -> CompletionRow:
+    def _store(self, row: Row) -> asyncio.Future[None]:
+        """Queue a completion for the disk; it is written soon if the run stops, as few rows follow it."""
+        written = self._writer.add(row)
+        written.add_done_callback(noticed)
+        if self._stopped:
+            self._writer.flush_soon()
+        return written
+
+    def _identity(self, ask: Ask) -> Row:
         return {"request_key": ask.request_key, "node": self._node, "attempt": ask.attempt}
 
-    async def _complete(self, ask: Ask, study: StudyInFlight) -> Settled:
+    async def _complete(self, ask: Ask, study: StudyInFlight) -> Row:
         """Ask one request and count its tokens and frames; a chain counts through its requests."""
-        started, error_kind = time.monotonic(), None
+        started = time.monotonic()
         try:
             row = _completion(await self._supervisor.answer(ask, study))
         except RequestError as error:
-            row, error_kind = {"status": "engine_error", "error": str(error)}, error.kind
+            row = {"status": "engine_error", "error": str(error)}
+            self._counters[error.kind] += 1
         if row.get("seconds") is None:
             row["seconds"] = time.monotonic() - started
-        self._unreported.update(
+        self._counters.update(
             frames_referenced=len(ask.frame_keys),
             prompt_tokens=row.get("prompt_tokens", 0),
             cached_tokens=row.get("cached_tokens", 0),
             output_tokens=row.get("output_tokens", 0),
         )
-        return row, error_kind
+        return row | self._identity(ask)
 
 
 def seat() -> str:
@@ -333,7 +308,7 @@ def _is_restarted() -> bool:
     return bool(ray.get_runtime_context().was_current_actor_reconstructed)
 
 
-def _completion(reply: Reply) -> CompletionRow:
+def _completion(reply: Reply) -> Row:
     """Return the columns that a reply decides; `seconds` is None if the engine does not know it."""
     numerics = reply.numerics or Numerics()
     return {name: getattr(reply, name) for name in _OF_REPLY} | {

@@ -3,7 +3,7 @@
 import math
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from typing import Any
@@ -86,6 +86,11 @@ def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[
             for hosts in deployment.hosts:
                 spans.append(_span(deployment, hosts))  # a failure frees the groups that were made before
         seats = spans or [_on_node(hosts[0]) if hosts else {} for hosts in deployment.hosts]
+        # By default Ray silently restarts a dying actor for ever. Only restarts are limited, not task
+        # retries: until Ray declares a silent node dead, each try counts.
+        bounds: Options = {"max_restarts": restarts, "max_task_retries": -1}
+        turns = cycle([bounds | seat for seat in seats])
+        warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")  # gone in 2.64
         yield {
             "compute": ray.data.ActorPoolStrategy(
                 size=deployment.replicas,
@@ -94,7 +99,7 @@ def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[
             ),
             "num_cpus": 0,
             "num_gpus": 0 if spans else deployment.gpus_per_replica,
-            "ray_remote_args_fn": _in_turn(seats, restarts),
+            "ray_remote_args_fn": lambda: next(turns),  # Ray 2.60's only way to limit restarts, and to seat
         }
     finally:
         for span in spans:
@@ -121,19 +126,6 @@ def bounded(n_models: int) -> Iterator[None]:
     context.target_max_block_size = BLOCK_BYTES
     with _CONTEXT, DataContext.current(context):
         yield
-
-
-def _in_turn(seats: list[Options], restarts: int) -> Callable[[], Options]:
-    """Return a function that gives Ray Data the next seat for each actor that it starts, in turn.
-
-    By default Ray silently restarts a dying actor for ever. `ray_remote_args_fn` is Ray 2.60's only way to
-    limit restarts and to put actors of one pool on different nodes; Ray warns that 2.64 will have another.
-    """
-    warnings.filterwarnings("ignore", message="`ray_remote_args_fn` is deprecated")
-    # Only restarts are limited, not task retries: until Ray declares a silent node dead, each try counts.
-    bounds: Options = {"max_restarts": restarts, "max_task_retries": -1}
-    turns = cycle([bounds | seat for seat in seats])
-    return lambda: next(turns)
 
 
 def _on_node(node: str) -> Options:

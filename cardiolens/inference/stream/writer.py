@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from cardiolens.base.sanitize import one_line
-from cardiolens.inference.stream.loader import CompletionRow
+from cardiolens.inference.stream.loader import Row
 from cardiolens.storage import schemas, tables
 
 _LONGEST = 300  # characters of an error message in a completion
@@ -21,13 +21,13 @@ class CompletionWriter:
         self._folder = folder
         self._flush_rows = flush_rows
         self._flush_seconds = flush_seconds
-        self._rows: list[CompletionRow] = []
+        self._rows: list[Row] = []
         self._written: asyncio.Future[None] | None = None  # done when `_rows` is on disk
         self._deadline: asyncio.TimerHandle | None = None
         self._writes: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()  # a stage of a chain must not be on disk before earlier stages
 
-    def add(self, row: CompletionRow) -> asyncio.Future[None]:
+    def add(self, row: Row) -> asyncio.Future[None]:
         """Collect a completion; the returned future is done when the completion is on disk."""
         loop = asyncio.get_running_loop()
         if self._written is None:
@@ -53,11 +53,17 @@ class CompletionWriter:
         self._deadline.cancel()
         rows, write_future = self._rows, self._written
         self._rows, self._written, self._deadline = [], None, None
-        task = asyncio.get_running_loop().create_task(self._write(rows, write_future))
+        task = asyncio.create_task(self._write(rows, write_future))
         self._writes.add(task)  # a task without a reference may be garbage-collected before it runs
         task.add_done_callback(self._writes.discard)
 
-    async def _write(self, rows: list[CompletionRow], write_future: asyncio.Future[None]) -> None:
+    async def drained(self) -> None:
+        """Write what is collected, and wait until all of it is on disk or could not be written."""
+        self.flush_soon()
+        while waiting := [write for write in (self._written, *self._writes) if write is not None]:
+            await asyncio.wait(waiting)
+
+    async def _write(self, rows: list[Row], write_future: asyncio.Future[None]) -> None:
         try:
             async with self._in_order:  # first come, first served
                 await asyncio.to_thread(write_completions, self._folder, rows)
@@ -67,35 +73,30 @@ class CompletionWriter:
             write_future.set_result(None)
 
 
-def write_completions(folder: Path, rows: list[CompletionRow]) -> None:
-    """Write one part file; `written_at` is the current time."""
-    tables.write_part(folder, _table(rows, datetime.now(UTC)), schemas.COMPLETIONS)
-
-
 _UNFIT = (ValueError, TypeError, OverflowError)  # text is not UTF-8, or a count exceeds int32
 
 
-def _table(rows: list[CompletionRow], now: datetime) -> pa.Table:
-    """Convert completions to a table; a completion that the table cannot store becomes an error row."""
+def write_completions(folder: Path, rows: list[Row]) -> None:
+    """Write one part file; `written_at` is the current time.
+
+    A completion that the table cannot store becomes an error row.
+    """
+    now = datetime.now(UTC)
     try:
-        return _as_table(rows, now)
+        table = _table(rows, now)
     except _UNFIT:
-        return tables.concat([_table_of_one(row, now) for row in rows], schemas.COMPLETIONS)
+        table = tables.concat([_table_of_one(row, now) for row in rows], schemas.COMPLETIONS)
+    tables.write_part(folder, table, schemas.COMPLETIONS)
 
 
-def _table_of_one(row: CompletionRow, now: datetime) -> pa.Table:
+def _table_of_one(row: Row, now: datetime) -> pa.Table:
     try:
-        return _as_table([row], now)
+        return _table([row], now)
     except _UNFIT as error:
-        unfit: CompletionRow = {
-            "request_key": row["request_key"],
-            "node": row["node"],
-            "attempt": row["attempt"],
-            "status": "engine_error",
-            "error": f"its reply cannot be stored: {one_line(str(error), _LONGEST)}",
-        }
-        return _as_table([unfit], now)
+        unfit = {name: row[name] for name in ("request_key", "node", "attempt")}
+        reason = f"its reply cannot be stored: {one_line(str(error), _LONGEST)}"
+        return _table([unfit | {"status": "engine_error", "error": reason}], now)
 
 
-def _as_table(rows: list[CompletionRow], now: datetime) -> pa.Table:
+def _table(rows: list[Row], now: datetime) -> pa.Table:
     return tables.from_rows([{**row, "written_at": now} for row in rows], schemas.COMPLETIONS)

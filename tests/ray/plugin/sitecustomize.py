@@ -45,13 +45,13 @@ class _Changed(MetaPathFinder, Loader):
 
 
 def _slow(readers: Any) -> None:
-    answer = readers.Reader.answer
+    answer = readers.Simulated.answer
 
     async def slowly(self: Any, ask: Any, pictures: Any) -> Any:
         await asyncio.sleep(SECONDS)
         return await answer(self, ask, pictures)
 
-    readers.Reader.answer = slowly
+    readers.Simulated.answer = slowly
 
 
 def _deadly(disk: Any) -> None:

@@ -17,7 +17,8 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
-from cardiolens.inference.stream.loader import StudyLoader, pictures_of, studies_of
+from cardiolens.inference.stream.loader import StudyLoader
+from cardiolens.inference.stream.replica import StudyInFlight
 from cardiolens.show.page.case_viewer.pictures import png_of
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
@@ -121,8 +122,8 @@ def test_frames_of_any_channels_from_file_to_engine_and_viewer(root):
         name = read.source.name_of(case.number)
         work = {"study_id": name, "part": str(part), "rows": [rows.index(name)], "attempts": [1]}
         loader = StudyLoader(root / "store", volumes, Rendering(32))
-        ((loaded,),) = map(studies_of, loader(pa.Table.from_pylist([work], WORK)))
-        shown = pictures_of(loaded["pictures"])
+        [[loaded]] = [table.to_pylist() for table in loader(pa.Table.from_pylist([work], WORK))]
+        shown = StudyInFlight(loaded, None)
         places = [("images", image.number - 1) for image in case.images]
         pngs = png_of(root / "store", volumes, name, places)
         for image in case.images:

@@ -23,8 +23,7 @@ from cardiolens.benchmarks.judges import (
 )
 from cardiolens.benchmarks.medthinkvqa import records, source_of
 from cardiolens.curation.asking.ask_texts import asking_spec, plan_texts, replies_of
-from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.stream.loader import StudyLoader
@@ -200,7 +199,7 @@ def test_the_command_names_the_judge_and_counts_what_it_left_out(
     assert "\tby their judge\tby judge\t" in said
 
 
-class Judge(Reader):
+class Judge(Engine):
     """Engine that finds fault with every second step."""
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:

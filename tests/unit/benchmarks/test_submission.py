@@ -12,8 +12,7 @@ from small_cohort import swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.medthinkvqa import records, source_of, submission_problems
-from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
@@ -28,7 +27,7 @@ def root(tmp_path: Path) -> Path:
     return make_cohort(tmp_path, N)
 
 
-class Describes(Reader):
+class Describes(Engine):
     """Reader that describes every image it is shown, and says why before it answers.
 
     `heading`: of each description; `lost`: how many images it leaves out.
@@ -48,7 +47,7 @@ class Describes(Reader):
         return Reply(text=said[step], finish_reason="stop", prompt_tokens=10, output_tokens=1)
 
 
-def submitted(root: Path, reader: Reader, prompt: dict) -> tuple[list[dict], Run]:
+def submitted(root: Path, reader: Engine, prompt: dict) -> tuple[list[dict], Run]:
     planned, judged = swept(spec_of(root, prompt), reader)
     write_record(planned, judged)
     (arm,) = planned.arms

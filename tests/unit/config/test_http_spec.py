@@ -37,6 +37,8 @@ def sweep(*words: str) -> SweepSpec:
         (["+model.served.http.api_key_env=" + KEY], "never the key itself"),
         (["+model.served.http.extra_body={user:somebody}"], "may not hold user"),
         (["model.served.revision=null"], "an http model needs revision"),
+        (["model.served.http.base_url=http://127.0.0.1:80000/v1"], "must be http"),
+        (["model.served.http.base_url=http://host:v1"], "must be http"),
         (["+model.served.replicas=2"], "raise max_num_seqs"),
         (["model.served.engine=vllm"], "engine: http needs http"),
         (

@@ -7,47 +7,39 @@ import random
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 from PIL import Image
-from pydantic import JsonValue
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine.ask import Ask, FrameWork, Pictures, Reply, RequestError
+from cardiolens.inference.engine.ask import Ask, Engine, FrameWork, Pictures, Reply, RequestError
 from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
+from cardiolens.inference.engine.frame_cache import FrameCache
 from cardiolens.inference.engine.http.http_reply import (
     FaultError,
     FaultKind,
     HttpAnswer,
-    Words,
     fault_in,
     is_filtered,
     read_reply,
     read_usage,
     wait_seconds,
 )
-from cardiolens.inference.engine.http.transport import (
-    Gate,
-    Transport,
-    check_leave,
-    password_of,
-    proxy_of,
-    read_key,
-)
+from cardiolens.inference.engine.http.transport import Gate, Transport, check_leave
 from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
 
 NAME = "spent"
+_FORMAT = b"%020d prompt and %020d output tokens\n"
 _LINE = re.compile(rb"(\d{20}) prompt and (\d{20}) output tokens\n")
 
 Tokens = tuple[int, int]
@@ -64,55 +56,56 @@ class Ledger:
         completions.mkdir(parents=True, exist_ok=True)
         self._path = completions / NAME
         self._file = disk.open_shared(self._path)
-        with self._locked():
-            totals = self._read() if os.fstat(self._file).st_size else (0, 0)
-            self._write((max(totals[0], at_least[0]), max(totals[1], at_least[1])))
+        with self._locked() as spent:
+            spent[:] = map(max, spent, at_least)
 
-    def add(self, spent: Tokens) -> None:
+    def add(self, tokens: Tokens) -> None:
         """Add the tokens of one reply."""
-        with self._locked():
-            prompt, output = self._read()
-            self._write((prompt + spent[0], output + spent[1]))
+        with self._locked() as spent:
+            spent[:] = (spent[0] + tokens[0], spent[1] + tokens[1])
 
     def total(self) -> Tokens:
         """Return the tokens spent so far."""
-        with self._locked(shared=True):
-            return self._read()
+        with self._locked() as (prompt, output):
+            return prompt, output
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._file)
 
     @contextmanager
-    def _locked(self, *, shared: bool = False) -> Iterator[None]:
-        disk.lock(self._file, self._path, shared=shared)
+    def _locked(self) -> Iterator[list[int]]:
+        """Yield prompt and output tokens, and write what became of them.
+
+        The line has one length, so it is never half written and needs no new disk space.
+        """
+        disk.lock(self._file, self._path)
         try:
-            yield
+            line = _LINE.fullmatch(os.pread(self._file, 256, 0) or _FORMAT % (0, 0))
+            if line is None:
+                raise InputError(
+                    f"{self._path}: is not the ledger of tokens that sweeps wrote; delete it, and the tokens "
+                    "of the completions beside it are counted"
+                )
+            spent = [int(line[1]), int(line[2])]
+            yield spent
+            disk.overwrite(self._file, _FORMAT % tuple(spent), self._path)
         finally:
             disk.unlock(self._file)
 
-    def _read(self) -> Tokens:
-        line = _LINE.fullmatch(os.pread(self._file, 256, 0))
-        if line is None:
-            raise InputError(
-                f"{self._path}: is not the ledger of tokens that sweeps wrote; delete it, and the tokens of "
-                "the completions beside it are counted"
-            )
-        return int(line[1]), int(line[2])
 
-    def _write(self, tokens: Tokens) -> None:
-        """Overwrite the line; its fixed length prevents half-written lines and needs no new disk space."""
-        disk.overwrite(self._file, b"%020d prompt and %020d output tokens\n" % tokens, self._path)
+def _open_ledger(completions: Path) -> Ledger:
+    """Open the shared ledger of a model; RunError if it cannot be kept in the store."""
+    try:
+        rows = tables.read(completions, schemas.COMPLETIONS, ("prompt_tokens", "output_tokens"))
+        stored = pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0
+        return Ledger(completions, stored)
+    except OSError as error:
+        raise RunError(
+            f"{completions}: the tokens that sweeps spend cannot be kept there ({error.strerror or error}), "
+            "and a cap needs them; use a store that can be written and locked (flock), or remove the cap"
+        ) from error
 
-
-class _Message(TypedDict):
-    """One message of a chat completion: text, or texts and images in the order shown."""
-
-    role: str
-    content: str | list[dict[str, str | dict[str, str]]]
-
-
-Field = JsonValue | Sequence[_Message] | Mapping[str, bool | int | str] | Mapping[str, str | list[str]]
 
 _LEVEL = 1  # of 9: takes a quarter of the default level's time, for 15 % more bytes
 
@@ -120,7 +113,7 @@ _LEVEL = 1  # of 9: takes a quarter of the default level's time, for 15 % more b
 def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
     """Return the JSON body of one chat completion; `url_of` returns a frame's data URL by its key."""
     http = model.served
-    fields: dict[str, Field] = {
+    fields: dict[str, Any] = {
         **http.extra_body,
         "model": http.api_model,
         "messages": messages(ask, url_of),
@@ -139,9 +132,9 @@ def body(model: ModelSpec, ask: Ask, url_of: Callable[[str], str]) -> bytes:
     return json.dumps(fields, ensure_ascii=False).encode()
 
 
-def messages(ask: Ask, url_of: Callable[[str], str]) -> list[_Message]:
+def messages(ask: Ask, url_of: Callable[[str], str]) -> list[dict[str, Any]]:
     """Return the system and user message, with each frame at its mark (U+FFFC) in the text."""
-    content: list[dict[str, str | dict[str, str]]] = []
+    content: list[dict[str, Any]] = []
     keys = iter(ask.frame_keys)
     for place, piece in enumerate(ask.text.split(FRAME)):
         if place:
@@ -161,16 +154,14 @@ def data_url(pixels: np.ndarray) -> str:
 _LONGEST_WAIT = 600.0  # seconds; if a server asks for a longer wait, the run ends
 _HOPELESS = 5  # after this many failed requests in a row, the fault is the server's and the run ends
 _FIRST_TRIES = 2  # of connections to a server that has answered nothing in this run
-_CACHED_PICTURES = 1024
+_CACHE_BYTES = 128 << 20  # of data URLs
 
 
-class HttpEngine:
+class HttpEngine(Engine):
     """Engine that asks a server with adaptive concurrency, retries, and a cap on tokens.
 
     `draw` returns random numbers in 0..1, which spread the waits; `tries` are those of one request in a run.
     """
-
-    mortal = False
 
     def __init__(
         self,
@@ -186,24 +177,18 @@ class HttpEngine:
         self._completions = completions  # folder of this model's completions and ledger
         self._draw = draw
         self._tries, self._first_wait = tries, first_wait
-        self._pictures: dict[str, str] = {}  # data URLs by frame key, the most recently used last
-        self._encoded = 0
+        self._urls = FrameCache(data_url, len, _CACHE_BYTES)
         self._answered = 0
         self._failed_in_a_row = 0
 
     async def start(self) -> None:
         check_leave(self._model)
-        self._key = read_key(self._model)
-        capped = self._http.max_tokens_total is not None
-        self._ledger = _ledger(self._completions) if capped else None
+        self._ledger = None if self._http.max_tokens_total is None else _open_ledger(self._completions)
         self._gate = Gate(self._model.at_once)
-        self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        proxy = proxy_of(self._http)
-        words = Words(self._key, password_of(proxy))
-        self._transport = Transport(self._http, self._key, proxy, words)
+        self._transport = Transport(self._model)
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
-        content = body(self._model, ask, partial(self._url, pictures))
+        content = body(self._model, ask, lambda key: self._urls.of(key, pictures))
         failures: Counter[FaultKind] = Counter()
         while True:
             answered = self._answered
@@ -216,7 +201,7 @@ class HttpEngine:
                 await self._go_on(fault, failures)
 
     def frames(self) -> FrameWork:
-        return FrameWork(processed=self._encoded)
+        return FrameWork(processed=self._urls.made)
 
     def close(self) -> None:
         self._closing = asyncio.ensure_future(self._transport.close())
@@ -239,11 +224,9 @@ class HttpEngine:
 
     def _check_cap(self) -> None:
         """RunError if the tokens of all sweeps, cached prompt tokens too, reach the cap."""
-        if self._ledger is not None and self._http.max_tokens_total is not None:
-            tokens = sum(self._ledger.total())
-            if tokens >= self._http.max_tokens_total:
-                cap = f"max_tokens_total {self._http.max_tokens_total:,}"
-                raise self._end(f"{cap} is reached ({tokens:,} tokens); raise it to go on")
+        cap = self._http.max_tokens_total
+        if self._ledger is not None and cap is not None and (tokens := sum(self._ledger.total())) >= cap:
+            raise self._end(f"max_tokens_total {cap:,} is reached ({tokens:,} tokens); raise it to go on")
 
     def _read(self, answer: HttpAnswer, ask: Ask) -> Reply:
         """Read a reply, and count its tokens even if the rest of the reply is unusable."""
@@ -258,17 +241,16 @@ class HttpEngine:
     async def _go_on(self, fault: FaultError, failures: Counter[FaultKind]) -> None:
         """Wait before the next try; RequestError or RunError if no try is left."""
         tries = failures.total()
-        if self._wait(fault, tries) > _LONGEST_WAIT:
+        wait = self._wait(fault, tries)
+        if wait > _LONGEST_WAIT:
             raise self._end(f"{fault}; it asks to wait for {fault.retry_after:g} s: run again after that")
-        if tries >= self._most_tries(fault.kind) or failures[fault.kind] >= fault.kind.tries:
+        most = self._tries
+        if fault.kind is FaultKind.UNREACHABLE and not self._answered:  # waiting seldom helps
+            most = min(_FIRST_TRIES, most)
+        if tries >= most or failures[fault.kind] >= fault.kind.tries:
             raise self._give_up(fault, tries)
         if fault.kind is not FaultKind.THROTTLED:  # after throttling, the gate delays all requests
-            await asyncio.wait([self._over], timeout=self._wait(fault, tries))
-
-    def _most_tries(self, kind: FaultKind) -> int:
-        """Return the tries per request; few if the server was never reached, which waiting seldom changes."""
-        never_reached = kind is FaultKind.UNREACHABLE and not self._answered
-        return min(_FIRST_TRIES, self._tries) if never_reached else self._tries
+            await self._gate.wait(wait)
 
     def _wait(self, fault: FaultError, tries: int) -> float:
         return wait_seconds(self._first_wait, tries, self._draw(), fault.retry_after)
@@ -288,29 +270,4 @@ class HttpEngine:
         """Close the gate and return the error: nothing more is sent, requests in flight may finish."""
         message = f"model {self._model.name}: {self._http.base_url} {why}; what was completed is kept"
         self._gate.close(message)
-        if not self._over.done():
-            self._over.set_result(None)
         return RunError(message)
-
-    def _url(self, pictures: Pictures, key: str) -> str:
-        url = self._pictures.pop(key, None)
-        if url is None:
-            url = data_url(pictures(key))
-            self._encoded += 1
-        self._pictures[key] = url
-        if len(self._pictures) > _CACHED_PICTURES:
-            del self._pictures[next(iter(self._pictures))]
-        return url
-
-
-def _ledger(completions: Path) -> Ledger:
-    """Open the shared ledger of a model; RunError if it cannot be kept in the store."""
-    try:
-        rows = tables.read(completions, schemas.COMPLETIONS, ("prompt_tokens", "output_tokens"))
-        stored = pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0
-        return Ledger(completions, stored)
-    except OSError as error:
-        raise RunError(
-            f"{completions}: the tokens that sweeps spend cannot be kept there ({error.strerror or error}), "
-            "and a cap needs them; use a store that can be written and locked (flock), or remove the cap"
-        ) from error

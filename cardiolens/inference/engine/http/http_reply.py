@@ -2,7 +2,7 @@
 
 import email.utils
 import json
-import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -27,42 +27,33 @@ class HttpAnswer:
     headers: dict[str, str]  # names in lower case
     tree: JsonValue  # the body; None if the body is not JSON
     beginning: str  # of the body, for messages
-    wrong: str | None = None  # why the body is not JSON
 
 
-class Words:
-    """Sanitises the responses of one server, and redacts the secrets that it was sent."""
+def sanitised_answer(
+    status: int, headers: Mapping[str, str], body: bytes, secrets: Collection[str] = ()
+) -> HttpAnswer:
+    """Return a response with sanitised headers and body, the secrets that the server was sent redacted."""
+    lines = {quoted(name.lower(), secrets): quoted(value, secrets) for name, value in headers.items()}
+    try:
+        tree = _plain(json.loads(body), secrets)
+    except (ValueError, RecursionError):  # not JSON, not UTF-8, a number of thousands of digits, or too deep
+        tree = None
+    return HttpAnswer(status, lines, tree, quoted(body.decode(errors="replace"), secrets))
 
-    def __init__(self, *secrets: str | None) -> None:
-        self._secrets = [secret for secret in secrets if secret]
 
-    def heard(self, status: int, headers: dict[str, str], body: bytes) -> HttpAnswer:
-        """Return a response with sanitised headers and body."""
-        lines = {self.line(name.lower()): self.line(value) for name, value in headers.items()}
-        beginning = self.line(body.decode(errors="replace"))
-        try:
-            return HttpAnswer(status, lines, self._plain(json.loads(body)), beginning)
-        except RecursionError:
-            return HttpAnswer(status, lines, None, beginning, "JSON is nested too deeply")
-        except ValueError as error:  # not JSON, not UTF-8, or a number of thousands of digits
-            return HttpAnswer(status, lines, None, beginning, self.line(str(error)))
+def quoted(text: str, secrets: Collection[str]) -> str:
+    """Return a server's text for a message: one line, with secrets redacted before the text is cut."""
+    return one_line(blotted(text, secrets), _EXCERPT)
 
-    def line(self, text: str) -> str:
-        """Return text for a message: one line, with secrets redacted before the text is cut."""
-        return one_line(blotted(text, self._secrets), _EXCERPT)
 
-    def _plain(self, tree: JsonValue) -> JsonValue:
-        match tree:
-            case str():
-                return several_lines(blotted(tree, self._secrets))
-            case list():
-                return [self._plain(entry) for entry in tree]
-            case dict():
-                return {
-                    several_lines(blotted(name, self._secrets)): self._plain(v) for name, v in tree.items()
-                }
-            case _:
-                return tree
+def _plain(tree: JsonValue, secrets: Collection[str]) -> JsonValue:
+    if isinstance(tree, str):
+        return several_lines(blotted(tree, secrets))
+    if isinstance(tree, list):
+        return [_plain(entry, secrets) for entry in tree]
+    if isinstance(tree, dict):
+        return {str(_plain(name, secrets)): _plain(value, secrets) for name, value in tree.items()}
+    return tree
 
 
 class FaultKind(Enum):
@@ -107,45 +98,43 @@ _FILTERED = ("content_filter", "content_policy_violation")
 
 def fault_in(answer: HttpAnswer) -> FaultError:
     """Return the failure for a reply with a status other than 200."""
-    status, error = answer.status, _error(answer)
+    status = answer.status
+    code, message = _error(answer)
     phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "unknown status"
-    detail = f"{status} {phrase}: {error['message'] or 'without a message'}"
-    remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
+    detail = f"{status} {phrase}: {message or 'without a message'}"
     if 300 <= status < 400:
         target = answer.headers.get("location", "nowhere")
         return FaultError(
             FaultKind.FORBIDDEN, f"{status} redirects to {target}, which is not followed; set http.base_url"
         )
-    if status == 429 and error["code"] in _OUT_OF_MONEY:
+    if status == 429 and code in _OUT_OF_MONEY:
         return FaultError(FaultKind.FORBIDDEN, f"{detail}; the account has no credit left")
-    retry_after = read_retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
-    if status == 429:
-        return FaultError(FaultKind.THROTTLED, detail, retry_after)
-    if status >= 500 or status in _TEMPORARY:
-        return FaultError(FaultKind.BUSY, detail, retry_after)
+    if status == 429 or status >= 500 or status in _TEMPORARY:
+        kind = FaultKind.THROTTLED if status == 429 else FaultKind.BUSY
+        return FaultError(
+            kind, detail, read_retry_after(answer.headers.get("retry-after"), datetime.now(UTC))
+        )
+    remedy = f"; {_REMEDIES[status]}" if status in _REMEDIES else ""
     if status in (401, 403, 404):
         return FaultError(FaultKind.FORBIDDEN, f"{detail}{remedy}")
-    if "context" in error["message"] and ("length" in error["message"] or "tokens" in error["message"]):
+    if "context" in message and ("length" in message or "tokens" in message):
         remedy = "; set max_model_len to the server's, and source or image_tokens, so that the plan knows"
     return FaultError(FaultKind.REJECTED, f"{detail}{remedy}")
 
 
 def is_filtered(answer: HttpAnswer) -> bool:
     """Return whether a server's content filter rejected the request: a refusal, not a failure."""
-    return answer.status == 400 and _error(answer)["code"] in _FILTERED
+    return answer.status == 400 and _error(answer)[0] in _FILTERED
 
 
-def _error(answer: HttpAnswer) -> dict[str, str]:
+def _error(answer: HttpAnswer) -> tuple[str, str]:
     """Read the code and message of an error, in any of the forms that servers use."""
-    if answer.wrong is not None:
-        return {"code": "", "message": answer.beginning}
-    tree = answer.tree
-    tree = tree[0] if isinstance(tree, list) and tree else tree
-    error = tree.get("error", tree) if isinstance(tree, dict) else {}
+    tree = answer.tree[0] if isinstance(answer.tree, list) and answer.tree else answer.tree
+    error = tree.get("error", tree) if isinstance(tree, dict) else answer.beginning
     if not isinstance(error, dict):
-        return {"code": "", "message": one_line(str(error), _EXCERPT)}
+        return "", one_line(str(error), _EXCERPT)
     message = error.get("message") or error.get("detail") or ""
-    return {"code": str(error.get("code") or error.get("type")), "message": one_line(str(message), _EXCERPT)}
+    return str(error.get("code") or error.get("type")), one_line(str(message), _EXCERPT)
 
 
 _LONGEST_WAIT = 60.0  # seconds between tries, unless the server asks for more
@@ -209,6 +198,10 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
     logprobs: _Logprobs | None = None
 
+    @property
+    def refused(self) -> bool:
+        return self.message.refusal is not None or self.finish_reason == "content_filter"
+
 
 class _Details(BaseModel):
     cached_tokens: Count | None = None
@@ -245,7 +238,7 @@ def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
         completion = _Completion.model_validate(answer.tree)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        wrong = answer.wrong or f"{'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}"
+        wrong = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first["loc"] else "no JSON object"
         raise FaultError(FaultKind.MALFORMED, f"{wrong}, in {answer.beginning!r}") from None
     if completion.model not in (http.api_model, *http.api_aliases):
         name = one_line(completion.model, _LONGEST_NAME)
@@ -269,12 +262,8 @@ def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
         option_logprobs=letter_logprobs(_steps(choice), text, ask.constraint.legal)
         if one_letter(ask) and not reasoning
         else {},
-        refused=_is_refused(choice),
+        refused=choice.refused,
     )
-
-
-def _is_refused(choice: _Choice) -> bool:
-    return choice.message.refusal is not None or choice.finish_reason == "content_filter"
 
 
 def _text(choice: _Choice, most: int) -> str:
@@ -283,7 +272,7 @@ def _text(choice: _Choice, most: int) -> str:
     FaultError for more than `most` characters, which no reply within the token limit can have.
     """
     text = choice.message.content
-    if text is None and not _is_refused(choice) and choice.finish_reason != "length":
+    if text is None and not choice.refused and choice.finish_reason != "length":
         reason = one_line(choice.finish_reason or "none", _LONGEST_NAME)
         raise FaultError(FaultKind.MALFORMED, f"a choice without text (finish_reason {reason!r})")
     text = text or choice.message.refusal or ""
@@ -293,15 +282,15 @@ def _text(choice: _Choice, most: int) -> str:
 
 
 def _steps(choice: _Choice) -> list[TokenStep]:
-    places = (choice.logprobs.content if choice.logprobs else None) or []
+    """Return the tokens of a reply; without alternatives that are impossible, or more than certain."""
     return [
-        TokenStep(place.token, {entry.token: _logprob(entry.logprob) for entry in place.top_logprobs})
-        for place in places
+        TokenStep(
+            place.token,
+            {
+                entry.token: min(entry.logprob, 0.0)
+                for entry in place.top_logprobs
+                if _NEVER < entry.logprob <= _ROUNDING
+            },
+        )
+        for place in (choice.logprobs.content if choice.logprobs else None) or ()
     ]
-
-
-def _logprob(value: float) -> float:
-    """Convert a log-probability: values up to _NEVER to minus infinity, values above zero to NaN."""
-    if value > _ROUNDING:
-        return math.nan
-    return min(value, 0.0) if value > _NEVER else -math.inf

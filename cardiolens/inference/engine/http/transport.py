@@ -14,7 +14,14 @@ from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.http import HttpSpec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.engine.http.http_reply import FaultError, FaultKind, HttpAnswer, Words, fault_in
+from cardiolens.inference.engine.http.http_reply import (
+    FaultError,
+    FaultKind,
+    HttpAnswer,
+    fault_in,
+    quoted,
+    sanitised_answer,
+)
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -71,11 +78,6 @@ def read_key(model: ModelSpec) -> str | None:
     return key
 
 
-def password_of(url: str | None) -> str | None:
-    """Return the password in an address; None without one."""
-    return None if url is None else urlsplit(url).password
-
-
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine by name or address."""
     try:
@@ -101,13 +103,14 @@ _MOST_BYTES = 4 << 20  # of a body: many times the longest reply, and affordable
 
 
 class Transport:
-    """Connections to one server; made and closed in one event loop."""
+    """Connections to the server of a model; made and closed in one event loop."""
 
-    def __init__(self, http: HttpSpec, key: str | None, proxy: str | None, words: Words) -> None:
+    def __init__(self, model: ModelSpec) -> None:
         import aiohttp
 
+        http, key, proxy = model.served, read_key(model), proxy_of(model.served)
         self._base_url = http.base_url
-        self._words = words
+        self._secrets = [secret for secret in (key, proxy and urlsplit(proxy).password) if secret]
         headers = {"Content-Type": "application/json", "User-Agent": "cardiolens"}
         headers["Accept-Encoding"] = "identity"  # a few compressed bytes could become gigabytes
         if key is not None:
@@ -129,8 +132,8 @@ class Transport:
         url = f"{self._base_url}/{path}"
         try:
             async with self._session.request(method, url, data=body, allow_redirects=False) as response:
-                received = await self._read(response)
-                return self._words.heard(response.status, dict(response.headers), received)
+                content = await self._read(response)
+                return sanitised_answer(response.status, response.headers, content, self._secrets)
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
             raise self._fault(FaultKind.UNREACHABLE, error) from None
         except TimeoutError as error:
@@ -145,7 +148,8 @@ class Transport:
             response.close()
             raise FaultError(
                 FaultKind.FORBIDDEN,
-                f"its reply is compressed ({self._words.line(coding)}), although the request forbids that",
+                f"its reply is compressed ({quoted(coding, self._secrets)}), although the request forbids "
+                "that",
             )
         received = bytearray()
         async for piece in response.content.iter_any():
@@ -160,7 +164,7 @@ class Transport:
         await self._session.close()
 
     def _fault(self, kind: FaultKind, error: BaseException) -> FaultError:
-        return FaultError(kind, self._words.line(str(error) or type(error).__name__))
+        return FaultError(kind, quoted(str(error) or type(error).__name__, self._secrets))
 
 
 _SECONDS = 15.0
@@ -190,8 +194,7 @@ def reach(model: ModelSpec) -> str:
 
 
 async def _models(model: ModelSpec) -> HttpAnswer:
-    key, proxy = read_key(model), proxy_of(model.served)
-    transport = Transport(model.served, key, proxy, Words(key, password_of(proxy)))
+    transport = Transport(model)
     try:
         return await transport.ask("GET", "models")
     finally:
@@ -219,11 +222,11 @@ class Gate:
         self._most = most
         self._limit = float(min(most, _START))
         self._throttled = False
-        self._cut_at = self._paused_until = float("-inf")
-        self._inside = 0
+        self._cut_at = float("-inf")
+        self._inside = self._pauses = 0
         self._in_turn = asyncio.Lock()  # held by the first that waits
-        self._changed = asyncio.Event()
-        self._closed: str | None = None
+        self._changed, self._closed = asyncio.Event(), asyncio.Event()
+        self._why = ""  # it was closed
 
     @property
     def size(self) -> int:
@@ -234,7 +237,11 @@ class Gate:
     async def slot(self) -> AsyncIterator[float]:
         """Hold a slot at the server; yield the event loop's time of entering. RunError if closed."""
         async with self._in_turn:
-            await self._admitted()
+            while not self._closed.is_set() and (self._pauses or self._inside >= self.size):
+                self._changed.clear()
+                await self._changed.wait()
+            if self._closed.is_set():
+                raise RunError(self._why)
             self._inside += 1
         try:
             yield asyncio.get_running_loop().time()
@@ -249,26 +256,26 @@ class Gate:
 
     def throttled(self, entered: float, seconds: float) -> None:
         """Record that the server throttles: shrink the window and admit no request for `seconds`."""
-        now = asyncio.get_running_loop().time()
-        self._paused_until = max(self._paused_until, now + seconds)
+        loop = asyncio.get_running_loop()
+        self._pauses += 1
+        loop.call_later(seconds, self._resume)
         if entered >= self._cut_at:
             self._throttled = True
             self._limit = max(1.0, self._limit / 2)
-            self._cut_at = now
+            self._cut_at = loop.time()
+
+    def _resume(self) -> None:
+        self._pauses -= 1
+        self._changed.set()
+
+    async def wait(self, seconds: float) -> None:
+        """Wait before a request is tried again; not longer than the gate is open."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._closed.wait()
 
     def close(self, why: str) -> None:
         """Admit no more requests: RunError for waiting and later ones. Requests in flight may finish."""
-        self._closed = why
+        self._why = why
+        self._closed.set()
         self._changed.set()
-
-    async def _admitted(self) -> None:
-        """Wait until there is room and no pause."""
-        while self._closed is None:
-            pause = self._paused_until - asyncio.get_running_loop().time()
-            if pause <= 0 and self._inside < self.size:
-                return
-            self._changed.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause if pause > 0 else None):
-                    await self._changed.wait()
-        raise RunError(self._closed)

@@ -123,6 +123,8 @@ def test_every_reader_has_a_configuration_that_holds() -> None:
     [
         ("oracle", {"error": 0.5}, r"options \['error'\] do not fit engine 'oracle'; it takes chooses"),
         ("noisy", {"error": 1.5}, r"option error: 1.5 is not a probability"),
+        ("noisy", {"error": "rare"}, r"option error: 'rare' is not a number"),
+        ("budget_effect", {"base": "high"}, r"option base: 'high' is not a number"),
     ],
 )
 def test_options_that_do_not_fit_are_named_before_planning(

@@ -8,6 +8,7 @@ import pytest
 from cardiolens.base.errors import RunError
 from cardiolens.inference.engine.ask import (
     Ask,
+    Engine,
     EngineDeadError,
     ErrorKind,
     NotAskedError,
@@ -15,7 +16,6 @@ from cardiolens.inference.engine.ask import (
     Reply,
     RequestError,
 )
-from cardiolens.inference.engine.readers import Reader
 from cardiolens.inference.engine.supervisor import Supervisor
 
 
@@ -23,7 +23,7 @@ def ask(name: str) -> Ask:
     return Ask(name, "", "", (), "single", ("A", "B"), 8)
 
 
-class Mortal(Reader):
+class Mortal(Engine):
     """Dies, with everything in flight, when a deadly request is asked, or once after so many replies."""
 
     mortal = True

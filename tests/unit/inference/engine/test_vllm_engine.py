@@ -24,7 +24,7 @@ from cardiolens.inference.engine.ask import (
     RequestError,
 )
 from cardiolens.inference.engine.supervisor import Supervisor
-from cardiolens.inference.engine.vllm_engine import RgbFrames, VllmEngine
+from cardiolens.inference.engine.vllm_engine import VllmEngine, rgb_frames
 from cardiolens.inference.models.chat import Grid, check_frames_kept, check_takes_video
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment
@@ -223,10 +223,10 @@ def test_frames_in_rgb_are_bounded_by_their_bytes() -> None:
         converted.append(key)
         return np.full((4, 4), int(key), np.uint8)
 
-    frames = RgbFrames(most_bytes=2 * 3 * 4 * 4)  # two of these
+    frames = rgb_frames(most_bytes=2 * 3 * 4 * 4)  # two of these
     for key in ("1", "2", "1", "3", "1", "2"):
         assert frames.of(key, pictures).getpixel((0, 0)) == (int(key),) * 3
-        assert sum(3 * image.width * image.height for image in frames._images.values()) <= 2 * 3 * 4 * 4
+        assert sum(3 * image.width * image.height for image in frames._kept.values()) <= 2 * 3 * 4 * 4
     assert converted == ["1", "2", "3", "2"]
 
 

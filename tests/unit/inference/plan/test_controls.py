@@ -15,7 +15,7 @@ from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.frame_views import donors
 from cardiolens.inference.plan.missing import missing
 from cardiolens.inference.plan.plan import Plan, plan
-from cardiolens.inference.stream.loader import StudyLoader, studies_of
+from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.run_results.scoring import RunResults
 from cardiolens.study.structure import StudyStructure, VolumeStructure
@@ -141,7 +141,7 @@ def test_blank_frames_are_black_and_have_keys_of_their_own(root: Path) -> None:
     planned = plan(sweep_spec(root, constant, control=["blank", "none"], subtask=["L01"], name="b"))
     work = missing(planned.run.requests("constant"), root / "nothing", 1).work
     reading = StudyLoader(planned.store.root, planned.volumes, Rendering(8))
-    ((study,),) = map(studies_of, reading(work.slice(0, 1)))
+    [[study]] = [table.to_pylist() for table in reading(work.slice(0, 1))]
     shown = {picture["key"]: np.frombuffer(picture["pixels"], np.uint8) for picture in study["pictures"]}
     blank, plain = ([shown[key] for key in ask["frame_keys"]] for ask in study["asks"])
     if any(pixels.any() for pixels in blank):

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from killed_sweeps import kill, said
 from small_cohort import answer, requests_of, stored, swept
 
-from cardiolens.base.errors import InputError
-from cardiolens.inference.engine.ask import Ask, Numerics, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.base.errors import InputError, RunError
+from cardiolens.inference.engine.ask import Ask, Engine, Numerics, Pictures, Reply
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
@@ -139,6 +138,22 @@ def test_what_cannot_be_a_chain_is_refused(root, changed, said):
         spec_of(root, **changed)
 
 
+class Unreachable(Scribe):
+    """Scribe whose server is gone after the first step, which was paid for."""
+
+    async def answer(self, ask, pictures):
+        if self.asked:
+            raise RunError("cannot be reached")
+        return await super().answer(ask, pictures)
+
+
+def test_a_step_before_an_error_that_ends_the_run_is_on_disk(fresh):
+    scribe = Unreachable()
+    with pytest.raises(RunError, match="cannot be reached"):
+        swept(spec_of(fresh, stream={"flush_seconds": 3600}), scribe)
+    assert list(said(fresh)) == [ask.request_key for ask in scribe.asked]
+
+
 def test_a_chain_goes_on_before_others_begin(fresh):
     """One slot: the caches of an engine hold what a chain has shown, so it goes on at once."""
     scribe = Scribe()
@@ -235,7 +250,7 @@ ONE = Numerics("vllm 0.32.0", "NVIDIA H200", "FLASH_ATTN", 2)
 OTHER = ONE._replace(tensor_parallel=4)
 
 
-class Computing(Reader):
+class Computing(Engine):
     """An engine that knows how it computes, in turn in each of some ways."""
 
     def __init__(self, *ways: Numerics) -> None:

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import VIEWS, frame_rows, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
-from cardiolens.inference.engine.ask import FRAMES, ErrorKind, Reply, RequestError
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import FRAMES, Engine, ErrorKind, Reply, RequestError
 from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import Rendering
@@ -183,7 +182,7 @@ def test_a_selection_that_stays_illegal_ends_with_its_status_and_is_not_asked_ag
     assert again.asked == []
 
 
-class Chooser(Reader):
+class Chooser(Engine):
     """Reader that replies to every request for frames with a text, or with frames by its question."""
 
     def __init__(self, text=None, fails=""):

@@ -24,13 +24,11 @@ from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream import loader, pipeline
 from cardiolens.inference.stream.loader import (
     STUDY_ASKS,
-    PictureRow,
-    StudyAsks,
+    Row,
     StudyLoader,
-    pictures_of,
-    studies_of,
 )
 from cardiolens.inference.stream.pipeline import cause_of
+from cardiolens.inference.stream.replica import StudyInFlight
 from cardiolens.inference.stream.replica_resources import blocks, blocks_in_flight
 from cardiolens.storage import schemas, tables
 
@@ -200,9 +198,9 @@ def test_a_replica_holds_no_more_than_keeps_it_busy(sizes: list[int], width: int
 FRAME_SIZES = st.tuples(st.integers(1, 5), st.integers(1, 7), st.sampled_from([1, 3]))
 
 
-def study(name: str, sizes: list[tuple[int, int, int]]) -> StudyAsks:
+def study(name: str, sizes: list[tuple[int, int, int]]) -> Row:
     dice = np.random.default_rng(len(name))
-    pictures: list[PictureRow] = [
+    pictures: list[Row] = [
         {
             "key": f"{name}-{n}",
             "height": height,
@@ -229,10 +227,10 @@ def test_what_is_sent_arrives(cohort: list[list[tuple[int, int, int]]], data: st
     first = data.draw(st.integers(0, len(sent) - 1))
     if data.draw(st.booleans()):
         block = block.combine_chunks()
-    arrived = studies_of(block.slice(first))
+    arrived = block.slice(first).to_pylist()
     for ours, theirs in zip(sent[first:], arrived, strict=True):
         assert theirs["study_id"] == ours["study_id"]
-        shown, meant = pictures_of(theirs["pictures"]), pictures_of(ours["pictures"])
+        shown, meant = StudyInFlight(theirs, None), StudyInFlight(ours, None)
         for row in ours["pictures"]:
             assert np.array_equal(shown(row["key"]), meant(row["key"]))
         small = [{**row, "pixels": None} for row in theirs["pictures"]]
@@ -251,7 +249,7 @@ def loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
     return list(StudyLoader(planned.store.root, planned.volumes, Rendering(8))(work))
 
 
-def size(study: StudyAsks) -> int:
+def size(study: Row) -> int:
     return sum(row["height"] * row["width"] * row["channels"] for row in study["pictures"])
 
 
@@ -264,5 +262,5 @@ def test_every_study_is_there_once_in_order(loaded: list[pa.Table]) -> None:
 
 def test_a_table_is_full_and_holds_no_study_more(loaded: list[pa.Table]) -> None:
     for table in loaded[:-1]:
-        *but_last, last = map(size, studies_of(table))
+        *but_last, last = map(size, table.to_pylist())
         assert sum(but_last) < FULL <= sum(but_last) + last

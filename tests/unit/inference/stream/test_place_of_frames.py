@@ -13,8 +13,7 @@ from small_cohort import questions_of, reader, sweep_spec, swept
 from study_folders import study, volume
 
 from cardiolens.config.dataset import Windows
-from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
@@ -95,7 +94,7 @@ def root(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return tmp_path
 
 
-class Looks(Reader):
+class Looks(Engine):
     """Reader that keeps what it is told of each frame, and what it sees."""
 
     def __init__(self) -> None:

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_cohort import answer, judge, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
-from cardiolens.inference.engine.ask import ErrorKind, Reply, RequestError
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Engine, ErrorKind, Reply, RequestError
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.protocol.dialogue.chain import SAMPLED, Sample, samples_of, samples_to_lines
@@ -27,7 +26,7 @@ def several(n, **changes):
     return ONE | {"name": f"samples{n}", "samples": n} | changes
 
 
-class Drawing(Reader):
+class Drawing(Engine):
     """Reader that says to each seed what it is told to; it can fail or refuse a seed."""
 
     def __init__(self, says=(), fails=None, refuses=()):

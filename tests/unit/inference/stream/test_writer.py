@@ -9,23 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cardiolens.base.errors import RunError
 from cardiolens.config.sweep import StreamSpec
 from cardiolens.inference.engine.ask import (
     Ask,
+    Engine,
     EngineDeadError,
     ErrorKind,
     Pictures,
     Reply,
     RequestError,
 )
-from cardiolens.inference.engine.readers import Reader, Simulated
-from cardiolens.inference.stream.loader import STUDY_ASKS, AskRow
+from cardiolens.inference.engine.readers import Simulated
+from cardiolens.inference.stream.loader import STUDY_ASKS, Row
 from cardiolens.inference.stream.replica import Replica
 from cardiolens.inference.stream.writer import write_completions
 from cardiolens.storage import schemas, tables
 
 
-def ask(number: int, attempt: int = 1) -> AskRow:
+def ask(number: int, attempt: int = 1) -> Row:
     return {
         **{"request_key": f"{number:032x}", "system": "system", "prompt": "text", "frame_keys": ()},
         **{"answer_type": "single", "option_keys": ("A", "B"), "answer_format": "letters"},
@@ -33,7 +35,7 @@ def ask(number: int, attempt: int = 1) -> AskRow:
     }
 
 
-def study_of(*asks: AskRow) -> pa.Table:
+def study_of(*asks: Row) -> pa.Table:
     """A study as it comes from the loader."""
     return pa.Table.from_pylist([{"study_id": "S", "part": "", "asks": asks, "pictures": []}], STUDY_ASKS)
 
@@ -135,7 +137,7 @@ def test_every_reply_of_a_part_is_stored_or_named(
     )
 
 
-class Poisoned(Reader):
+class Poisoned(Engine):
     """Engine that answers late, and fails at its second request in a way that no engine announces."""
 
     def __init__(self) -> None:
@@ -165,10 +167,37 @@ def test_what_was_in_flight_is_on_disk_before_an_unknown_error_ends_the_run(tmp_
     assert tables.read(tmp_path, schemas.COMPLETIONS).num_rows == 7
 
 
+class Quick(Engine):
+    """Engine that counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
+        self.asked += 1
+        await asyncio.sleep(0.01)
+        return Reply(text="A", finish_reason="stop")
+
+
+def test_nothing_more_is_asked_once_a_completion_cannot_be_written(tmp_path: Path) -> None:
+    """What is asked of a server is paid for, and would be lost like the first."""
+    engine, folder = Quick(), tmp_path / "completions"
+    folder.touch()
+
+    async def run() -> None:
+        replica = Replica(lambda: engine, folder, 8, StreamSpec(flush_rows=4))
+        async for _ in replica(study_of(*map(ask, range(400)))):
+            pass
+
+    with pytest.raises(RunError, match="cannot be written"):
+        asyncio.run(run())
+    assert engine.asked < 200
+
+
 N, DEADLY = 200, f"{7:032x}"
 
 
-class Deadly(Reader):
+class Deadly(Engine):
     """Dies of one request; rejects all others, or answers them."""
 
     mortal = True

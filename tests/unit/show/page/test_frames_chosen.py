@@ -10,8 +10,7 @@ from page_run import write_record
 from pyarrow import parquet
 from small_cohort import reader, sweep_spec, swept
 
-from cardiolens.inference.engine.ask import Ask, Pictures, Reply
-from cardiolens.inference.engine.readers import Reader
+from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import ENDING_WORDS
@@ -23,7 +22,7 @@ SELF = {"name": "self", "kind": "self"}
 CLINICAL = {"name": "clinical", "kind": "clinical"}
 
 
-class Asking(Reader):
+class Asking(Engine):
     """Reader that asks for some of the names on offer, or for others, and answers A."""
 
     def __init__(self, choose: Callable[[list[str]], list[str]], finish_reason: str = "stop") -> None:

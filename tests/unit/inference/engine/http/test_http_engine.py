@@ -21,9 +21,9 @@ from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
 from cardiolens.inference.engine.http.engine import NAME, Ledger, body, data_url, messages
 from cardiolens.inference.engine.http.http_reply import (
-    Words,
     read_reply,
     read_retry_after,
+    sanitised_answer,
     wait_seconds,
 )
 from cardiolens.inference.engine.http.transport import Gate, check_access, is_loopback, proxy_of, way_to
@@ -159,7 +159,7 @@ def test_a_sample_is_sent_with_its_own_seed_and_temperature() -> None:
 
 def reply(asked: Ask, **changes: Any) -> Any:
     whole = completion({"messages": []}, **changes)
-    answer = Words().heard(200, {}, json.dumps(whole).encode())
+    answer = sanitised_answer(200, {}, json.dumps(whole).encode())
     return read_reply(answer, model(api_model=MODEL, api_aliases=["alias"]).served, asked)
 
 
