@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of
@@ -116,18 +116,94 @@ def cohort_digest(volumes: pa.Table) -> str:
 
 
 FolderName = Annotated[str, Field(pattern=r"^[^/\\]+$")]  # the name of a folder
+Number = Annotated[int | float, Field(allow_inf_nan=False)]
+Counts = dict[str, Annotated[int, Field(ge=0, lt=2**63)]]
 
 
 class _Model(BaseModel):
     model_key: FolderName
-    model_config = ConfigDict(protected_namespaces=())
+    __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+
+class _Arm(BaseModel):
+    arm_id: str
+    model: str
+    selector: str
+    budget: int | str
+    prompt: str
+    control: str
+    wording: int | str = 0
+    shots: Annotated[int, Field(ge=0)] = 0  # in arms with examples alone
+    cine: Literal["frames", "video"] = "frames"  # in arms with videos alone
+    model_config = ConfigDict(extra="forbid")
+
+
+class _Span(BaseModel):
+    began: Number
+    ended: Number
+
+
+class _Deployment(BaseModel):
+    model: str
+    replicas: Number
+    gpus_per_replica: Number
+    span: _Span | None
+
+
+class _Placement(BaseModel):
+    waves: list[list[_Deployment]]
+
+
+class _Numerics(BaseModel):
+    engine: str | None
+    device: str | None
+    attention_backend: str | None
+    tensor_parallel: int | None
+    requests: Annotated[int, Field(ge=0)]
+
+
+class _Requests(BaseModel):
+    executed: Annotated[int, Field(ge=0)]
+    reused: int
+
+
+class _Stage(BaseModel):
+    model: str
+    stage: int
+    asked: int
+    unique: int
+    executed: int
+    refused: int
+    failed: int
 
 
 class _Manifest(BaseModel):
-    """What is checked of a manifest, which only a sweep writes: its version, and names that lead to files."""
+    """The fields of a manifest that CardioLens reads back; the others are for people."""
 
     schema_: Annotated[Literal["manifest-1"], Field(alias="schema")]
+    protocol: str
+    cardiolens: str
+    git_commit: str | None
+    packages: dict[str, str]
+    dataset: str
+    release: ReleaseSpec | None = None  # in runs of releases alone
+    studies: int
     models: dict[FolderName, _Model]
+    arms: list[_Arm]
+    requests: _Requests
+    stages: list[_Stage] = []
+    frames: Counts
+    tokens: Counts
+    seconds: dict[str, Number]
+    placement: _Placement | None = None
+    numerics: dict[str, list[_Numerics]] = {}
+    failed: dict[str, str] = {}
+    questions_digest: str
+    questions_sha256: str
+    catalogue_sha256: str
+    cohort_digest: str
+    examples_kept: Annotated[int, Field(ge=0)] = 0  # patients who lend examples and are not asked
 
 
 def read_manifest(run: Run) -> dict[str, Any]:

@@ -102,8 +102,7 @@ def test_a_run_that_nobody_touched_is_answered(verb: str, finished: Path, tmp_pa
     VERBS[verb](*copied(finished, tmp_path / "place"))
 
 
-# Of manifest.json, which only a sweep writes, just version and names of folders are checked.
-JSON = ["analyses.json", "configuration.json", "groups/uniform.json"]
+JSON = ["manifest.json", "analyses.json", "configuration.json", "groups/uniform.json"]
 
 
 def with_value(name: str, at: int, value: object) -> Callable[[Run], None]:
@@ -135,8 +134,7 @@ def test_a_document_with_another_value_is_answered_or_named(
 def files_of(run: Run) -> list[Path]:
     store = run.root.parent.parent / "store"
     found = [path for root in (run.root, store) for path in root.rglob("*") if path.is_file()]
-    found = [path for path in found if path.suffix in (".json", ".parquet")]
-    return sorted(path for path in found if path != run.manifest)
+    return sorted(path for path in found if path.suffix in (".json", ".parquet"))
 
 
 def cut_or_flipped(seed: int) -> Callable[[Run], None]:
