@@ -51,7 +51,6 @@ def one_gate(gate: int, gold: Floats, called: Floats) -> Items:
         question=np.arange(number),
         request=np.arange(number),
         patient=np.arange(number),
-        hospital=-ones,
         tier=ones,
         options=2 * ones,
         gold=np.where(gold > 0, 2, 1),

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.score.run_results.scoring import Replies
+from cardiolens.score.run_results.model_replies import Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import check_one_release
@@ -131,7 +131,7 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
     scores = tables.concat([part.reply_scores for part in parts], schemas.SCORES)
     reply_scores = _first_of(scores, ("metric", "scope", "arm_id"))
     seen = tables.concat([part.seen for part in parts], schemas.SEEN)
-    return Replies(verdicts, reply_scores, parts[0].questions_digest, seen, counts)  # all asked the same
+    return Replies(verdicts, reply_scores, seen, counts, parts[0].questions_digest)  # all asked the same
 
 
 def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:

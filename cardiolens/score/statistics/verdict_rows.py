@@ -143,31 +143,32 @@ def percent_read(row: Mapping[str, object]) -> int | None:
     return None if n_read >= COMPLETE * items else 100 * n_read // items
 
 
+Name = TypeVar("Name")
 Value = TypeVar("Value")
 
 AT_HAND = 32  # values cached in memory: an arm is compared with several others in turn
 
 
-class SpilledMapping(Mapping[str, Value]):
+class SpilledMapping(Mapping[Name, Value]):
     """A mapping of pickled values. Only the process that made it writes; pickled copies only read."""
 
     def __init__(self) -> None:
         self._file = UnlinkedFile()
-        self._places: dict[str, Extent] = {}
-        self._at_hand: dict[str, Value] = {}  # the last used are last
+        self._places: dict[Name, Extent] = {}
+        self._at_hand: dict[Name, Value] = {}  # the last used are last
 
-    def __getstate__(self) -> tuple[UnlinkedFile, dict[str, Extent]]:
+    def __getstate__(self) -> tuple[UnlinkedFile, dict[Name, Extent]]:
         return self._file, self._places
 
-    def __setstate__(self, state: tuple[UnlinkedFile, dict[str, Extent]]) -> None:
+    def __setstate__(self, state: tuple[UnlinkedFile, dict[Name, Extent]]) -> None:
         self._file, self._places = state
         self._at_hand = {}
 
-    def __setitem__(self, name: str, value: Value) -> None:
+    def __setitem__(self, name: Name, value: Value) -> None:
         self._places[name] = self._file.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         self._keep(name, value)
 
-    def __getitem__(self, name: str) -> Value:
+    def __getitem__(self, name: Name) -> Value:
         is_cached = name in self._at_hand
         value = self._at_hand.pop(name) if is_cached else pickle.loads(self._file.read(self._places[name]))
         self._keep(name, value)
@@ -176,13 +177,13 @@ class SpilledMapping(Mapping[str, Value]):
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Name]:
         return iter(self._places)
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def _keep(self, name: str, value: Value) -> None:
+    def _keep(self, name: Name, value: Value) -> None:
         self._at_hand[name] = value
         if len(self._at_hand) > AT_HAND:
             del self._at_hand[next(iter(self._at_hand))]

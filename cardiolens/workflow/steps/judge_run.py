@@ -11,11 +11,11 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm, arms
 from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results import merging
+from cardiolens.score.run_results.model_replies import Replies
 from cardiolens.score.run_results.reply_readings import PEERS
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow
 from cardiolens.score.run_results.run_comparison import changes
 from cardiolens.score.run_results.scoring import (
-    Replies,
     RunResults,
     judge_by_others,
     judge_replies,

@@ -9,7 +9,7 @@ from made_verdicts import verdict
 from scipy import stats
 
 from cardiolens.score.claims.descriptions import calibration_rows, risk_rows
-from cardiolens.score.run_results.reply_scores import WITH_REPLIES
+from cardiolens.score.run_results.model_replies import WITH_REPLIES
 from cardiolens.score.statistics.bootstrap import FEWEST_OF_CLASS, resampling_weights
 from cardiolens.score.statistics.confidence import (
     ConfidentAnswers,

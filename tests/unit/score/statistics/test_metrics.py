@@ -26,7 +26,7 @@ def masks(answers: list[str]) -> Ints:
 
 
 def part(kind: str, size: int = 5, items: int = 1) -> Part:
-    return Part("X01", "lge", 1, kind, tuple(range(size)), items)  # type: ignore[arg-type]
+    return Part("X01", 1, kind, tuple(range(size)), items)  # type: ignore[arg-type]
 
 
 def values(kind: str, answers: list[tuple[str, str]], size: int = 5) -> dict[str, float]:
@@ -130,7 +130,7 @@ def test_cells_add_up_over_patients_by_their_weight(seed: int, kind: str) -> Non
 
 def constants(kind: str, gold: list[str], size: int) -> dict[str, float]:
     flags: Floats = np.array([[key in answer for answer in gold] for key in "ABCDE"[:size]], float)
-    part = Part("X01", "lge", 1, kind, tuple(range(size)), 1)  # type: ignore[arg-type]
+    part = Part("X01", 1, kind, tuple(range(size)), 1)  # type: ignore[arg-type]
     best = best_constant(part, flags.sum(axis=1, keepdims=True), np.array([float(len(gold))]))
     return {name: float(value[0]) for name, value in best.items()}
 

@@ -5,9 +5,8 @@ import pytest
 
 from bench.claims import arms_of, claims, compared, verdicts
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.factors import ArmFactors, PooledQuestion, pooled_questions
 from cardiolens.score.statistics.pooled import between_models
-from cardiolens.score.statistics.pooled_questions import PooledQuestion, pooled_questions
 from cardiolens.score.statistics.statistic import Row
 
 
