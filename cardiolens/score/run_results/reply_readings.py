@@ -5,26 +5,27 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.phases import heard_by
+from cardiolens.config import sweep_factors
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.score.run_results.stored_replies import align_completions
+from cardiolens.score.run_results.stored_replies import align_completions, questions_of
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.counting import values_of
-from cardiolens.score.statistics.factors import ArmFactors, headlines
+from cardiolens.score.statistics.factors import ArmFactors, headlines, judged_arms
 from cardiolens.score.statistics.scores import PREFIX, score
 from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
+from cardiolens.storage.places import Run, Store
 from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, ILLEGAL_SELECTION, NO_ANSWER
 
 SHARES, PEERS = "how replies were read", "readings of others"  # names of tables
@@ -103,33 +104,31 @@ def _tier_scores(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> 
     }
 
 
-def peer_scores(
-    folders: Sequence[tuple[Path, Path]],
-    questions: pa.Table,
-    own: Verdicts,
-    arms: Sequence[ArmFactors],
-    spec: SweepSpec,
+def judge_by_others(
+    run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec, own: Verdicts
 ) -> list[Row]:
     """Tier scores and ranks of models (without headlines: of arms) by each reading of the first replies.
 
-    `folders` are those of the requests and completions of each model.
+    `own` are the verdicts of the run by its own reading.
     """
     by_reading: dict[str, Verdicts] = {STRICT: own, **{name: Verdicts() for name in PEER_READINGS}}
+    questions, _ = questions_of(run, store, model_keys)
     choices = questions.filter(pc.not_equal(questions["answer_type"], "report"))
-    for requests, completions in folders:
-        for block, replies in align_completions(requests, completions).blocks():
+    for model, key in model_keys.items():
+        for block, replies in align_completions(run.requests(model), store.completions(key)).blocks():
             of_block = choices.filter(pc.is_in(choices["qa_id"], pc.unique(block["qa_id"])))
             of_choices = block.filter(pc.is_in(block["qa_id"], of_block["qa_id"].combine_chunks()))
             final = finals(replies)
             for name in PEER_READINGS:
                 read = _read_by(name, of_choices, final)
                 by_reading[name].add(judge(of_choices, read, of_block, spec.dataset.protocol))
-    names = {f"{PREFIX}{model}": model for model in headlines(arms)} or {
-        arm.arm_id: arm.arm_id for arm in arms if arm.control == "none"
+    factors = judged_arms(sweep_factors.arms(spec), own.arms)
+    names = {f"{PREFIX}{model}": model for model in headlines(factors)} or {
+        arm.arm_id: arm.arm_id for arm in factors if arm.control == "none"
     }
     values = {}
     for reading, verdicts in by_reading.items():
-        found = _tier_scores(verdicts, arms, spec.statistics.min_n)
+        found = _tier_scores(verdicts, factors, spec.statistics.min_n)
         values[reading] = {(names[arm], tier): value for (arm, tier), value in found.items() if arm in names}
     return [*_peer_rows(values)]
 

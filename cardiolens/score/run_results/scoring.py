@@ -1,6 +1,6 @@
 """Judge and score a run: completions → verdicts → scores → analyses."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -17,8 +17,7 @@ from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.claims.parts_of_cohort import Groups, full_minus_part, groups_of
 from cardiolens.score.run_results.model_replies import Replies, judge_model
-from cardiolens.score.run_results.reply_readings import peer_scores
-from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, analyses_of, write_analyses
+from cardiolens.score.run_results.run_analyses import Analyses, analyses_of, write_analyses
 from cardiolens.score.run_results.stored_replies import questions_of
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
@@ -75,7 +74,8 @@ def judge_replies(
     questions_digest: str | None = None,
 ) -> Replies:
     """Judge a run, one model at a time; InputError if its questions do not match `questions_digest`."""
-    questions, digest = _questions(run, store, model_keys, spec, questions_digest)
+    questions, digest = questions_of(run, store, model_keys, questions_digest)
+    _check_subtasks(questions, spec.dataset.protocol)
     metrics = open_text_metrics(spec.statistics)
     models = (
         judge_model(model, run.requests(model), store.completions(key), questions, spec, metrics=metrics)
@@ -84,21 +84,8 @@ def judge_replies(
     return Replies.together(models, digest)
 
 
-def judge_by_others(
-    run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec, replies: Replies
-) -> Sequence[AnalysisRow]:
-    """Score the stored first replies by the readings of others, beside the run's own."""
-    folders = [(run.requests(model), store.completions(key)) for model, key in model_keys.items()]
-    questions, _ = _questions(run, store, model_keys, spec)
-    factors = judged_arms(arms(spec), replies.verdict_store.arms)
-    return peer_scores(folders, questions, replies.verdict_store, factors, spec)
-
-
-def _questions(
-    run: Run, store: Store, models: Iterable[str], spec: SweepSpec, recorded: str | None = None
-) -> tuple[pa.Table, str]:
-    """Read the questions of a run as `questions_of`; InputError if the protocol lacks the subtask of one."""
-    (questions, digest), protocol = questions_of(run, store, models, recorded), spec.dataset.protocol
+def _check_subtasks(questions: pa.Table, protocol: str) -> None:
+    """Refuse questions if the protocol lacks the subtask of one."""
     subtasks = load_catalogue(protocol).subtasks
     unknown = questions.filter(pc.invert(pc.is_in(questions["subtask"], pa.array(list(subtasks)))))
     for row in unknown.select(["qa_id", "subtask"]).slice(0, 1).to_pylist():
@@ -107,7 +94,6 @@ def _questions(
             f"{', '.join(subtasks)}; judge with the questions file of the run, or name its protocol in "
             "dataset.protocol"
         )
-    return questions, digest
 
 
 def write_results(

@@ -12,12 +12,11 @@ from cardiolens.config.sweep_factors import Arm, arms
 from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results import merging
 from cardiolens.score.run_results.model_replies import Replies
-from cardiolens.score.run_results.reply_readings import PEERS
+from cardiolens.score.run_results.reply_readings import PEERS, judge_by_others
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow
 from cardiolens.score.run_results.run_comparison import changes
 from cardiolens.score.run_results.scoring import (
     RunResults,
-    judge_by_others,
     judge_replies,
     of_tiers,
     write_results,
@@ -44,7 +43,7 @@ def judge(run: Run, *, by_others: bool = False) -> int:
         replies = _replies(run, spec)
         further: dict[str, Sequence[AnalysisRow]] = {}
         if by_others:
-            rows = judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies)
+            rows = judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies.verdict_store)
             further[PEERS] = rows
         results = _write(run, replies, spec, arms(spec), further=further)
         facts = read_facts(run, [run])
