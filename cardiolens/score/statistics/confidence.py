@@ -59,17 +59,18 @@ def confidence_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[
             of_options(dict(row["option_logprobs"]), row["option_keys"], several=several)
             for row in of_subtask
         ]
-        keys = tuple(by_key[0])
-        probability = np.array([[of_item[key] for key in keys] for of_item in by_key])
+        keys = sorted({key for of_item in by_key for key in of_item})
+        probability = np.array([[of_item.get(key, 0.0) for key in keys] for of_item in by_key])
         gold = np.array([[key in row["gold"] for key in keys] for row in of_subtask])
         status = np.array([row["parse_status"] for row in of_subtask], np.str_)
-        basis, scope = Basis.of(patient, status), f"subtask:{subtask}"
+        scope = f"subtask:{subtask}"
         # all options of multi-select, the second of two, else none
         options = enumerate(keys) if several else [(1, "")] if len(keys) == 2 else ()
         for at, key in options:
-            positive = gold[:, at]
-            curve = Curve.of(probability[:, at], positive, weights[:, patient])
-            of_classes = basis.of_two_classes(positive, patient)
+            shown = np.array([keys[at] in of_item for of_item in by_key])
+            positive, of_shown = gold[shown, at], patient[shown]
+            curve = Curve.of(probability[shown, at], positive, weights[:, of_shown])
+            of_classes = Basis.of(of_shown, status[shown]).of_two_classes(positive, of_shown)
             of_precision = replace(of_classes, effective_items=float(of_classes.n_rarer_class or 0))
             suffix = f".{key}" if key else ""
             yield scores.row(arm, (f"{AUROC}{suffix}", scope), Statistic(auroc(curve), of_classes))

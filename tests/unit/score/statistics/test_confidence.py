@@ -85,6 +85,18 @@ def scored(rows: list[dict[str, Any]], measure: Any, resamples: int = 50) -> lis
     ]
 
 
+def test_items_of_a_subtask_may_show_different_options() -> None:
+    """The most probable option counts, also where the first item lacks it; before, it was left out."""
+    rows = [
+        row(patient, gold, gold, shown, logs={gold: 0.9, shown[0]: 0.1})
+        for patient, (gold, shown) in enumerate([("B", "AB"), ("C", "ABC")] * 10)
+    ]
+    for order in (rows, rows[1:]):
+        found = {entry["metric"]: entry["value"] for entry in scored(order, confidence_scores)}
+        assert found["risk.100"] == 0
+        assert "auroc" not in found
+
+
 def test_confidence_scores_read_letters_as_displayed() -> None:
     """Half of the requests show B first; the engine's letters are those displayed."""
     rows = []
