@@ -109,7 +109,8 @@ def _headline(
     by_arm = {}
     for arm in arms_of(protocols):
         own = answers.asked[arm].judged
-        own = own if patients is None else own.of_patients(patients)
+        if patients is not None:
+            own = own.where(patients[own.items.patient], patients[own.reports.patient])
         if len(own):
             by_arm[arm] = claimed_statistics(own, Cells.of(own, sampling.patients), sampling)
     protocols = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}

@@ -48,11 +48,6 @@ class RunResults:
         """Load all comparisons into memory."""
         return self.results.comparisons.whole()
 
-    @property
-    def of_tiers(self) -> pa.Table:
-        """The primary scores on tiers."""
-        return tables.concat(map(of_tiers, self.results.scores.parts()), schemas.SCORES)
-
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
     """Recompute and write verdicts, scores and analyses of a run from its completions, without engines."""

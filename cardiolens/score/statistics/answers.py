@@ -42,10 +42,6 @@ class Answers:
         """Some of the items and of the reports."""
         return Answers(self.items.where(items), self.reports.where(reports))
 
-    def of_patients(self, in_group: Bools) -> "Answers":
-        """The rows of some patients of the cohort."""
-        return self.where(in_group[self.items.patient], in_group[self.reports.patient])
-
     def common_with(self, other: "Answers", *, out: bool = False) -> "Answers":
         """The rows with a question that occurs in the other answers too, or with `out` all others."""
         return self.among(other.items.question, other.reports.question, out=out)

@@ -57,8 +57,8 @@ def claimed_statistics(answers: Answers, cells: Cells, sampling: Resampling) -> 
 
 
 def _values(cells: Cells, sampling: Resampling) -> _PartValues:
-    sums = cells.resampled(sampling.weights)
-    return [(part, part_values(part, of_part)) for part, of_part in zip(cells.parts, sums, strict=True)]
+    parts = zip(cells.parts, cells.rows, strict=True)
+    return [(part, part_values(part, of_part @ sampling.weights.T)) for part, of_part in parts]
 
 
 def _subtasks(items: Items, values: _PartValues, sampling: Resampling) -> _Statistics:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
 from cardiolens.score.statistics.metrics import (
     CALL_COUNTS,
     CRITERION,
@@ -76,21 +76,20 @@ class Cells:
     def of(answers: Answers, units: int) -> "Cells":
         """Count the answers of one arm; `units` is the number of patients in the cohort."""
         items, reports = answers.items, answers.reports.of_fields
-        parts: list[Part] = []
-        rows: list[Floats] = []
+        cells: dict[Part, Floats] = {}
         for name in np.unique(items.subtask):
-            of_subtask = items.where(items.subtask == name)
-            parts.append(part_of(of_subtask))
-            rows.append(_of_items(parts[-1], of_subtask, units))
+            rows = items.where(items.subtask == name)
+            part = part_of(rows)
+            counts = answer_cells(part, rows.gold, rows.parsed)
+            counts += shift_counts(rows) if part.is_ordinal else []
+            counts += call_counts(rows) if part.has_calls else []
+            cells[part] = by_patient(counts, rows.patient, units)
         for name in np.unique(reports.subtask):
-            report_rows = reports.where(reports.subtask == name)
-            parts.append(Part(str(name), 2, "report", (), len(report_rows)))
-            rows.append(_of_reports(report_rows, units))
-        return Cells(tuple(parts), tuple(rows))
-
-    def resampled(self, weights: Floats) -> list[Floats]:
-        """Sums of the cells over patients, each `weights[resample, patient]` times."""
-        return [rows @ weights.T for rows in self.rows]
+            of_name = reports.where(reports.subtask == name)
+            counts = [of_name.counts[:, of_name.names.index(count)] for count in ("tp", "fp", "fn")]
+            part = Part(str(name), 2, "report", (), len(of_name))
+            cells[part] = by_patient(counts, of_name.patient, units)
+        return Cells(tuple(cells), tuple(cells.values()))
 
 
 def part_of(items: Items) -> Part:
@@ -111,18 +110,6 @@ def answer_cells(part: Part, gold: Ints, parsed: Ints) -> list[np.ndarray]:
     if part.kind == "diagnosis":
         return [masks >> bit & 1 for masks in (gold & parsed, parsed, gold) for bit in part.classes]
     return [gold == parsed, np.ones(len(gold))]
-
-
-def _of_items(part: Part, items: Items, units: int) -> Floats:
-    counts = answer_cells(part, items.gold, items.parsed)
-    counts += shift_counts(items) if part.is_ordinal else []
-    counts += call_counts(items) if part.has_calls else []
-    return by_patient(counts, items.patient, units)
-
-
-def _of_reports(reports: Reports, units: int) -> Floats:
-    counts = [reports.counts[:, reports.names.index(name)] for name in ("tp", "fp", "fn")]
-    return by_patient(counts, reports.patient, units)
 
 
 def part_values(part: Part, cells: Floats) -> dict[str, Floats]:

@@ -151,18 +151,19 @@ def lesion_scores(pair: tuple[str, str], rows: pa.Table, scores: ItemScores) -> 
         answers = [
             {**row, "parse_status": of["parse_status"]} for (row, _), of in zip(pairs, unread, strict=True)
         ]
-        measured = _both_right if metric == FOLLOWED else _moved
-        values = np.array([measured(*items) for items in pairs], np.float64)
+        values = np.array(
+            [
+                bool(row["correct"] and twin["correct"]) if metric == FOLLOWED else _moved(row, twin)
+                for row, twin in pairs
+            ],
+            np.float64,
+        )
         yield scores.mean(pair[1], metric, values, answers, note)
 
 
 def _moved(row: Row, twin: Row) -> bool:
     read = row["parse_status"] in READ and twin["parse_status"] in READ
     return read and set(row["parsed"] or ()) != set(twin["parsed"] or ())
-
-
-def _both_right(row: Row, twin: Row) -> bool:
-    return bool(row["correct"] and twin["correct"])
 
 
 def open_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.comparisons import RUN, VARIED, Effect
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, claimed_values, values_of
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair, Families
-from cardiolens.score.statistics.hypothesis_tests import row_p, swap_p
+from cardiolens.score.statistics.hypothesis_tests import coins, row_p, swap_p
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Rows
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, SEVERITY_SHIFT
 from cardiolens.score.statistics.statistic import Resampling, Row, Statistic
@@ -213,7 +213,8 @@ def _swap_p(
     first, second = (
         np.concatenate([rows for cells in side.cells for rows in cells.rows]) for side in (ours, theirs)
     )
-    return swap_p(first, second, mean, sampling.coins)
+    chosen = sampling.settings
+    return swap_p(first, second, mean, coins(sampling.patients, chosen.seed, chosen.swaps))
 
 
 def _limits(ours: Side, theirs: Side, shares: Sequence[float], min_n: int) -> dict[Key, dict[str, Any]]:

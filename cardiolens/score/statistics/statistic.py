@@ -25,7 +25,7 @@ from cardiolens.score.statistics.bootstrap import (
     variance_inflation,
 )
 from cardiolens.score.statistics.counting import Forms, Key
-from cardiolens.score.statistics.hypothesis_tests import SWAPS, Coins, coins
+from cardiolens.score.statistics.hypothesis_tests import SWAPS
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports, Rows
 from cardiolens.score.statistics.metrics import mean_defined
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
@@ -71,12 +71,13 @@ class Basis:
     def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
         """This basis for how well positive items are distinguished from the others."""
         sizes = [len(np.unique(patient[side])) for side in (positive, ~positive)]
-        rarer = min(sizes)
+        # a share of a half of so many items varies as an AUROC of a half (Mann and Whitney 1947)
+        worth, rarer = 3 * math.prod(sizes) / (sum(sizes) + 1), min(sizes)
         return replace(
             self,
             n_positive=int(positive.sum()),
             n_effective=min(self.n_effective, rarer),
-            effective_items=min(self.effective_items, _worth_of_ranks(*sizes)),
+            effective_items=min(self.effective_items, worth),
             n_rarer_class=rarer,
         )
 
@@ -144,11 +145,6 @@ class Statistic:
         return ends(float(self.values[0]), resampled_variance(self.values, units), sample, tail)
 
 
-def _worth_of_ranks(positive: int, negative: int) -> float:
-    """Number of items with which a share of a half varies as an AUROC of a half (Mann and Whitney 1947)."""
-    return 3 * positive * negative / (positive + negative + 1)
-
-
 def mean_of(parts: Sequence[Statistic], basis: Basis) -> Statistic:
     """The unweighted mean of some statistics, where defined; NaN of none."""
     if not parts:
@@ -179,6 +175,8 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
     """Convert a statistic with its interval to a score row without its arm."""
     metric, scope = key
     basis, interval = statistic.basis, statistic.interval(metric, level)
+    hospitals = "" if basis.n_hospitals is None else f"{basis.n_hospitals} hospitals"
+    resampled = method if not interval.how or not math.isnan(interval.low) else ""
     return {
         "metric": metric,
         "scope": scope,
@@ -191,17 +189,8 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
         "n_refusal": basis.n_refusal,
         "n_positive": basis.n_positive,
         "n_rarer_class": basis.n_rarer_class,
-        "method": how(basis, interval, method),
+        "method": "; ".join(filter(None, (basis.note, hospitals, interval.how, resampled))),
     }
-
-
-def how(basis: Basis, interval: Interval, method: str) -> str:
-    """How value and interval were computed, in words."""
-    hospitals = "" if basis.n_hospitals is None else f"{basis.n_hospitals} hospitals"
-    parts = [basis.note, hospitals, interval.how]
-    if not interval.how or not math.isnan(interval.low):
-        parts.append(method)
-    return "; ".join(filter(None, parts))
 
 
 def scale(metric: str) -> float:
@@ -253,11 +242,6 @@ class Resampling:
         kind = "t interval, bootstrap of hospitals"
         kind = "expanded percentile cluster bootstrap" if self.hospitals is None else kind
         return f"{kind}, B={len(self.weights) - 1}, seed {self.settings.seed}"
-
-    @property
-    def coins(self) -> Coins:
-        """Which patients change arms in each swap."""
-        return coins(self.patients, self.settings.seed, self.settings.swaps)
 
     @property
     def patients(self) -> int:

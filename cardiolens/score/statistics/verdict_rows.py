@@ -34,10 +34,6 @@ class Verdicts:
         """The arms that have verdicts."""
         return list(self._parts)
 
-    @property
-    def num_rows(self) -> int:
-        return self._spool.num_rows
-
     def add(self, verdicts: pa.Table) -> None:
         """Append verdicts of any arms."""
         for arm, rows in by_arm(verdicts):
