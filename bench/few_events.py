@@ -43,7 +43,6 @@ def one_gate(gate: int, gold: Floats, called: Floats) -> Items:
     number = len(gold)
     ones, word = np.ones(number, np.int64), np.full(number, "L01")
     return Items(
-        arm=word,
         subtask=np.full(number, f"G{gate}"),
         sequence=word,
         answer_type=np.full(number, "single"),

@@ -76,7 +76,6 @@ def optional_metrics(counts: Collection[str]) -> tuple[str, ...]:
 class Rows:
     """What rows of verdicts have in common, whatever was asked: arrays with an entry for each row."""
 
-    arm: NDArray[np.str_]
     subtask: NDArray[np.str_]
     parse_status: NDArray[np.str_]
     question: Ints  # code of the qa_id in the vocabulary
@@ -187,7 +186,6 @@ def _rows_of(verdicts: pa.Table, channels: list[str]) -> pa.Table:
 def _in_common(rows: pa.Table, vocabulary: Vocabulary) -> dict[str, Any]:
     patients = pa.array(vocabulary.patients, pa.string())
     return {
-        "arm": strings(rows["arm_id"]),
         "subtask": strings(rows["subtask"]),
         "parse_status": strings(rows["parse_status"]),
         "question": np.asarray(pc.index_in(rows["qa_id"], value_set=vocabulary.questions), np.int64),

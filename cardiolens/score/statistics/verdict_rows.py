@@ -115,15 +115,12 @@ def judged_shares(verdicts: pa.Table | Verdicts) -> dict[tuple[str, str], float]
     for rows in blocks(verdicts, [*keys, "channel"]):
         items = rows.filter(pc.not_equal(rows["channel"], "text"))
         for row in items.group_by(keys).aggregate([([], "count_all")]).to_pylist():
-            for scope in _scopes(row["tier"], row["sequence"], row["subtask"]):
+            scopes = [f"tier:{row['tier']}", f"subtask:{row['subtask']}"]
+            scopes += [f"sequence:{row['sequence']}"] if row["tier"] == 1 else []
+            for scope in scopes:
                 n_items[row["arm_id"], scope] += row["count_all"]
                 n_judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
     return {key: n_judged[key] / number for key, number in n_items.items()}
-
-
-def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
-    of_sequence = [f"sequence:{sequence}"] if tier == 1 else []
-    return [f"tier:{tier}", f"subtask:{subtask}", *of_sequence]
 
 
 def percent_judged(shares: Mapping[tuple[str, str], float], arm: str, scope: str) -> float | None:
