@@ -89,7 +89,7 @@ def same(found: Answers, expected: Answers) -> None:
 
 
 def test_a_shelf_gives_back_what_was_put_there_and_holds_little_of_it() -> None:
-    shelf: SpilledMapping[np.ndarray] = SpilledMapping()
+    shelf = SpilledMapping[str, np.ndarray]()
     for number in range(3 * AT_HAND):
         shelf[str(number)] = np.full(1000, number)
     shelf["5"] = np.full(7, -5)

@@ -16,6 +16,7 @@ from cardiolens.score.statistics.counting import (
     kind_values,
     option_flags,
     skill,
+    tier_values,
 )
 from cardiolens.score.statistics.items import Floats, Ints
 from cardiolens.score.statistics.metrics import by_patient, weighted_agreement
@@ -186,3 +187,9 @@ def test_the_best_constant_report_is_the_best_of_all_that_may_be_written() -> No
                 chosen = [*gate, *levels]
                 every.append(2 * gold[:, chosen].sum() / (9 * len(chosen) + gold.sum() + 2))
         assert found == pytest.approx(max(every))
+
+
+def test_the_score_of_diagnoses_is_the_mean_of_their_macro_f1() -> None:
+    values = {"primary": np.array([0.9]), "macro_f1": np.array([0.4])}
+    (found,) = tier_values([(Part("D02", 3, "diagnosis", (0, 1), 5), values)], 10).items()
+    assert found == (("primary", "tier:3"), 0.4)
