@@ -12,7 +12,7 @@ from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
 from cardiolens.score.statistics.items import hospital_codes
 from cardiolens.score.statistics.scores import compute_scores
-from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.statistic import Resampling, Settings
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -97,6 +97,16 @@ def test_every_interval_and_test_is_over_hospitals() -> None:
     assert len(pairs) == 9
     assert all(differences[pair]["p"] >= of_pairs[pair]["p"] for pair in pairs)
     assert any(differences[pair]["p"] > of_pairs[pair]["p"] for pair in pairs)
+
+
+def test_a_score_rests_on_the_hospitals_of_its_own_patients() -> None:
+    arms = arms_of(("clinical",), ("16",), ("standard",), ("a",))
+    answers = ArmAnswers.of(from_rows(verdicts(arms, 60, np.random.default_rng(1)), VERDICTS))
+    hospitals = np.arange(60) % 6
+    items = answers.judged(arms[0].arm_id).items
+    sampling = Resampling.of(Settings(1, 5, 1), 60, hospitals)
+    assert sampling.basis(items).n_hospitals == 6
+    assert sampling.basis(items.where(hospitals[items.patient] < 2)).n_hospitals == 2
 
 
 def test_parts_and_subgroups_stay_over_patients() -> None:

@@ -109,3 +109,10 @@ def test_a_difference_of_reports_counts_entities_not_reports() -> None:
     of_entities = Statistic(values, reports, of_pairs=True).interval("primary")
     assert of_items.how.startswith("few answers differ")
     assert (of_entities.how, of_entities.high - of_entities.low < 14) == ("", True)
+
+
+def test_a_difference_reaches_at_least_as_far_as_its_resamples() -> None:
+    values = np.array([0.0, *[0.0] * 380, *[0.02] * 20])
+    found = Statistic(values, Basis(400, 400, 0, 0), of_pairs=True).interval("primary")
+    assert found.how.startswith("few answers differ")
+    assert found.low < 0 < found.high == pytest.approx(2)
