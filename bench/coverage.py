@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import special
 
 from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.bootstrap import Kind as IntervalKind
 from cardiolens.score.statistics.bootstrap import (
     effective_items,
     effective_patients,
@@ -73,7 +72,7 @@ class AnswerMasks:
     def values(self, kind: PartKind, patient: NDArray[np.int64], weights: Floats) -> dict[str, Floats]:
         """The product's statistics of a subtask, in the cohort and its resamples."""
         classes = tuple(bit for bit in range(self.size) if (self.gold >> bit & 1).any())
-        part = Part("X01", "", 1, kind, classes, len(self.gold))
+        part = Part("X01", 1, kind, classes, len(self.gold))
         cells = metrics.by_patient(answer_cells(part, self.gold, self.parsed), patient, weights.shape[1])
         return kind_values(kind, cells @ weights.T)
 
@@ -201,12 +200,11 @@ def coverage(patients: int, cohorts: int, resamples: int, truth: dict[str, float
     for seed in range(cohorts):
         cohort = Cohort.draw(np.random.default_rng([7, seed]), patients)
         for name, statistic in statistics(cohort, weights).items():
-            kind: IntervalKind = "difference" if statistic.of_pairs else "share"
-            interval = statistic.interval(100, kind=kind)
+            interval = statistic.interval("primary")
             covered[name] += interval.low <= truth[name] <= interval.high
             width[name] += (interval.high - interval.low) / cohorts
             # at the margin: how often is a difference of exactly the margin called equivalent
-            narrow = statistic.interval(100, level=0.9, kind=kind)
+            narrow = statistic.interval("primary", level=0.9)
             within[name] += margin_side(narrow, margin=abs(truth[name])) == "within"
     for name, value in truth.items():
         erred = f"{100 * within[name] / cohorts:.1f}" if "difference" in name else ""
@@ -239,10 +237,10 @@ def edges(patients: int, items: int, cohorts: int, resamples: int) -> Iterator[s
                 dice = np.random.default_rng([13, seed, patients, items])
                 right = _clustered(dice, patients, items, truth, effect)
                 share = Statistic(weights @ right / (patients * items), basis)
-                tally += held(share, "share", truth)
+                tally += held(share, truth)
                 other = _clustered(dice, patients, items, 0.95, effect)
                 pair = Statistic(weights @ (items - other) / (patients * items), basis, of_pairs=True)
-                narrow = pair.interval(100, 0.9, "difference")
+                narrow = pair.interval("primary", 0.9)
                 tally[4] += margin_side(narrow) == "within"
             bootstrap, product, *widths, false = 100 * tally / cohorts
             yield (
@@ -267,7 +265,7 @@ def macro_edges(patients: int, cohorts: int, resamples: int) -> Iterator[str]:
             values = answered.values("diagnosis", np.arange(patients), weights)["macro_f1"]
             worth = _worth([np.unique(true, return_counts=True)[1]])
             basis = replace(Basis(patients, patients, 0, 0), **worth)
-            tally += held(Statistic(values, basis), "share", truth)
+            tally += held(Statistic(values, basis), truth)
         bootstrap, product, before, width, _ = 100 * tally / cohorts
         yield (
             f"| {patients} | macro-F1 | 1 | {100 * truth:.1f} | {bootstrap:.1f} | {product:.1f} "
@@ -299,8 +297,8 @@ def risk(patients: int, items: int, coverage: float, cohorts: int, resamples: in
         right = special.ndtr(latent) > RISK * (1 - confidence)
         answers = ConfidentAnswers(confidence, right, patient, np.full(len(patient), "ok"))
         statistic = confidence_curves(answers, weights)[f"risk.{100 * coverage:.0f}"]
-        interval = statistic.interval(1, kind="share")
-        tally += interval.low <= truth <= interval.high, interval.high - interval.low
+        interval = statistic.interval("risk")
+        tally += interval.low <= 100 * truth <= interval.high, (interval.high - interval.low) / 100
     covers, width = 100 * tally / cohorts
     return float(covers), float(width)
 
@@ -314,15 +312,13 @@ def _clustered(dice: np.random.Generator, patients: int, items: int, truth: floa
     return dice.binomial(items, share).astype(np.float64)
 
 
-def held(statistic: Statistic, kind: IntervalKind, truth: float) -> Floats:
+def held(statistic: Statistic, truth: float) -> Floats:
     """Whether the intervals of bootstrap and product hold the truth, both widths, and a 0."""
-    basis = statistic.basis
-    intervals = (
-        percentile(statistic.values, patients=min(basis.n_patients, basis.n_effective)),
-        statistic.interval(1, kind=kind),
-    )
-    holds = [one.low - 1e-12 <= truth <= one.high + 1e-12 for one in intervals]
-    return np.array([*holds, *(one.high - one.low for one in intervals), 0.0])
+    basis, product = statistic.basis, statistic.interval("primary")
+    bootstrap = percentile(statistic.values, patients=min(basis.n_patients, basis.n_effective))
+    ends = (bootstrap.low, bootstrap.high), (product.low / 100, product.high / 100)
+    holds = [low - 1e-12 <= truth <= high + 1e-12 for low, high in ends]
+    return np.array([*holds, *(high - low for low, high in ends), 0.0])
 
 
 def _pair(

@@ -43,7 +43,6 @@ def one_gate(gate: int, gold: Floats, called: Floats) -> Items:
     number = len(gold)
     ones, word = np.ones(number, np.int64), np.full(number, "L01")
     return Items(
-        arm=word,
         subtask=np.full(number, f"G{gate}"),
         sequence=word,
         answer_type=np.full(number, "single"),
@@ -51,7 +50,6 @@ def one_gate(gate: int, gold: Floats, called: Floats) -> Items:
         question=np.arange(number),
         request=np.arange(number),
         patient=np.arange(number),
-        hospital=-ones,
         tier=ones,
         options=2 * ones,
         gold=np.where(gold > 0, 2, 1),

@@ -23,12 +23,11 @@ from bench.claims import arms_of
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
 from cardiolens.score.statistics.comparisons import Effect, decided
-from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.factors import ArmFactors, pooled_questions
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.pairs import PairComparison
-from cardiolens.score.statistics.pooled import PooledEffects, pooled_rows
-from cardiolens.score.statistics.pooled_questions import pooled_questions
+from cardiolens.score.statistics.pairs import EffectKey
+from cardiolens.score.statistics.pooled import pooled_rows
 from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Settings, Statistic
 
 SELECTORS, BUDGETS = ("clinical", "kcenter", "random@1"), ("4", "8", "16", "32")
@@ -94,7 +93,8 @@ def compared(models: int, patients: int, effect: float, seed: int, weights: Floa
     """The comparisons over the models of a simulated run, with what is decided."""
     arms = arms_of(SELECTORS, BUDGETS, PROMPTS, [f"m{number:02d}" for number in range(models)])
     asked = pooled_questions(arms)
-    effects = PooledEffects(asked)
+    pairs = {pair for question in asked for weights in question.weights.values() for pair in weights}
+    effects = {}
     pieces = answers(arms, patients, weights, effect, np.random.default_rng([23, seed]))
     sizes = [np.unique(classes, return_counts=True)[1] for classes in next(pieces)["gold"]]
     of_classes: dict[str, Any] = {"n_effective": effective_patients(sizes)}
@@ -103,24 +103,23 @@ def compared(models: int, patients: int, effect: float, seed: int, weights: Floa
     of_reports = replace(plain, n_items=REPORTS * patients, n_entities=REPORTS * FINDINGS * patients)
     bases = [plain, of_reports, replace(plain, **of_classes)]
     for values in pieces:
-        for ours, theirs in sorted(effects.pairs):
+        for ours, theirs in sorted(pairs):
             if ours in values:
-                effects.add(_pair(ours, theirs, values[ours] - values[theirs], bases))
+                effects[ours, theirs] = _effects(values[ours] - values[theirs], bases)
     rows = pooled_rows(asked, effects, Resampling(Settings(5, len(weights) - 1, 2026), weights))
     return [row | decided({"p_adjusted": None, "adjustment": None, **row}) for row in rows]
 
 
-def _pair(ours: str, theirs: str, change: Floats, bases: list[Basis]) -> PairComparison:
+def _effects(change: Floats, bases: list[Basis]) -> dict[EffectKey, Effect]:
     differences = {
         ("primary", f"tier:{tier}"): Statistic(values, basis, of_pairs=True)
         for tier, values, basis in zip((1, 2, 3), change, bases, strict=True)
     }
-    effects = {
+    return {
         (key, is_differing): Effect.of(difference)
         for key, difference in differences.items()
         for is_differing in (False, True)
     }
-    return PairComparison(ours, theirs, [], effects)
 
 
 def main() -> None:

@@ -51,7 +51,7 @@ def of_sets(patients: int, items: int, cohorts: int, resamples: int) -> Iterator
         for seed in range(cohorts):
             sample = answered(np.random.default_rng([23, seed, patients, items]), patients, items, level)
             basis = Basis(patients * items, patients, 0, 0, n_entities=RIGHT * patients * items)
-            tally += held(Statistic(micro_f1(sample, patients, weights), basis), "share", truth)
+            tally += held(Statistic(micro_f1(sample, patients, weights), basis), truth)
         yield _row(f"micro-F1 of {items} items a patient", patients, truth, tally / cohorts)
 
 
@@ -72,7 +72,7 @@ def of_discrimination(patients: int, cohorts: int, resamples: int) -> Iterator[s
                 if basis.without_interval:
                     continue
                 values = auroc(Curve.of(score, positive, weights))
-                tally, number = tally + held(Statistic(values, basis), "share", truth), number + 1
+                tally, number = tally + held(Statistic(values, basis), truth), number + 1
             if number:
                 yield _row(f"AUROC, {share:.0%} positive", patients, truth, tally / number)
 

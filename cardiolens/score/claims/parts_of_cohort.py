@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.bootstrap import resampling_weights
@@ -78,10 +77,9 @@ def full_minus_part(
     """The headlines of every model on the full cohort minus those on a part, one family of Holm.
 
     Part and remainder are resampled separately; the full cohort is both together. `simulated` are models that
-    are simulated readers: they are in no test. An unknown patient, or a part with no or all patients, is an
-    InputError.
+    are simulated readers: they are in no test.
     """
-    inside = _inside(answers.patients, part)
+    inside = np.isin(answers.patients, list(part))
     weights = separate_weights(inside, settings.resamples, settings.seed)
     sampling = Resampling(settings, weights)
     method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
@@ -111,7 +109,8 @@ def _headline(
     by_arm = {}
     for arm in arms_of(protocols):
         own = answers.asked[arm].judged
-        own = own if patients is None else own.of_patients(patients)
+        if patients is not None:
+            own = own.where(patients[own.items.patient], patients[own.reports.patient])
         if len(own):
             by_arm[arm] = claimed_statistics(own, Cells.of(own, sampling.patients), sampling)
     protocols = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}
@@ -157,7 +156,7 @@ def separate_weights(inside: Bools, resamples: int, seed: int) -> Floats:
 
 def gold_shift(answers: ArmAnswers, part: Collection[str]) -> dict[str, float]:
     """Total variation between gold answers of the full cohort and of a part, by single-choice subtask."""
-    inside = _inside(answers.patients, part)
+    inside = np.isin(answers.patients, list(part))
     if not answers.arms:  # numbers and rankings have no classes
         return {}
     items = answers.judged(answers.arms[0]).items
@@ -170,15 +169,3 @@ def _distance(items: Items, inside: Bools) -> float:
     options = np.array([items.gold >> bit & 1 for bit in range(items.size)], np.float64)
     full, part = options.sum(axis=1), options[:, inside[items.patient]].sum(axis=1)
     return float(0.5 * np.abs(ratio(full, full.sum()) - ratio(part, part.sum())).sum())
-
-
-def _inside(patients: list[str], part: Collection[str]) -> Bools:
-    unknown = sorted(set(part) - set(patients))
-    if unknown:
-        raise InputError(f"patient {unknown[0]!r} of the part is not in the cohort; name patients of the run")
-    inside = np.isin(patients, list(part))
-    if inside.all() or not inside.any():
-        raise InputError(
-            f"the part has {int(inside.sum())} of {len(patients)} patients; it must be a proper part"
-        )
-    return np.asarray(inside)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.score.run_results.scoring import Replies
+from cardiolens.score.run_results.model_replies import Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import check_one_release
@@ -38,7 +38,7 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
     """
     check_one_release(runs, manifests)
     shared: dict[str, Any] = {}
-    by_name: dict[tuple[str, str], tuple[Run, dict[str, Any]]] = {}
+    named: dict[tuple[str, str, str], tuple[Run, Any]] = {}
     for run, spec, manifest in zip(runs, specs, manifests, strict=True):
         facts = {name: manifest[name] for name in _ALIKE} | spec.model_dump(include=set(_OPTIONS))
         for name, value in facts.items():
@@ -47,24 +47,24 @@ def check_alike(runs: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequ
                     f"{run.root}: {name} is not that of {runs[0].root}; runs that are seen as one must have "
                     f"asked the same questions on the same studies in the same form"
                 )
-        for kind, name, properties in _properties(spec, manifest):
-            first_run, first = by_name.setdefault((kind, name), (run, properties))
-            if differing := [entry for entry in properties if properties[entry] != first[entry]]:
-                here, there = properties[differing[0]], first[differing[0]]
+        for (kind, name, entry), here in _properties(spec, manifest):
+            first_run, there = named.setdefault((kind, name, entry), (run, here))
+            if here != there:
                 raise InputError(
-                    f"{run.root}: {kind} {name} has {differing[0]} {here}, in {first_run.root} {there}; "
+                    f"{run.root}: {kind} {name} has {entry} {here}, in {first_run.root} {there}; "
                     f"one name stands for one {kind}: give one of them another name and run it again, or "
                     "leave that run out"
                 )
 
 
-def _properties(spec: SweepSpec, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield kind, name and properties of what a name of a run stands for; runs are ranked by names."""
+def _properties(spec: SweepSpec, manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Any]]:
+    """Yield what a name of a run stands for, by kind, name and property; runs are ranked by names."""
     for kind, apart in _APART.items():
-        for entry in getattr(spec, kind):
-            yield kind, entry.name, entry.model_dump(mode="json", exclude=apart)
+        for named in getattr(spec, kind):
+            properties = named.model_dump(mode="json", exclude=apart)
+            yield from (((kind, named.name, entry), value) for entry, value in properties.items())
     for model, described in manifest["models"].items():
-        yield "model", model, {"key": described["model_key"]}
+        yield ("model", model, "key"), described["model_key"]
 
 
 def check_templates(runs: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> None:
@@ -131,7 +131,7 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
     scores = tables.concat([part.reply_scores for part in parts], schemas.SCORES)
     reply_scores = _first_of(scores, ("metric", "scope", "arm_id"))
     seen = tables.concat([part.seen for part in parts], schemas.SEEN)
-    return Replies(verdicts, reply_scores, parts[0].questions_digest, seen, counts)  # all asked the same
+    return Replies(verdicts, reply_scores, seen, counts, parts[0].questions_digest)  # all asked the same
 
 
 def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:

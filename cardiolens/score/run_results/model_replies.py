@@ -1,8 +1,8 @@
 """Judge one model of a run: its completions → verdicts, extra scores, transcripts and counts."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,13 +11,31 @@ import pyarrow.compute as pc
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import arms, arms_asking_back
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, seen_table, walk
-from cardiolens.score.run_results.reply_scores import WITH_REPLIES, add_reply_columns, scores_from_replies
+from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.score.run_results.second_turns import SecondTurns
-from cardiolens.score.run_results.stored_replies import align_completions, of_keys
-from cardiolens.score.statistics.verdict_rows import Verdicts
+from cardiolens.score.run_results.stored_replies import align_completions, item_of, of_keys
+from cardiolens.score.statistics.confidence import confidence_scores
+from cardiolens.score.statistics.factors import control_pairs, judged_arms
+from cardiolens.score.statistics.item_scores import (
+    ItemScores,
+    lesion_scores,
+    open_scores,
+    order_scores,
+    position_scores,
+    table_of,
+)
+from cardiolens.score.statistics.statistic import Row, Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort, judged_shares
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.verdicts import judge
+from cardiolens.storage import tables
+from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SCORES, SEEN, VERDICTS
+
+# Verdicts, the options as displayed, and the log-probabilities that the engine returned.
+WITH_REPLIES = pa.schema(
+    [*VERDICTS, REQUESTS.field("option_keys"), COMPLETIONS.field("option_logprobs")], VERDICTS.metadata
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +51,65 @@ class StageCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelReplies:
-    """The verdicts of one model, and its distinct planned requests counted by outcome."""
+class Replies:
+    """The verdicts of a model, a run or several, and their distinct planned requests counted by outcome."""
 
-    verdicts: Verdicts  # which may have more columns
+    verdict_store: Verdicts  # of a model with the columns of WITH_REPLIES
     reply_scores: pa.Table  # scores that need requests or completions as well
     seen: pa.Table  # transcripts of chains
-    counts: Mapping[str, int]
-    stages: tuple[StageCounts, ...]
+    counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
+    questions_digest: str
+    stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
+
+    @staticmethod
+    def together(models: Iterable["Replies"], questions_digest: str) -> "Replies":
+        """Join the replies of several models."""
+        verdicts, counts = Verdicts(), Counter[str]()
+        stages: dict[str, tuple[StageCounts, ...]] = {}
+        scores, seen = [], []
+        for of_model in models:
+            verdicts.extend(of_model.verdict_store)
+            counts.update(of_model.counts)
+            stages |= of_model.stages
+            scores.append(of_model.reply_scores)
+            seen.append(of_model.seen)
+        of_replies = tables.concat(scores, SCORES), tables.concat(seen, SEEN)
+        return Replies(verdicts, *of_replies, counts, questions_digest, stages)
+
+    @property
+    def verdicts(self) -> pa.Table:
+        """Load all verdicts into memory."""
+        return self.verdict_store.whole()
+
+    @property
+    def unfinished(self) -> int:
+        return self.counts["engine_error"] + self.counts["missing"]
+
+    @property
+    def not_asked_back(self) -> int:
+        """Replies that could not be read, without a final completion of their second turn."""
+        return self.counts.get("second_open", 0)
+
+    @property
+    def duplicates(self) -> dict[str, int]:
+        """Surplus final completions, by whether they agree with the one that counts."""
+        return {name: self.counts[name] for name in ("agreeing", "disagreeing")}
+
+    @property
+    def unrequested(self) -> int:
+        """Completions in the store that match no request of this run; they are ignored."""
+        return self.counts["unrequested"]
 
 
 def judge_model(
+    model: str,
     requests: Path,
     completions: Path,
     questions: pa.Table,
     spec: SweepSpec,
+    *,
     metrics: Sequence[TextMetric],
-) -> ModelReplies:
+) -> Replies:
     """Judge a model's replies, one block of studies at a time.
 
     Chains are an exception: all of them are walked at once, with the replies to their stages in memory.
@@ -57,7 +117,7 @@ def judge_model(
     chains = read_chains(requests)
     steps = walk(chains, completions)
     replies = align_completions(requests, completions)
-    of_steps = of_keys(replies.others, pa.array(sorted({step.request_key for step in steps}), pa.string()))
+    of_steps = of_keys(replies.others, pa.array({step.request_key for step in steps}, pa.string()))
     rows = Verdicts(WITH_REPLIES)
     turns = SecondTurns(arms_asking_back(spec), replies.others, spec.dataset.protocol)
     of_chains = pa.array(list(chains), pa.string())
@@ -68,17 +128,28 @@ def judge_model(
         of_questions = questions.filter(pc.is_in(questions["qa_id"], pc.unique(block["qa_id"])))
         verdicts = judge(block, of_block, of_questions, spec.dataset.protocol, metrics)
         final = finals(of_block)
-        rows.add(turns.read(add_reply_columns(verdicts, block, final), block, final, of_questions))
+        rows.add(turns.read(_with_replies(verdicts, block, final), block, final, of_questions))
     counts = Counter(replies.counts)
     counts.update({f"second_{name}": number for name, number in turns.counts.items()})
     counts["unrequested"] = replies.others.num_rows - of_steps.num_rows - turns.n_completions
-    return ModelReplies(
-        verdicts=rows,
-        reply_scores=scores_from_replies(rows, arms(spec), spec.statistics),
+    return Replies(
+        verdict_store=rows,
+        reply_scores=scores_from_replies(rows, spec),
         seen=pa.concat_tables([seen_table(chains, steps), turns.seen]),
         counts=counts,
-        stages=_stages(steps, times_asked, {*of_steps["request_key"].to_pylist()}),
+        questions_digest="",
+        stages={model: _stages(steps, times_asked, {*of_steps["request_key"].to_pylist()})},
     )
+
+
+def _with_replies(verdicts: pa.Table, requests: pa.Table, completions: pa.Table) -> pa.Table:
+    """Append the columns of requests and final completions that scores need to verdicts."""
+    of_request = pc.index_in(item_of(verdicts), value_set=item_of(requests).combine_chunks())
+    keys = completions["request_key"].combine_chunks()
+    of_completion = pc.index_in(verdicts["request_key"], value_set=keys)
+    option_keys = requests["option_keys"].take(of_request)
+    logprobs = completions["option_logprobs"].take(of_completion)
+    return verdicts.append_column("option_keys", option_keys).append_column("option_logprobs", logprobs)
 
 
 def _stages(
@@ -104,3 +175,28 @@ def _stages(
             )
         )
     return tuple(counts)
+
+
+def scores_from_replies(rows: Verdicts, spec: SweepSpec) -> pa.Table:
+    """Score option probabilities, controls and open questions of one model, at most two arms in memory."""
+    return table_of(_scores(rows, spec), judged_shares(rows))
+
+
+def _scores(rows: Verdicts, spec: SweepSpec) -> Iterator[Row]:
+    chosen = spec.statistics
+    scores = ItemScores.of(Settings(chosen.min_n, chosen.resamples, chosen.seed), cohort(rows))
+    for arm in sorted(rows.arms):
+        of_arm = rows.of_arm(arm)
+        yield from confidence_scores(arm, of_arm, scores)
+        yield from open_scores(arm, of_arm, scores)
+    is_shuffled = {arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"}
+    for arm in sorted(is_shuffled & {*rows.arms}):
+        yield from position_scores(arm, rows.of_arm(arm), scores)
+    judged = judged_arms(arms(spec), [arm for arm in rows.arms if _is_judged(rows, arm)])
+    for control, scores_of in (("reversed_options", order_scores), (LESION, lesion_scores)):
+        for pair in control_pairs(judged, control):
+            yield from scores_of(pair, pa.concat_tables(map(rows.of_arm, pair)), scores)
+
+
+def _is_judged(rows: Verdicts, arm: str) -> bool:
+    return bool(pc.any(pc.equal(rows.of_arm(arm, ["status"])["status"], "judged")).as_py())

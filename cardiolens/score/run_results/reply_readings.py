@@ -3,26 +3,30 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.phases import heard_by
+from cardiolens.config import sweep_factors
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.protocol.tasks.legal import letters_of
-from cardiolens.score.run_results.stored_replies import align_completions
-from cardiolens.score.statistics.factors import ArmFactors, headlines
+from cardiolens.score.run_results.stored_replies import align_completions, questions_of
+from cardiolens.score.statistics.answers import Answers, ArmAnswers
+from cardiolens.score.statistics.counting import values_of
+from cardiolens.score.statistics.factors import ArmFactors, headlines, judged_arms
 from cardiolens.score.statistics.scores import PREFIX, score
 from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
-from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, ILLEGAL_SELECTION, NO_ANSWER, VERDICTS
+from cardiolens.storage.places import Run, Store
+from cardiolens.storage.schemas import ASKED_BACK, COMPLETIONS, ILLEGAL_SELECTION, NO_ANSWER
 
 SHARES, PEERS = "how replies were read", "readings of others"  # names of tables
 READINGS = ("at_once", "asked_back", "no_answer", "unread", "refused", "cut", ILLEGAL_SELECTION)
@@ -39,7 +43,9 @@ BOUNDS = ("once_tier_1", "high_tier_1", "once_tier_3", "high_tier_3")  # columns
 _Scores = Mapping[tuple[str, str], float]  # by model or arm, and tier
 
 
-def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> list[Row]:
+def reading_shares(
+    verdicts: Verdicts, answers: ArmAnswers, arms: Sequence[ArmFactors], min_n: int
+) -> list[Row]:
     """Percentages of the replies to choice questions by model and by arm, and bounds of an arm's tier scores.
 
     `once`: the score if every answer that was asked back is wrong; `high`: if every reply that was not read
@@ -51,8 +57,9 @@ def reading_shares(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -
         of_model = sum((counts[arm.arm_id] for arm in arms if arm.model == model), Counter[str]())
         rows += _shares(model, None, of_model)
     for arm in arms:
-        bounds = _bounds(verdicts.of_arm(arm.arm_id), counts[arm.arm_id], min_n)
-        rows += [row | bounds for row in _shares(arm.model, arm.arm_id, counts[arm.arm_id])]
+        own = counts[arm.arm_id]
+        bounds = _bounds(answers.judged(arm.arm_id), min_n) if own["asked_back"] or own["unread"] else {}
+        rows += [row | bounds for row in _shares(arm.model, arm.arm_id, own)]
     return rows
 
 
@@ -69,36 +76,24 @@ def _shares(model: str, arm_id: str | None, counts: Counter[str]) -> Iterator[Ro
         yield row | {name: 100 * counts[name] / n_replies for name in READINGS}
 
 
-def _bounds(verdicts: pa.Table, counts: Counter[str], min_n: int) -> Row:
-    """The tier scores of one arm if what was not read at once counted otherwise; empty without any."""
-    if not counts["asked_back"] and not counts["unread"]:
-        return {}
-    changed = {
-        "once": _with_all(verdicts, [ASKED_BACK], right=False),
-        "high": _with_all(verdicts, ["parse_error", "contradicted"], right=True),
-    }
-    return {
-        f"{name}_{scope.replace(':', '_')}": value
-        for name, rows in changed.items()
-        for (_, scope), value in _tier_scores(rows, (), min_n).items()
-    }
+def _bounds(answers: Answers, min_n: int) -> Row:
+    """The tier scores of one arm if what was not read at once counted otherwise."""
+    items, bounds = answers.items, dict[str, float]()
+    for name, statuses, counted in (
+        ("once", (ASKED_BACK,), np.zeros_like(items.gold)),
+        ("high", ("parse_error", "contradicted"), items.gold),
+    ):
+        parsed = np.where(np.isin(items.parse_status, statuses), counted, items.parsed)
+        scores = values_of(replace(answers, items=replace(items, parsed=parsed)), min_n)
+        bounds |= {
+            f"{name}_tier_{tier}": scores.get(("primary", f"tier:{tier}"), math.nan)
+            for tier in (1, 3)
+            if (items.tier == tier).any()
+        }
+    return {name: 100 * value for name, value in bounds.items()}
 
 
-def _with_all(verdicts: pa.Table, statuses: Sequence[str], *, right: bool) -> pa.Table:
-    """Verdicts in which those of some parse statuses are all wrong, or all right."""
-    of_statuses = pc.is_in(verdicts["parse_status"], value_set=pa.array(statuses))
-    chosen = pc.fill_null(pc.and_(of_statuses, pc.equal(verdicts["channel"], "answer")), False)
-    rows, others = verdicts.filter(chosen), verdicts.filter(pc.invert(chosen))
-    columns = {
-        "parsed": rows["gold"] if right else pa.array([[]] * rows.num_rows, VERDICTS.field("parsed").type),
-        "parse_status": pa.repeat("ok" if right else "parse_error", rows.num_rows),
-        "correct": pa.array(np.full(rows.num_rows, right)),
-    }
-    changed = pa.table([columns.get(name, rows[name]) for name in VERDICTS.names], schema=VERDICTS)
-    return pa.concat_tables([others.select(VERDICTS.names), changed])
-
-
-def _tier_scores(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], min_n: int) -> _Scores:
+def _tier_scores(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> _Scores:
     """The primary scores of arms and headlines on the tiers of choice questions."""
     with heard_by(lambda phase: None):  # a line for each scoring says nothing
         results = score(verdicts, arms, Settings(min_n, 1, 0, swaps=1))
@@ -109,33 +104,31 @@ def _tier_scores(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], min_
     }
 
 
-def peer_scores(
-    folders: Sequence[tuple[Path, Path]],
-    questions: pa.Table,
-    own: Verdicts,
-    arms: Sequence[ArmFactors],
-    spec: SweepSpec,
+def judge_by_others(
+    run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec, own: Verdicts
 ) -> list[Row]:
     """Tier scores and ranks of models (without headlines: of arms) by each reading of the first replies.
 
-    `folders` are those of the requests and completions of each model.
+    `own` are the verdicts of the run by its own reading.
     """
     by_reading: dict[str, Verdicts] = {STRICT: own, **{name: Verdicts() for name in PEER_READINGS}}
+    questions, _ = questions_of(run, store, model_keys)
     choices = questions.filter(pc.not_equal(questions["answer_type"], "report"))
-    for requests, completions in folders:
-        for block, replies in align_completions(requests, completions).blocks():
+    for model, key in model_keys.items():
+        for block, replies in align_completions(run.requests(model), store.completions(key)).blocks():
             of_block = choices.filter(pc.is_in(choices["qa_id"], pc.unique(block["qa_id"])))
             of_choices = block.filter(pc.is_in(block["qa_id"], of_block["qa_id"].combine_chunks()))
             final = finals(replies)
             for name in PEER_READINGS:
                 read = _read_by(name, of_choices, final)
                 by_reading[name].add(judge(of_choices, read, of_block, spec.dataset.protocol))
-    names = {f"{PREFIX}{model}": model for model in headlines(arms)} or {
-        arm.arm_id: arm.arm_id for arm in arms if arm.control == "none"
+    factors = judged_arms(sweep_factors.arms(spec), own.arms)
+    names = {f"{PREFIX}{model}": model for model in headlines(factors)} or {
+        arm.arm_id: arm.arm_id for arm in factors if arm.control == "none"
     }
     values = {}
     for reading, verdicts in by_reading.items():
-        found = _tier_scores(verdicts, arms, spec.statistics.min_n)
+        found = _tier_scores(verdicts, factors, spec.statistics.min_n)
         values[reading] = {(names[arm], tier): value for (arm, tier), value in found.items() if arm in names}
     return [*_peer_rows(values)]
 

@@ -72,7 +72,7 @@ def analyses_of(
         "subgroups": list(subgroup_rows(answers, groups.subgroups, models, settings)),
         "hospitals": descriptions.hospital_rows(groups.subgroups, len(answers.patients)),
         "item difficulty": item_difficulty(verdicts, arms),
-        SHARES: reading_shares(verdicts, arms, settings.min_n),
+        SHARES: reading_shares(verdicts, answers, arms, settings.min_n),
         "confusion": confusion_rows(verdicts),
         "how requests ended": status_counts(verdicts),
     }

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import StatisticsSpec, SweepSpec
+from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.statistics.answers import ArmAnswers
@@ -75,7 +75,7 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     """Paired differences (b minus a) of every arm that both runs have, on every tier.
 
     InputError if the runs have different releases or questions, were judged by different rules, or have no
-    arm in common.
+    arm in common; or if hospitals are random and the first one's store is not there.
     """
     manifests = [documents.read_manifest(run) for run in (first, second)]
     check_one_release((first, second), manifests)
@@ -95,19 +95,15 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     if not common:
         raise InputError(f"{second.root}: shares no arm with {first.root}; compare runs of the same arms")
     spec = documents.read_configuration(first)
-    are_random = any(row["hospitals"] >= FEWEST_HOSPITALS for row in analyses.get("hospitals", ()))
-    hospitals = _hospitals(first, second, spec) if are_random else {}
+    hospitals: Mapping[str, str] = {}
+    if any(row["hospitals"] >= FEWEST_HOSPITALS for row in analyses.get("hospitals", ())):
+        patients = (tables.read(run.verdicts, schemas.VERDICTS, ("patient_id",)) for run in (first, second))
+        hospitals = groups_of(store_of(first, spec).root, pa.concat_tables(patients)).hospitals
     rows: list[ArmDifference] = []
     for setting in common:
         sides = _verdicts(first, old[setting]), _verdicts(second, new[setting])
         rows += _differences(" / ".join(setting), *sides, spec.statistics, hospitals)
     return rows
-
-
-def _hospitals(first: Run, second: Run, spec: SweepSpec) -> Mapping[str, str]:
-    """The hospital of each patient of two runs; InputError if the first one's store is not there."""
-    patients = (tables.read(run.verdicts, schemas.VERDICTS, ("patient_id",)) for run in (first, second))
-    return groups_of(store_of(first, spec).root, pa.concat_tables(patients)).hospitals
 
 
 def _setting(arm: Mapping[str, Any]) -> tuple[str, ...]:

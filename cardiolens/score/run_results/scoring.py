@@ -1,8 +1,7 @@
 """Judge and score a run: completions → verdicts → scores → analyses."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import pyarrow as pa
@@ -17,61 +16,18 @@ from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.claims.parts_of_cohort import Groups, full_minus_part, groups_of
-from cardiolens.score.run_results.model_replies import StageCounts, judge_model
-from cardiolens.score.run_results.reply_readings import peer_scores
-from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow, analyses_of, write_analyses
-from cardiolens.score.run_results.stored_replies import (
-    changed_questions,
-    digest_of_questions,
-    question_ids_of,
-    questions_of,
-)
+from cardiolens.score.run_results.model_replies import Replies, judge_model
+from cardiolens.score.run_results.run_analyses import Analyses, analyses_of, write_analyses
+from cardiolens.score.run_results.stored_replies import questions_of
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
 from cardiolens.score.statistics.factors import headlines, judged_arms
 from cardiolens.score.statistics.scores import Results, compute_scores
 from cardiolens.score.statistics.statistic import Row, Settings
-from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
 from cardiolens.storage.spool import Spool
-
-
-@dataclass(frozen=True, slots=True)
-class Replies:
-    """The verdicts of a run, and its distinct planned requests counted by outcome."""
-
-    verdict_store: Verdicts
-    reply_scores: pa.Table  # scores that need requests or completions as well
-    questions_digest: str
-    seen: pa.Table  # transcripts of chains
-    counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
-    stages: Mapping[str, tuple[StageCounts, ...]] = field(default_factory=dict)  # of chains, by model
-
-    @property
-    def verdicts(self) -> pa.Table:
-        """Load all verdicts into memory."""
-        return self.verdict_store.whole()
-
-    @property
-    def unfinished(self) -> int:
-        return self.counts["engine_error"] + self.counts["missing"]
-
-    @property
-    def not_asked_back(self) -> int:
-        """Replies that could not be read, without a final completion of their second turn."""
-        return self.counts.get("second_open", 0)
-
-    @property
-    def duplicates(self) -> dict[str, int]:
-        """Surplus final completions, by whether they agree with the one that counts."""
-        return {name: self.counts[name] for name in ("agreeing", "disagreeing")}
-
-    @property
-    def unrequested(self) -> int:
-        """Completions in the store that match no request of this run; they are ignored."""
-        return self.counts["unrequested"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +47,6 @@ class RunResults:
     def comparisons(self) -> pa.Table:
         """Load all comparisons into memory."""
         return self.results.comparisons.whole()
-
-    @property
-    def of_tiers(self) -> pa.Table:
-        """The primary scores on tiers."""
-        return tables.concat(map(of_tiers, self.results.scores.parts()), schemas.SCORES)
 
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
@@ -118,46 +69,18 @@ def judge_replies(
     questions_digest: str | None = None,
 ) -> Replies:
     """Judge a run, one model at a time; InputError if its questions do not match `questions_digest`."""
-    qa_ids = {model: question_ids_of(run.requests(model)) for model in model_keys}
-    questions = _questions(store, qa_ids.values(), spec)
-    digest = digest_of_questions(questions)
-    if questions_digest not in (None, digest):
-        raise changed_questions(run, store)
-    verdicts, counts = Verdicts(), Counter[str]()
-    stages: dict[str, tuple[StageCounts, ...]] = {}
-    reply_scores, seen = [], []
+    questions, digest = questions_of(run, store, model_keys, questions_digest)
+    _check_subtasks(questions, spec.dataset.protocol)
     metrics = open_text_metrics(spec.statistics)
-    for model, model_key in phase("judging", "models", model_keys.items()):
-        of_model = questions.filter(pc.is_in(questions["qa_id"], qa_ids[model]))
-        judged = judge_model(run.requests(model), store.completions(model_key), of_model, spec, metrics)
-        verdicts.extend(judged.verdicts)
-        counts.update(judged.counts)
-        reply_scores.append(judged.reply_scores)
-        seen.append(judged.seen)
-        stages[model] = judged.stages
-    return Replies(
-        verdicts,
-        tables.concat(reply_scores, schemas.SCORES),
-        digest,
-        tables.concat(seen, schemas.SEEN),
-        counts,
-        stages,
+    models = (
+        judge_model(model, run.requests(model), store.completions(key), questions, spec, metrics=metrics)
+        for model, key in phase("judging", "models", model_keys.items())
     )
+    return Replies.together(models, digest)
 
 
-def judge_by_others(
-    run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec, replies: Replies
-) -> Sequence[AnalysisRow]:
-    """Score the stored first replies by the readings of others, beside the run's own."""
-    folders = [(run.requests(model), store.completions(key)) for model, key in model_keys.items()]
-    questions = _questions(store, [question_ids_of(requests) for requests, _ in folders], spec)
-    factors = judged_arms(arms(spec), replies.verdict_store.arms)
-    return peer_scores(folders, questions, replies.verdict_store, factors, spec)
-
-
-def _questions(store: Store, qa_ids: Iterable[pa.Array], spec: SweepSpec) -> pa.Table:
-    """Read questions by id; InputError if the protocol lacks the subtask of one."""
-    questions, protocol = questions_of(store, qa_ids), spec.dataset.protocol
+def _check_subtasks(questions: pa.Table, protocol: str) -> None:
+    """Refuse questions if the protocol lacks the subtask of one."""
     subtasks = load_catalogue(protocol).subtasks
     unknown = questions.filter(pc.invert(pc.is_in(questions["subtask"], pa.array(list(subtasks)))))
     for row in unknown.select(["qa_id", "subtask"]).slice(0, 1).to_pylist():
@@ -166,7 +89,6 @@ def _questions(store: Store, qa_ids: Iterable[pa.Array], spec: SweepSpec) -> pa.
             f"{', '.join(subtasks)}; judge with the questions file of the run, or name its protocol in "
             "dataset.protocol"
         )
-    return questions
 
 
 def write_results(

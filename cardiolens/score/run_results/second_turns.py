@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.protocol.dialogue.asking_back import DisplayedChoice, SecondTurn
-from cardiolens.score.run_results.reply_scores import item_of
-from cardiolens.score.run_results.stored_replies import of_keys
+from cardiolens.score.run_results.stored_replies import item_of, of_keys
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import tables

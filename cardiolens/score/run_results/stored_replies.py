@@ -1,7 +1,7 @@
 """The stored replies of a run: whether they are all there, what computed them, and joined to requests."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from cardiolens.base.digest import digest_of_rows
 from cardiolens.base.errors import InputError
 from cardiolens.score.verdicts.final_completions import duplicates, finals
-from cardiolens.storage import documents, schemas, tables
+from cardiolens.storage import documents, tables
 from cardiolens.storage.places import Run, Store, store_of
-from cardiolens.storage.schemas import COMPLETIONS, PLANNED, REQUESTS
+from cardiolens.storage.schemas import COMPLETIONS, FINAL, PLANNED, QUESTIONS, REQUESTS, VERDICTS
 
 _AT_ONCE = 4_096  # questions that are Python objects at a time
 NUMERICS = ("engine", "device", "attention_backend", "tensor_parallel")
@@ -34,81 +34,61 @@ def check_stored(run: Run) -> Store:
     """
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     store = store_of(run, spec)
-    _check_questions(run, store, list(manifest["models"]), manifest["questions_digest"])
-    arms: dict[str, list[str]] = {}
-    for arm in manifest["arms"]:
-        arms.setdefault(arm["model"], []).append(arm["arm_id"])
+    questions_of(run, store, manifest["models"], manifest["questions_digest"])
     for model, facts in manifest["models"].items():
-        _check_replies(run, store, facts["model_key"], arms.get(model, []))
+        arms = [arm["arm_id"] for arm in manifest["arms"] if arm["model"] == model]
+        _check_replies(run, store.completions(facts["model_key"]), arms)
     return store
 
 
-def _check_questions(run: Run, store: Store, models: list[str], recorded: str) -> None:
-    qa_ids = (question_ids_of(run.requests(name)) for name in models)
-    if digest_of_questions(questions_of(store, qa_ids)) != recorded:
-        raise changed_questions(run, store)
+def questions_of(
+    run: Run, store: Store, models: Iterable[str], recorded: str | None = None
+) -> tuple[pa.Table, str]:
+    """The questions that models of a run were asked, with their digest.
 
-
-def questions_of(store: Store, qa_ids: Iterable[pa.Array]) -> pa.Table:
-    """The questions of a store with these ids."""
-    questions = tables.read(store.questions, schemas.QUESTIONS)
-    asked = pa.concat_arrays([pa.array([], pa.string()), *qa_ids])
-    return questions.filter(pc.is_in(questions["qa_id"], pc.unique(asked)))
-
-
-def question_ids_of(requests: Path) -> pa.Array:
-    """The distinct questions of a model's requests; InputError if it has no requests."""
-    qa_ids = tables.from_parts(
-        requests,
-        REQUESTS,
-        ("qa_id",),
-        lambda parts: pc.unique(
-            pa.concat_arrays([pa.array([], pa.string()), *(pc.unique(part["qa_id"]) for part in parts)])
-        ),
-    )
-    if not len(qa_ids):
-        raise InputError(f"{requests}: holds no requests; plan the run again (mode=plan)")
-    return qa_ids
-
-
-def changed_questions(run: Run, store: Store) -> InputError:
-    """The error that the store has other questions than a run was judged with."""
-    return InputError(
-        f"{store.questions}: the questions of {run.root} have changed since it was judged; put the questions "
-        "file of the run back and plan it again (mode=plan), or run the sweep again"
-    )
-
-
-def _check_replies(run: Run, store: Store, model_key: str, arms: list[str]) -> None:
-    """Refuse a judged verdict of some arms without a completion in the store."""
-    of_model = pc.field("arm_id").isin(pa.array(arms, pa.string())) & (pc.field("status") == "judged")
-    judged = pc.unique(
-        tables.query(run.verdicts, schemas.VERDICTS, ("request_key",), of_model)["request_key"]
-    )
-    folder = store.completions(model_key)
-    completions = tables.read(folder, schemas.COMPLETIONS, ("request_key", "status"))
-    final = completions.filter(pc.is_in(completions["status"], value_set=pa.array(schemas.FINAL)))
-    stored = pc.unique(final["request_key"])
-    gone = pc.sum(pc.invert(pc.is_in(judged, value_set=stored))).as_py() or 0
-    if gone:
+    InputError if a model has no requests, or if the digest is not the `recorded` one.
+    """
+    questions, asked = tables.read(store.questions, QUESTIONS), pa.array([], pa.string())
+    for requests in map(run.requests, models):
+        qa_ids = tables.from_parts(
+            requests, REQUESTS, ("qa_id",), lambda parts: [pc.unique(part["qa_id"]) for part in parts]
+        )
+        if not any(map(len, qa_ids)):
+            raise InputError(f"{requests}: holds no requests; plan the run again (mode=plan)")
+        asked = pc.unique(pa.concat_arrays([asked, *qa_ids]))
+    questions = questions.filter(pc.is_in(questions["qa_id"], asked))
+    batches = questions.sort_by("qa_id").to_batches(max_chunksize=_AT_ONCE)
+    digest = digest_of_rows(row for batch in batches for row in batch.to_pylist())
+    if recorded not in (None, digest):
         raise InputError(
-            f"{folder}: lacks {gone:,} of the {len(judged):,} replies that {run.root} was judged from; "
+            f"{store.questions}: the questions of {run.root} have changed since it was judged; put the "
+            "questions file of the run back and plan it again (mode=plan), or run the sweep again"
+        )
+    return questions, digest
+
+
+def _check_replies(run: Run, completions: Path, arms: list[str]) -> None:
+    """Refuse a judged verdict of some arms without a completion in the store."""
+    of_arms = pc.field("arm_id").isin(pa.array(arms, pa.string())) & (pc.field("status") == "judged")
+    judged = pc.unique(tables.query(run.verdicts, VERDICTS, ("request_key",), of_arms)["request_key"])
+    stored = _final_of(completions, judged, ("request_key", "status"))["request_key"]
+    if gone := len(judged) - len(pc.unique(stored)):
+        raise InputError(
+            f"{completions}: lacks {gone:,} of the {len(judged):,} replies that {run.root} was judged from; "
             "put it back as it was, or add store=... with the folder where the store of the run is now"
         )
 
 
-def digest_of_questions(questions: pa.Table) -> str:
-    """Digest of a table of questions (32 hex digits), independent of row order."""
-    batches = questions.sort_by("qa_id").to_batches(max_chunksize=_AT_ONCE)
-    return digest_of_rows(row for batch in batches for row in batch.to_pylist())
+def _final_of(folder: Path, keys: pa.Array, columns: tuple[str, ...]) -> pa.Table:
+    """The final completions of some requests."""
+    rows = of_keys(tables.read(folder, COMPLETIONS, columns), keys)
+    return rows.filter(pc.is_in(rows["status"], value_set=pa.array(FINAL)))
 
 
 def numerics_of(requests: Path, completions: Path) -> list[dict[str, Any]]:
     """Count the answered requests of one model by their numerics, the most frequent first."""
-    keys = pc.unique(tables.read(requests, schemas.REQUESTS, ("request_key",))["request_key"])
-    rows = tables.read(completions, schemas.COMPLETIONS, ("request_key", "status", *NUMERICS))
-    final = pc.is_in(rows["status"], pa.array(schemas.FINAL))
-    rows = rows.filter(pc.and_(final, pc.is_in(rows["request_key"], keys)))
+    keys = tables.read(requests, REQUESTS, ("request_key",))["request_key"]
+    rows = _final_of(completions, keys, ("request_key", "status", *NUMERICS))
     counted = rows.group_by(list(NUMERICS)).aggregate([("request_key", "count_distinct")])
     records = counted.rename_columns([*NUMERICS, "requests"]).to_pylist()
     return sorted(records, key=lambda record: (-record["requests"], str(record)))
@@ -117,29 +97,29 @@ def numerics_of(requests: Path, completions: Path) -> list[dict[str, Any]]:
 def phrase(record: dict[str, Any]) -> str:
     """Return one set of numerics and its number of requests as a phrase."""
     size = record["tensor_parallel"]
-    parts = (
-        record["engine"],
-        record["device"],
-        record["attention_backend"],
-        size and f"tensor parallel {size}",
-    )
+    parts = [record[name] for name in NUMERICS[:3]] + [size and f"tensor parallel {size}"]
     return f"{', '.join(part or 'unknown' for part in parts)} ({record['requests']:,} requests)"
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedCompletions:
-    """Blocks of requests with their completions, and counts over all distinct requests."""
+    """The completions of a model's requests, and counts over all distinct requests."""
 
-    parts: Sequence[Sequence[Path]]  # of requests, by block
+    requests: Path
     counts: Counter[str]  # by how planned requests ended; agreeing and disagreeing doubles
     completions: pa.Table = field(repr=False)  # of the requests, in order of arrival
     others: pa.Table = field(repr=False)  # of stages, of second turns, and of other runs
 
     def blocks(self) -> Iterator[tuple[pa.Table, pa.Table]]:
-        """Yield the requests of each block and all their completions; blocks may share completions."""
-        for parts in self.parts:
-            requests = pa.concat_tables(tables.read_part(part, REQUESTS, _REQUEST_COLUMNS) for part in parts)
-            yield requests, of_keys(self.completions, requests["request_key"])
+        """Yield blocks of at least BLOCK requests and all their completions, which blocks may share."""
+        waiting: list[pa.Table] = []
+        paths = tables.parts(self.requests)
+        for path in paths:
+            waiting.append(tables.read_part(path, REQUESTS, _REQUEST_COLUMNS))
+            if path == paths[-1] or sum(part.num_rows for part in waiting) >= BLOCK:
+                requests = pa.concat_tables(waiting)
+                yield requests, of_keys(self.completions, requests["request_key"])
+                waiting = []
 
 
 def align_completions(requests: Path, completions: Path) -> AlignedCompletions:
@@ -150,9 +130,7 @@ def align_completions(requests: Path, completions: Path) -> AlignedCompletions:
     requested = replies.filter(is_requested)
     planned = pc.unique(asked.filter(pc.equal(asked["status"], PLANNED))["request_key"])
     others = replies.drop_columns(["option_logprobs"]).filter(pc.invert(is_requested))
-    return AlignedCompletions(
-        _blocks_of(requests), _count_endings(len(planned), requested), requested, others
-    )
+    return AlignedCompletions(requests, _count_endings(len(planned), requested), requested, others)
 
 
 def of_keys(completions: pa.Table, keys: pa.ChunkedArray | pa.Array) -> pa.Table:
@@ -160,16 +138,9 @@ def of_keys(completions: pa.Table, keys: pa.ChunkedArray | pa.Array) -> pa.Table
     return completions.filter(pc.is_in(completions["request_key"], pc.unique(keys)))
 
 
-def _blocks_of(requests: Path) -> list[list[Path]]:
-    """Group the parts of the request table into blocks of at least BLOCK rows."""
-    blocks, filled = list[list[Path]](), BLOCK
-    for part in tables.parts(requests):
-        if filled >= BLOCK:
-            blocks.append([])
-            filled = 0
-        blocks[-1].append(part)
-        filled += tables.count_part(part)
-    return blocks
+def item_of(rows: pa.Table) -> pa.ChunkedArray:
+    """The arm and question of each row, as one key."""
+    return pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], "\x1f")
 
 
 def _count_endings(n_planned: int, completions: pa.Table) -> Counter[str]:

@@ -7,8 +7,16 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from cardiolens.base.errors import InputError
-from cardiolens.score.statistics.items import Bools, Ints, Items, Reports, Vocabulary, items, reports
+from cardiolens.score.statistics.items import (
+    Bools,
+    Ints,
+    Items,
+    Reports,
+    Vocabulary,
+    hospital_codes,
+    items,
+    reports,
+)
 from cardiolens.score.statistics.verdict_rows import SpilledMapping, Verdicts, by_arm, judged_shares
 
 
@@ -33,10 +41,6 @@ class Answers:
     def where(self, items: Bools, reports: Bools) -> "Answers":
         """Some of the items and of the reports."""
         return Answers(self.items.where(items), self.reports.where(reports))
-
-    def of_patients(self, in_group: Bools) -> "Answers":
-        """The rows of some patients of the cohort."""
-        return self.where(in_group[self.items.patient], in_group[self.reports.patient])
 
     def common_with(self, other: "Answers", *, out: bool = False) -> "Answers":
         """The rows with a question that occurs in the other answers too, or with `out` all others."""
@@ -78,18 +82,16 @@ class ArmAnswers:
         verdicts: pa.Table | Verdicts, hospitals: Mapping[str, str] = MappingProxyType({})
     ) -> "ArmAnswers":
         """Read the answers from verdicts, one arm at a time; `hospitals` are those of patients, if known."""
-        vocabulary = Vocabulary.of(verdicts, hospitals)
-        asked: SpilledMapping[Answers] = SpilledMapping()
+        vocabulary = Vocabulary.of(verdicts)
+        asked = SpilledMapping[str, Answers]()
         judged_arms = []
         for arm, rows in by_arm(verdicts):
             answers = asked[arm] = Answers.of(rows, vocabulary)
             if answers.items.judged.any() or answers.reports.judged.any():
                 judged_arms.append(arm)
-        shares = judged_shares(verdicts)
-        return ArmAnswers(asked, sorted(judged_arms), vocabulary.patients, shares, vocabulary.hospitals)
+        shares, codes = judged_shares(verdicts), hospital_codes(vocabulary.patients, hospitals)
+        return ArmAnswers(asked, sorted(judged_arms), vocabulary.patients, shares, codes)
 
     def judged(self, arm: str) -> Answers:
-        """The judged rows of an arm; InputError if it has none."""
-        if arm not in self.arms:
-            raise InputError(f"arm {arm!r} has no judged item; compare two of {', '.join(self.arms)}")
+        """The judged rows of an arm."""
         return self.asked[arm].judged

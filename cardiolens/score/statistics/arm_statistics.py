@@ -10,7 +10,6 @@ from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.counting import (
-    EXTRA_METRICS,
     Cells,
     Key,
     Part,
@@ -42,28 +41,24 @@ _Exact = tuple[Bools, Ints, Ints]  # which items are answered exactly, their gol
 def arm_statistics(answers: Answers, sampling: Resampling) -> _Statistics:
     """Compute the statistics of every subtask, sequence and tier from the answers of one arm."""
     values = _values(Cells.of(answers, sampling.patients), sampling)
-    min_n = sampling.settings.min_n
     statistics = _subtasks(answers.items, values, sampling)
-    statistics |= _tiers(answers, values, min_n) | dict(_means(statistics, answers.items, min_n))
-    statistics |= _reports(answers.reports, sampling) | _corrected(answers, sampling)
-    statistics |= {
-        ("primary.skill", scope): Statistic(
-            skill(statistics["primary", scope].values, constant.values), constant.basis
-        )
-        for (metric, scope), constant in statistics.items()
-        if metric == "primary.constant"
-    }
+    statistics |= _tiers(answers, values, sampling) | dict(_means(statistics, answers.items, sampling))
+    statistics |= _reports(answers.reports, sampling) | dict(_corrected(answers, sampling))
+    for (metric, scope), constant in [*statistics.items()]:
+        if metric == "primary.constant":
+            values_of = skill(statistics["primary", scope].values, constant.values)
+            statistics["primary.skill", scope] = Statistic(values_of, constant.basis)
     return statistics | dict(_fields(answers.items, sampling))
 
 
 def claimed_statistics(answers: Answers, cells: Cells, sampling: Resampling) -> _Statistics:
     """The statistics of tiers that may be compared between arms."""
-    return _tiers(answers, _values(cells, sampling), sampling.settings.min_n)
+    return _tiers(answers, _values(cells, sampling), sampling)
 
 
 def _values(cells: Cells, sampling: Resampling) -> _PartValues:
-    sums = cells.resampled(sampling.weights)
-    return [(part, part_values(part, of_part)) for part, of_part in zip(cells.parts, sums, strict=True)]
+    parts = zip(cells.parts, cells.rows, strict=True)
+    return [(part, part_values(part, of_part @ sampling.weights.T)) for part, of_part in parts]
 
 
 def _subtasks(items: Items, values: _PartValues, sampling: Resampling) -> _Statistics:
@@ -73,14 +68,14 @@ def _subtasks(items: Items, values: _PartValues, sampling: Resampling) -> _Stati
         if part.kind == "report":
             continue
         rows = items.where(items.subtask == part.subtask)
-        basis = Basis.of(rows)
+        basis = sampling.basis(rows)
         found = {"primary": of_part["primary"]}
-        if part.kind != "set":
-            found |= _of_confusion(part, rows, sampling)
-        found |= {f"{name}.constant": value for name, value in _constants(part, rows, sampling).items()}
-        bases = {"primary": basis, "macro_f1": basis.of_classes(rows)}
         if part.kind == "set":  # shares of single options
-            bases["primary"] = replace(basis, n_entities=int(np.bitwise_count(rows.gold).sum()))
+            bases = {"primary": replace(basis, n_entities=int(np.bitwise_count(rows.gold).sum()))}
+        else:
+            found |= _of_confusion(part, rows, sampling)
+            bases = {"macro_f1": basis.of_classes(rows)}
+        found |= {f"{name}.constant": value for name, value in _constants(part, rows, sampling).items()}
         statistics |= {
             (name, f"subtask:{part.subtask}"): Statistic(value, bases.get(name, basis))
             for name, value in found.items()
@@ -114,80 +109,70 @@ def _first_bit(masks: Ints) -> Ints:
     return np.asarray(np.log2(np.maximum(masks, 1)), np.int64)
 
 
-def _tiers(answers: Answers, values: _PartValues, min_n: int) -> _Statistics:
+def _tiers(answers: Answers, values: _PartValues, sampling: Resampling) -> _Statistics:
     """The scores of tiers, and on tiers 1 and 3 how answers are given."""
-    statistics = {
-        key: Statistic(value, _tier_basis(answers, [part for part, _ in values], key, min_n))
-        for key, value in tier_values(values, min_n).items()
-    }
-    if any(part.tier == 1 for part, _ in values) and ("primary", "tier:1") not in statistics:
-        _, basis = _enough(answers.items.where(answers.items.tier == 1), min_n)
-        statistics["primary", "tier:1"] = mean_of([], basis)
+    statistics: _Statistics = {}
+    for (metric, tier), value in tier_values(values, sampling.settings.min_n).items():
+        names = [part.subtask for part, of in values if f"tier:{part.tier}" == tier and metric in of]
+        items = answers.items.where(np.isin(answers.items.subtask, names))
+        if tier == TIERS[1]:
+            basis = sampling.basis_of_entities(answers.reports.of_fields, f"mean over {' '.join(names)}")
+        elif tier == TIERS[0]:
+            items, basis = _enough(items, sampling)
+        elif metric == "primary":
+            basis = sampling.basis(items, f"macro_f1 of {_together(names)}").of_classes(items)
+        else:
+            basis = sampling.basis(items, f"{metric} of {' and '.join(names)}")
+        if metric in (CRITERION, D_PRIME):  # z values of rates are known by the rarer answers
+            basis = replace(basis, n_effective=metrics.effective_patients_of_calls(items))
+        statistics[metric, tier] = Statistic(value, basis)
+    if any(part.tier == 1 for part, _ in values) and ("primary", TIERS[0]) not in statistics:
+        _, basis = _enough(answers.items.where(answers.items.tier == 1), sampling)
+        statistics["primary", TIERS[0]] = mean_of([], basis)
     return statistics
 
 
-def _tier_basis(answers: Answers, parts: Sequence[Part], key: Key, min_n: int) -> Basis:
-    metric, tier = key
-    if tier == "tier:2":
-        reports = answers.reports.of_fields
-        return Basis.of_entities(reports, f"mean over {' '.join(map(str, np.unique(reports.subtask)))}")
-    of_tier = [part for part in parts if f"tier:{part.tier}" == tier]
-    names = [part.subtask for part in of_tier if metric not in EXTRA_METRICS or part.has(metric)]
-    items = answers.items.where(np.isin(answers.items.subtask, names))
-    if tier == "tier:1":
-        sufficient, basis = _enough(items, min_n)
-        items = items.where(np.isin(items.subtask, sufficient))
-    elif metric == "primary":
-        return Basis.of(items, f"macro_f1 of {_together(names)}").of_classes(items)
-    else:
-        basis = Basis.of(items, f"{metric} of {' and '.join(names)}")
-    if metric in (CRITERION, D_PRIME):  # z values of rates are known by the rarer answers
-        return replace(basis, n_effective=metrics.effective_patients_of_calls(items))
-    return basis
-
-
-def _enough(items: Items, min_n: int) -> tuple[list[str], Basis]:
-    """Return the subtasks with at least min_n items, and a basis with the others in its note."""
+def _enough(items: Items, sampling: Resampling) -> tuple[Items, Basis]:
+    """The items of subtasks with at least min_n of them, and their basis with the others in its note."""
+    min_n = sampling.settings.min_n
     subtasks, sizes = np.unique(items.subtask, return_counts=True)
     sufficient, insufficient = subtasks[sizes >= min_n], subtasks[sizes < min_n]
     note = f"mean of {counted(len(sufficient), 'subtask')}"
     if len(insufficient):
         note += f", without {' '.join(insufficient)} (fewer than {min_n} items)"
-    return list(map(str, sufficient)), Basis.of(items.where(np.isin(items.subtask, sufficient)), note)
+    enough = items.where(np.isin(items.subtask, sufficient))
+    return enough, sampling.basis(enough, note)
 
 
 def _together(names: Sequence[str]) -> str:
     return " and ".join(names) if len(names) > 1 else f"{names[0]} alone"
 
 
-def _means(statistics: Mapping[Key, Statistic], items: Items, min_n: int) -> Iterator[tuple[Key, Statistic]]:
+def _means(
+    statistics: Mapping[Key, Statistic], items: Items, sampling: Resampling
+) -> Iterator[tuple[Key, Statistic]]:
     """Means over subtasks: scores of sequences, best constants of sequences and tiers, entropy deficits."""
 
-    def mean(metric: str, subtasks: Sequence[str], basis: Basis) -> Statistic:
-        keys = [(metric, f"subtask:{subtask}") for subtask in subtasks]
+    def mean(metric: str, rows: Items, basis: Basis) -> Statistic:
+        keys = [(metric, f"subtask:{subtask}") for subtask in np.unique(rows.subtask)]
         return mean_of([statistics[key] for key in keys if key in statistics], basis)
 
     first, third = (items.where(items.tier == tier) for tier in (1, 3))
     for sequence in np.unique(first.sequence):
-        names, basis = _enough(first.where(first.sequence == sequence), min_n)
+        enough = _enough(first.where(first.sequence == sequence), sampling)
         for metric in ("primary", "primary.constant"):
-            yield (metric, f"sequence:{sequence}"), mean(metric, names, basis)
+            yield (metric, f"sequence:{sequence}"), mean(metric, *enough)
     if len(first):
-        for metric, rows in (
-            ("primary.constant", first),
-            (ENTROPY_DEFICIT, first.where(first.answer_type != "multi")),
-        ):
-            names, basis = _enough(rows, min_n)
-            yield (metric, TIERS[0]), mean(metric, names, basis)
-    if names := list(map(str, np.unique(third.subtask))):
-        for metric, of, words in (
-            ("primary.constant", "macro_f1.constant", "macro_f1"),
-            ("accuracy", "primary", "accuracy"),
-            (ENTROPY_DEFICIT, ENTROPY_DEFICIT, ENTROPY_DEFICIT),
-        ):
-            basis = Basis.of(third, f"{words} of {_together(names)}")
-            basis = basis.of_classes(third) if words == "macro_f1" else basis
-            yield (metric, TIERS[2]), mean(of, names, basis)
+        yield ("primary.constant", TIERS[0]), mean("primary.constant", *_enough(first, sampling))
+        one_right = first.where(first.answer_type != "multi")
+        yield (ENTROPY_DEFICIT, TIERS[0]), mean(ENTROPY_DEFICIT, *_enough(one_right, sampling))
+    if len(third):
+        of = f"of {_together(np.unique(third.subtask).tolist())}"
+        of_classes = sampling.basis(third, f"macro_f1 {of}").of_classes(third)
+        yield ("primary.constant", TIERS[2]), mean("macro_f1.constant", third, of_classes)
+        yield ("accuracy", TIERS[2]), mean("primary", third, sampling.basis(third, f"accuracy {of}"))
+        deficit = sampling.basis(third, f"{ENTROPY_DEFICIT} {of}")
+        yield (ENTROPY_DEFICIT, TIERS[2]), mean(ENTROPY_DEFICIT, third, deficit)
 
 
 def _reports(reports: Reports, sampling: Resampling) -> _Statistics:
@@ -201,7 +186,7 @@ def _reports(reports: Reports, sampling: Resampling) -> _Statistics:
         by_subtask = {}
         for subtask in map(str, np.unique(rows.subtask)):
             own = rows.where(rows.subtask == subtask)
-            sums, basis = _sums(own.counts, own, sampling).T, Basis.of_entities(own)
+            sums, basis = _sums(own.counts, own, sampling).T, sampling.basis_of_entities(own)
             by_name = dict(zip(own.names, sums, strict=True))
             of_subtask = {name: Statistic(value, basis) for name, value in of_sums(by_name).items()}
             if channel == "fields":
@@ -210,9 +195,9 @@ def _reports(reports: Reports, sampling: Resampling) -> _Statistics:
                     options = _sums(option_flags(form, own.entities, own.gold), own, sampling)
                     right = by_name["tp"] + by_name["fn"]
                     constant = best_constant_report(form, options, by_name["reports"], right)
-                    of_subtask["primary.constant"] = Statistic(constant, Basis.of(own))
+                    of_subtask["primary.constant"] = Statistic(constant, sampling.basis(own))
             by_subtask[subtask] = of_subtask
-        basis = Basis.of_entities(rows, f"mean over {' '.join(by_subtask)}")
+        basis = sampling.basis_of_entities(rows, f"mean over {' '.join(by_subtask)}")
         for metric in next(iter(by_subtask.values()), {}):
             parts = {subtask: of_subtask[metric] for subtask, of_subtask in by_subtask.items()}
             statistics |= {(metric, f"subtask:{subtask}"): part for subtask, part in parts.items()}
@@ -227,7 +212,7 @@ def _sums(counts: Floats | Bools, reports: Reports, sampling: Resampling) -> Flo
     return sampling.weights @ by_patient
 
 
-def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
+def _corrected(answers: Answers, sampling: Resampling) -> Iterator[tuple[Key, Statistic]]:
     """Corrected accuracy and the share of exact answers by tier.
 
     Corrected is (EM - c) / (1 - c), with EM the share of items answered exactly and c what guessing by
@@ -236,48 +221,37 @@ def _corrected(answers: Answers, sampling: Resampling) -> _Statistics:
     subtasks, in tier 2 over fields; subtasks with fewer than min_n items, or with a single gold answer, are
     left out of both.
     """
-    statistics: _Statistics = {}
-    for tier in TIERS:
+    for tier, least in zip(TIERS, (sampling.settings.min_n, 1, 1), strict=True):
         rows = answers.of_tier(tier)
-        if isinstance(rows, Items):
-            questions, what = (
-                _exact_items(rows, sampling.settings.min_n if tier == TIERS[0] else 1),
-                "subtasks",
-            )
-        else:
-            questions, what = _exact_fields(rows), "fields"
-        pairs = [
-            (item_mean(right.astype(np.float64), patient, sampling.weights), chance)
-            for right, gold, patient in questions
-            if (chance := chance_accuracy(gold)) < 1
-        ]
-        if pairs:
-            basis = Basis.of(rows, f"mean over {len(pairs)} {what}")
-            exact = np.stack([share for share, _ in pairs], axis=-1)
-            guessed = np.array([chance for _, chance in pairs])
-            statistics[CORRECTED, tier] = Statistic(mean_defined((exact - guessed) / (1 - guessed)), basis)
-            statistics[EXACT, tier] = Statistic(mean_defined(exact), basis)
-    return statistics
+        exact, guessed = [], []
+        for right, gold, patient in _exact(rows, least):
+            if (chance := chance_accuracy(gold)) < 1:
+                exact.append(item_mean(right.astype(np.float64), patient, sampling.weights))
+                guessed.append(chance)
+        if exact:
+            what = "fields" if isinstance(rows, Reports) else "subtasks"
+            basis = sampling.basis(rows, f"mean over {len(exact)} {what}")
+            shares, chances = np.stack(exact, axis=-1), np.array(guessed)
+            yield (CORRECTED, tier), Statistic(mean_defined((shares - chances) / (1 - chances)), basis)
+            yield (EXACT, tier), Statistic(mean_defined(shares), basis)
 
 
-def _exact_items(items: Items, least: int) -> Iterator[_Exact]:
-    """The items of each subtask that has as many as `least`."""
-    for subtask in np.unique(items.subtask):
-        own = items.where(items.subtask == subtask)
-        if len(own) >= least:
+def _exact(rows: Items | Reports, least: int) -> Iterator[_Exact]:
+    """The items of each subtask that has as many as `least`, of reports each field as an item.
+
+    In an unparsed report all fields are wrong.
+    """
+    for subtask in np.unique(rows.subtask):
+        own = rows.where(rows.subtask == subtask)
+        if isinstance(own, Reports):
+            read = own.parse_status == "ok"
+            of_entity = np.array([name.partition(": ")[0] for name in own.entities])
+            for name in dict.fromkeys(of_entity.tolist()):
+                gold, said = (flags[:, of_entity == name] for flags in (own.gold, own.predicted))
+                kind = np.unique(gold, axis=0, return_inverse=True)[1].ravel()
+                yield (gold == said).all(axis=1) & read, kind, own.patient
+        elif len(own) >= least:
             yield own.gold == own.parsed, own.gold, own.patient
-
-
-def _exact_fields(fields: Reports) -> Iterator[_Exact]:
-    """Each field of a report as an item; in an unparsed report all are wrong."""
-    of_entity = np.array([name.partition(": ")[0] for name in fields.entities])
-    for subtask in np.unique(fields.subtask):
-        own = fields.where(fields.subtask == subtask)
-        read = own.parse_status == "ok"
-        for name in dict.fromkeys(of_entity.tolist()):
-            gold, said = (flags[:, of_entity == name] for flags in (own.gold, own.predicted))
-            kind = np.unique(gold, axis=0, return_inverse=True)[1].ravel()
-            yield (gold == said).all(axis=1) & read, kind, own.patient
 
 
 def chance_accuracy(gold: Ints) -> float:
@@ -322,7 +296,7 @@ def _fields(items: Items, sampling: Resampling) -> Iterator[tuple[Key, Statistic
         for name, of_items, values in measures:
             if len(of_items):
                 mean = item_mean(values, of_items.patient, sampling.weights)
-                yield (name, scope), Statistic(mean, Basis.of(of_items))
+                yield (name, scope), Statistic(mean, sampling.basis(of_items))
 
 
 def set_scores(sets: Items) -> tuple[Floats, Floats, Floats, Floats]:

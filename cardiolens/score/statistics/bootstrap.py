@@ -18,14 +18,13 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
+import scipy  # whose parts are loaded when they are used: `stats` takes half a second
 
 from cardiolens.score.statistics.items import Floats, Ints
 
 _RESAMPLES, _SEED = 2000, 2026  # of agreement and of published scores, which no sweep sets
-Kind = Literal["share", "difference", "other"]
 Ends = tuple[float, float]
 
 # Errors, successes or differing answers, in effective items, below which resamples are not relied on. Near 0
@@ -105,13 +104,11 @@ def over_hospitals(values: Floats, level: float, hospitals: int, inflation: floa
     covered 92 to 93 % of 95. `inflation` is that of the variance (`variance_inflation`). One hospital has no
     interval.
     """
-    from scipy import stats
-
     resampled = values[1:][~np.isnan(values[1:])]
     if len(resampled) < 2 or np.isnan(values[0]) or hospitals < 2:
         return Interval(float(values[0]), np.nan, np.nan)
     error = math.sqrt(float(resampled.var()) * inflation)
-    reach = error * float(stats.t.isf((1 - level) / 2, hospitals - 1))
+    reach = error * float(scipy.stats.t.isf((1 - level) / 2, hospitals - 1))
     return Interval(float(values[0]), float(values[0]) - reach, float(values[0]) + reach)
 
 
@@ -129,25 +126,27 @@ def variance_inflation(sizes: Ints) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def _tail(level: float, patients: float) -> float:
-    from scipy import stats  # imported late: it would double the start-up time of a process
-
     tail = (1 - level) / 2
     if math.isinf(patients):
         return tail
-    reach = math.sqrt(patients / (patients - 1)) * stats.t.isf(tail, patients - 1)
-    return float(stats.norm.sf(reach))
+    reach = math.sqrt(patients / (patients - 1)) * scipy.stats.t.isf(tail, patients - 1)
+    return float(scipy.stats.norm.sf(reach))
+
+
+def joint_freedom(variances: Floats, freedom: Floats) -> float:
+    """Degrees of freedom of a sum of variances, each with its own (Satterthwaite 1946)."""
+    return float(variances.sum() ** 2 / (variances**2 / freedom).sum())
 
 
 def effective_patients(class_sizes: Sequence[Ints]) -> float:
     """Number of patients that a mean over questions of means over classes is worth, by the classes' sizes.
 
-    One more than the degrees of freedom of its variance (Satterthwaite 1946; Welch 1947), where a class of n
-    items has a variance in proportion to 1 / n, known with n - 1 degrees of freedom (1 for one item).
+    One more than the degrees of freedom of its variance (Welch 1947), where a class of n items has a variance
+    in proportion to 1 / n, known with n - 1 degrees of freedom (1 for one item).
     """
     sizes = [np.asarray(sizes, np.float64) for sizes in class_sizes]
     variances = np.concatenate([1 / (of_question * len(of_question) ** 2) for of_question in sizes])
-    freedom = np.maximum(np.concatenate(sizes) - 1, 1)
-    return 1 + float(variances.sum() ** 2 / (variances**2 / freedom).sum())
+    return 1 + joint_freedom(variances, np.maximum(np.concatenate(sizes) - 1, 1))
 
 
 def effective_items(class_sizes: Sequence[Ints]) -> float:
@@ -184,12 +183,10 @@ def share_ends(value: float, variance: float, sample: Sample, tail: float) -> En
     At 0 and 1 it is that most: a variance there is of other items that resamples bring in, as in a risk at
     some coverage. All are fractions.
     """
-    from scipy import special, stats
-
     rarer = min(value, 1 - value)
     estimated = value * (1 - value) / variance if rarer > 0 and variance > 0 else math.inf
     if rarer >= _MIDDLE:
-        narrower = float(stats.norm.isf(tail)) / _t_quantile(tail, sample.patients)
+        narrower = float(scipy.stats.norm.isf(tail)) / _t_quantile(tail, sample.patients)
         effective = min(sample.effective_items, estimated * narrower**2)
         is_near = min(sample.items, estimated * sample.items / sample.effective_items) * rarer < FEWEST_EVENTS
     else:
@@ -198,8 +195,8 @@ def share_ends(value: float, variance: float, sample: Sample, tail: float) -> En
     if not is_near:
         return None
     right, wrong = effective * value, effective * (1 - value)
-    low = float(special.betaincinv(right, wrong + 1, tail)) if right > 0 else 0.0
-    high = float(special.betaincinv(right + 1, wrong, 1 - tail)) if wrong > 0 else 1.0
+    low = float(scipy.special.betaincinv(right, wrong + 1, tail)) if right > 0 else 0.0
+    high = float(scipy.special.betaincinv(right + 1, wrong, 1 - tail)) if wrong > 0 else 1.0
     return low, high
 
 
@@ -221,9 +218,7 @@ def difference_ends(value: float, variance: float, sample: Sample, tail: float) 
 
 
 def _t_quantile(tail: float, patients: float) -> float:
-    from scipy import stats
-
-    return float(stats.t.isf(tail, max(patients - 1, 1)))
+    return float(scipy.stats.t.isf(tail, max(patients - 1, 1)))
 
 
 def _score_limit(value: float, effective: float, reach: float) -> float:

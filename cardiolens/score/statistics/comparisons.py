@@ -1,12 +1,11 @@
 """Differences with what fell out and was not read, as wide rows: families of tests, and what is decided."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, Interval
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Key
@@ -18,7 +17,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
     equivalence_p,
     margin_side,
 )
-from cardiolens.score.statistics.statistic import Basis, Row, Statistic, how, interval_of, scale
+from cardiolens.score.statistics.statistic import Basis, Row, Statistic, as_row, scale
 from cardiolens.score.statistics.verdict_rows import COMPLETE
 from cardiolens.storage.schemas import COMPARISONS
 from cardiolens.storage.spool import Spool
@@ -147,16 +146,16 @@ class Comparisons:
         if len(self._rows) >= _AT_ONCE:
             self._put_away()
 
-    def parts(self) -> Iterator[pa.Table]:
-        """Yield the rows in order, with adjusted p-values and decisions."""
+    def adjusted(self) -> Spool:
+        """The rows in order, with adjusted p-values and decisions."""
         self._put_away()
         tests = [row for part in self._spool.parts(_OF_TESTS) for row in part.to_pylist()]
         adjust(tests)
-        at = 0
+        spool, of_tests = Spool(COMPARISONS), iter(tests)
         for part in self._spool.parts():
-            rows = [row | tests[at + place] for place, row in enumerate(part.to_pylist())]
-            at += len(rows)
-            yield from_rows([row | decided(row) for row in rows], COMPARISONS)
+            rows = [row | next(of_tests) for row in part.to_pylist()]
+            spool.add(from_rows([row | decided(row) for row in rows], COMPARISONS))
+        return spool
 
     def _put_away(self) -> None:
         self._spool.add(from_rows(self._rows, COMPARISONS))
@@ -184,7 +183,6 @@ class Effect:
 
     statistic: Statistic
     reach: Reach
-    weight: float = 1.0  # of the pairs that are in
 
     @staticmethod
     def of(difference: Statistic) -> "Effect":
@@ -200,7 +198,7 @@ class Effect:
         reach = reach._replace(low=low, high=high, read=weight * reach.read)
         reach = reach._replace(n_unread=unread, n_unread_versus=versus)
         statistic = replace(self.statistic, values=weight * self.statistic.values)
-        return Effect(statistic, reach, abs(weight))
+        return Effect(statistic, reach)
 
     def row(self, key: Key, method: str, *, against_margin: bool = True) -> Row:
         """The row of a comparison, without its p; of scores with the tests against the margin."""
@@ -220,23 +218,15 @@ class Effect:
 
 def comparison(key: Key, difference: Statistic, method: str, *, against_margin: bool = True) -> Row:
     """The row of a difference on a tier with its intervals; of scores also the tests against the margin."""
-    (metric, tier), basis = key, difference.basis
-    interval = interval_of(metric, difference)
-    row: Row = {
-        "metric": metric,
-        "tier": int(tier.removeprefix("tier:")),
-        "difference": interval.value,
-        "low": interval.low,
-        "high": interval.high,
-        "n_items": basis.n_items,
-        "n_patients": basis.n_patients,
-        "method": how(basis, interval, method),
-    }
+    (metric, tier), found = key, as_row(key, difference, method)
+    names = ("metric", "low", "high", "n_items", "n_patients", "method")
+    row: Row = {name: found[name] for name in names}
+    row |= {"tier": int(tier.removeprefix("tier:")), "difference": found["value"]}
     if metric == "primary" and against_margin:
-        at_90 = interval_of(metric, difference, level=0.9)
+        at_90, units = difference.interval(metric, level=0.9), int(difference.basis.units)
         row |= {"low_90": at_90.low, "high_90": at_90.high}
-        row["within_p"] = equivalence_p(at_90, int(basis.units))
-        row["beyond_p"] = beyond_p(at_90, int(basis.units))
+        row["within_p"] = equivalence_p(at_90, units)
+        row["beyond_p"] = beyond_p(at_90, units)
     return row
 
 
@@ -245,7 +235,7 @@ def total(effects: Sequence[Effect]) -> Effect:
     values = np.sum([effect.statistic.values for effect in effects], axis=0)
     basis = joined([effect.statistic.basis for effect in effects])
     reach = Reach(*(sum(getattr(effect.reach, name) for effect in effects) for name in Reach._fields))
-    return Effect(Statistic(values, basis, of_pairs=True), reach, sum(effect.weight for effect in effects))
+    return Effect(Statistic(values, basis, of_pairs=True), reach)
 
 
 def mean(effects: Sequence[Effect]) -> Effect:

@@ -5,8 +5,9 @@ threshold.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,17 +34,9 @@ class ConfidentAnswers:
     patient: Ints  # row of the cohort
     parse_status: NDArray[np.str_]
 
-    @staticmethod
-    def together(parts: Sequence["ConfidentAnswers"]) -> "ConfidentAnswers":
-        """Concatenate the answers of several subtasks."""
-        names = [field.name for field in fields(ConfidentAnswers)]
-        return ConfidentAnswers(
-            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        )
-
     def basis(self, selected: Bools | slice = slice(None)) -> Basis:
         """Count the answers, or some of them."""
-        return Basis.count(self.patient[selected], self.parse_status[selected])
+        return Basis.of(self.patient[selected], self.parse_status[selected])
 
 
 def confidence_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:
@@ -57,7 +50,7 @@ def confidence_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[
     weights = scores.sampling.weights
     items = [row for row in judged_answers(rows) if row["option_logprobs"] and row["option_keys"]]
     items.sort(key=lambda row: (row["subtask"], row["qa_id"]))
-    confident: dict[str, list[ConfidentAnswers]] = {}
+    confident: dict[str, list[tuple[Any, ...]]] = {}  # columns of ConfidentAnswers by subtask
     for subtask, group in groupby(items, key=lambda row: str(row["subtask"])):
         of_subtask = list(group)
         first, patient = of_subtask[0], scores.places(of_subtask)
@@ -66,17 +59,18 @@ def confidence_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[
             of_options(dict(row["option_logprobs"]), row["option_keys"], several=several)
             for row in of_subtask
         ]
-        keys = tuple(by_key[0])
-        probability = np.array([[of_item[key] for key in keys] for of_item in by_key])
+        keys = sorted({key for of_item in by_key for key in of_item})
+        probability = np.array([[of_item.get(key, 0.0) for key in keys] for of_item in by_key])
         gold = np.array([[key in row["gold"] for key in keys] for row in of_subtask])
         status = np.array([row["parse_status"] for row in of_subtask], np.str_)
-        basis, scope = Basis.count(patient, status), f"subtask:{subtask}"
+        scope = f"subtask:{subtask}"
         # all options of multi-select, the second of two, else none
         options = enumerate(keys) if several else [(1, "")] if len(keys) == 2 else ()
         for at, key in options:
-            positive = gold[:, at]
-            curve = Curve.of(probability[:, at], positive, weights[:, patient])
-            of_classes = basis.of_two_classes(positive, patient)
+            shown = np.array([keys[at] in of_item for of_item in by_key])
+            positive, of_shown = gold[shown, at], patient[shown]
+            curve = Curve.of(probability[shown, at], positive, weights[:, of_shown])
+            of_classes = Basis.of(of_shown, status[shown]).of_two_classes(positive, of_shown)
             of_precision = replace(of_classes, effective_items=float(of_classes.n_rarer_class or 0))
             suffix = f".{key}" if key else ""
             yield scores.row(arm, (f"{AUROC}{suffix}", scope), Statistic(auroc(curve), of_classes))
@@ -85,11 +79,12 @@ def confidence_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[
         if not several:
             best = probability.argmax(axis=1)  # ties go to the earlier option
             right = gold[np.arange(len(best)), best]
-            answers = ConfidentAnswers(probability.max(axis=1), right, patient, status)
+            answers = probability.max(axis=1), right, patient, status
             for place in (scope, "tier:1") if first["tier"] == 1 else (scope,):
                 confident.setdefault(place, []).append(answers)
     for scope, parts in sorted(confident.items()):
-        for name, statistic in sorted(confidence_curves(ConfidentAnswers.together(parts), weights).items()):
+        together = ConfidentAnswers(*map(np.concatenate, zip(*parts, strict=True)))
+        for name, statistic in sorted(confidence_curves(together, weights).items()):
             yield scores.row(arm, (name, scope), statistic)
 
 

@@ -6,14 +6,14 @@ The best constant answer ignores the images (protocol 8.3); readers that guess a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
 from cardiolens.score.statistics.metrics import (
     CALL_COUNTS,
     CRITERION,
@@ -42,7 +42,6 @@ class Part:
     """The properties of one subtask that follow from its questions alone."""
 
     subtask: str
-    sequence: str
     tier: int
     kind: Kind
     classes: tuple[int, ...]  # bits that are right somewhere
@@ -54,11 +53,13 @@ class Part:
         """Return whether normal stands against abnormal."""
         return self.subtask in NORMAL_OR_NOT
 
-    def has(self, metric: str) -> bool:
-        """Return whether the subtask has one of EXTRA_METRICS."""
-        if metric in (CRITERION, D_PRIME):
-            return self.has_calls
-        return self.is_ordinal if metric == SEVERITY_SHIFT else self.kind == "set"
+    @property
+    def claimable(self) -> Mapping[str, str]:
+        """The metrics of its tier that may be claimed, and the names of the subtask's values behind them."""
+        if self.tier == 3:
+            return {"primary": "macro_f1", CRITERION: CRITERION, D_PRIME: D_PRIME}
+        names = ("primary", *EXTRA_METRICS) if self.tier == 1 else ("primary",)
+        return dict(zip(names, names, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +76,20 @@ class Cells:
     def of(answers: Answers, units: int) -> "Cells":
         """Count the answers of one arm; `units` is the number of patients in the cohort."""
         items, reports = answers.items, answers.reports.of_fields
-        parts: list[Part] = []
-        rows: list[Floats] = []
+        cells: dict[Part, Floats] = {}
         for name in np.unique(items.subtask):
-            of_subtask = items.where(items.subtask == name)
-            parts.append(part_of(of_subtask))
-            rows.append(_of_items(parts[-1], of_subtask, units))
+            rows = items.where(items.subtask == name)
+            part = part_of(rows)
+            counts = answer_cells(part, rows.gold, rows.parsed)
+            counts += shift_counts(rows) if part.is_ordinal else []
+            counts += call_counts(rows) if part.has_calls else []
+            cells[part] = by_patient(counts, rows.patient, units)
         for name in np.unique(reports.subtask):
-            report_rows = reports.where(reports.subtask == name)
-            parts.append(Part(str(name), "", 2, "report", (), len(report_rows)))
-            rows.append(_of_reports(report_rows, units))
-        return Cells(tuple(parts), tuple(rows))
-
-    def resampled(self, weights: Floats) -> list[Floats]:
-        """Sums of the cells over patients, each `weights[resample, patient]` times."""
-        return [rows @ weights.T for rows in self.rows]
+            of_name = reports.where(reports.subtask == name)
+            counts = [of_name.counts[:, of_name.names.index(count)] for count in ("tp", "fp", "fn")]
+            part = Part(str(name), 2, "report", (), len(of_name))
+            cells[part] = by_patient(counts, of_name.patient, units)
+        return Cells(tuple(cells), tuple(cells.values()))
 
 
 def part_of(items: Items) -> Part:
@@ -100,7 +100,7 @@ def part_of(items: Items) -> Part:
     right = int(np.bitwise_or.reduce(items.gold))
     classes = tuple(bit for bit in range(right.bit_length()) if right >> bit & 1)
     is_ordinal = items.answer_type[0] == "ordinal"
-    return Part(subtask, str(items.sequence[0]), tier, kind, classes, len(items), is_ordinal)
+    return Part(subtask, tier, kind, classes, len(items), is_ordinal)
 
 
 def answer_cells(part: Part, gold: Ints, parsed: Ints) -> list[np.ndarray]:
@@ -110,18 +110,6 @@ def answer_cells(part: Part, gold: Ints, parsed: Ints) -> list[np.ndarray]:
     if part.kind == "diagnosis":
         return [masks >> bit & 1 for masks in (gold & parsed, parsed, gold) for bit in part.classes]
     return [gold == parsed, np.ones(len(gold))]
-
-
-def _of_items(part: Part, items: Items, units: int) -> Floats:
-    counts = answer_cells(part, items.gold, items.parsed)
-    counts += shift_counts(items) if part.is_ordinal else []
-    counts += call_counts(items) if part.has_calls else []
-    return by_patient(counts, items.patient, units)
-
-
-def _of_reports(reports: Reports, units: int) -> Floats:
-    counts = [reports.counts[:, reports.names.index(name)] for name in ("tp", "fp", "fn")]
-    return by_patient(counts, reports.patient, units)
 
 
 def part_values(part: Part, cells: Floats) -> dict[str, Floats]:
@@ -161,24 +149,26 @@ def kind_values(kind: Kind, cells: Floats) -> dict[str, Floats]:
 def tier_values(pairs: Sequence[tuple[Part, Mapping[str, Floats]]], min_n: int) -> dict[Key, Floats]:
     """The score of every tier, and EXTRA_METRICS on tiers 1 and 3, from the values of every part."""
     tiers: dict[Key, list[Floats]] = {}
-    for metric in ("primary", *EXTRA_METRICS):
-        tiers[metric, "tier:1"] = [
-            of_part[metric]
-            for part, of_part in pairs
-            if part.tier == 1 and part.n_items >= min_n and metric in of_part
-        ]
-    tiers["primary", "tier:2"] = [of_part["primary"] for part, of_part in pairs if part.tier == 2]
-    tiers["primary", "tier:3"] = [of_part["macro_f1"] for part, of_part in pairs if part.tier == 3]
-    for metric in (CRITERION, D_PRIME):
-        of_calls = [of_part[metric] for part, of_part in pairs if part.tier == 3 and part.has_calls]
-        tiers[metric, "tier:3"] = of_calls
-    return {key: mean_defined(np.stack(listed), axis=0) for key, listed in tiers.items() if listed}
+    for part, of_part in pairs:
+        if part.tier != 1 or part.n_items >= min_n:
+            for metric, name in part.claimable.items():
+                if name in of_part:
+                    tiers.setdefault((metric, f"tier:{part.tier}"), []).append(of_part[name])
+    return {key: mean_defined(np.stack(listed), axis=0) for key, listed in tiers.items()}
 
 
 def claimed_values(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
     """The statistics of tiers that may be claimed, as fractions, from sums (cell, unit) of every part."""
     pairs = [(part, part_values(part, cells)) for part, cells in zip(parts, sums, strict=True)]
     return tier_values(pairs, min_n)
+
+
+def values_of(answers: Answers, min_n: int) -> dict[Key, float]:
+    """The same of the answers of one arm, over all its patients at once."""
+    items = replace(answers.items, patient=np.zeros_like(answers.items.patient))
+    reports = replace(answers.reports, patient=np.zeros_like(answers.reports.patient))
+    cells = Cells.of(Answers(items, reports), 1)
+    return {key: float(value[0]) for key, value in claimed_values(cells.parts, cells.rows, min_n).items()}
 
 
 def best_constant(part: Part, positive: Floats, items: Floats) -> dict[str, Floats]:

@@ -1,12 +1,17 @@
-"""Factors of arms, the pairs of arms that differ in exactly one, and the arms behind headlines."""
+"""Factors of arms: pairs that differ in exactly one, arms behind headlines, and questions of a sweep."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from cardiolens.config.sweep_factors import HEADLINE, Arm
+from cardiolens.config.sweep_factors import HEADLINE, REFERENCES, Arm
 
 FACTORS = ("model", "selector", "budget", "prompt", "control", "wording")
+COLLAPSE, ANSWERS, TRUTH = "collapse", "answers", "truth"  # in place of a factor and its levels
+_LEVELS = {  # attributes of arms by factor; seeds of a selection are no level of their own
+    **{"selector": "protocol", "budget": "budget", "prompt": "prompt"},
+    **{"control": "control", "wording": "wording"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +137,81 @@ def why_no_headline(arms: Sequence[ArmFactors]) -> str:
             additions.append(f"{name}=[{','.join([*levels, value])}]")
     add = f" Run it again with {' '.join(additions)}." if additions else ""
     return f"A headline is of arms with {settings}; this run has none with an answer that was judged.{add}"
+
+
+@dataclass(frozen=True, slots=True)
+class PooledQuestion:
+    """A question about what a level of a factor does in place of another, over models of equal weight.
+
+    `weights` are by model and by pair of arms: a model's effect is the weighted sum of their differences.
+    """
+
+    factor: str
+    level: str
+    versus: str
+    settings: int
+    weights: Mapping[str, Mapping[ArmPair, float]]
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """The factor and its two levels."""
+        return self.factor, self.level, self.versus
+
+
+def pooled_questions(arms: Sequence[ArmFactors]) -> list[PooledQuestion]:
+    """The questions that the models of a run answer: selection, budget, prompt and controls.
+
+    Each selector is compared with `clinical`, the largest budget with the smallest, each prompt with
+    `standard`, no control with each. Simulated readers are no models. A question rests on the settings of the
+    other factors that all its models share; without any it is not asked.
+    """
+    models = [arm for arm in arms if not arm.simulated]
+    plain = [arm for arm in models if arm.control == "none"]
+    budgets = sorted({int(arm.budget) for arm in plain if arm.budget.isdecimal()})
+    contrasts = [("selector", name, REFERENCES["selector"]) for name in _compared(plain, "selector")]
+    contrasts += [("budget", str(budgets[-1]), str(budgets[0]))] if len(budgets) > 1 else []
+    contrasts += [("prompt", name, REFERENCES["prompt"]) for name in _compared(plain, "prompt")]
+    questions = [_contrast(plain, *contrast) for contrast in contrasts]
+    none = REFERENCES["control"]
+    questions += [_contrast(models, "control", none, name) for name in _compared(models, "control")]
+    return [question for question in questions if question.weights]
+
+
+def _level(arm: ArmFactors, factor: str) -> str:
+    return str(getattr(arm, _LEVELS[factor]))
+
+
+def _compared(arms: Sequence[ArmFactors], factor: str) -> list[str]:
+    """The levels of a factor besides its reference."""
+    return sorted({_level(arm, factor) for arm in arms} - {REFERENCES[factor]})
+
+
+def _contrast(arms: Sequence[ArmFactors], factor: str, level: str, versus: str) -> PooledQuestion:
+    """Pairs of arms of one model that differ in a factor alone, in the settings that all models share."""
+    by_id = {arm.arm_id: arm for arm in arms}
+    by_model: dict[str, dict[tuple[str, ...], list[ArmPair]]] = {}
+    for pair in families(arms).get(factor, ()):
+        for ours, theirs in ((by_id[pair[0]], by_id[pair[1]]), (by_id[pair[1]], by_id[pair[0]])):
+            if (_level(ours, factor), _level(theirs, factor)) == (level, versus):
+                setting = tuple(_level(ours, name) for name in _LEVELS if name != factor)
+                pairs = by_model.setdefault(ours.model, {}).setdefault(setting, [])
+                pairs.append((ours.arm_id, theirs.arm_id))
+    shared = set[tuple[str, ...]]().union(*by_model.values()).intersection(*by_model.values())
+    weights = {
+        model: {
+            pair: 1 / len(shared) / len(pairs[setting])
+            for setting in sorted(shared)
+            for pair in pairs[setting]
+        }
+        for model, pairs in sorted(by_model.items())
+        if shared
+    }
+    return PooledQuestion(factor, level, versus, len(shared), weights)
+
+
+def collapse_questions(headlines: Headlines, simulated: Collection[str]) -> list[PooledQuestion]:
+    """Whether answers spread over fewer categories than the truth; none without a headline."""
+    models = [model for model, protocols in headlines.items() if not {*arms_of(protocols)} <= {*simulated}]
+    settings = max((len(headlines[model]) for model in models), default=0)
+    weights = {model: {(model, TRUTH): 1.0} for model in sorted(models)}
+    return [PooledQuestion(COLLAPSE, ANSWERS, TRUTH, settings, weights)] if models else []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+import scipy  # whose parts are loaded when they are used: `stats` takes half a second
 from numpy.typing import NDArray
 
 from cardiolens.score.statistics.bootstrap import Interval
@@ -29,8 +30,6 @@ def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"] = "hol
     Holm (1979), or Benjamini and Hochberg (1995). Not by statsmodels: its function collects the garbage of
     the whole process at each call.
     """
-    from scipy import stats
-
     p_adjusted = np.array(p_values, dtype=np.float64)
     is_defined = ~np.isnan(p_adjusted)
     p = np.minimum(p_adjusted[is_defined], 1)
@@ -39,7 +38,7 @@ def adjusted(p_values: Sequence[float], method: Literal["holm", "fdr_bh"] = "hol
         steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
         p[order] = np.minimum(steps, 1)
     elif len(p):
-        p = stats.false_discovery_control(p)
+        p = scipy.stats.false_discovery_control(p)
     p_adjusted[is_defined] = p
     return p_adjusted
 
@@ -65,7 +64,7 @@ def equivalence_p(interval_90: Interval, patients: int, margin: float = MARGIN) 
         return math.nan
     above, below = margin - value, value + margin
     p_values = _one_sided(above, high - value, patients), _one_sided(below, value - low, patients)
-    return math.nan if any(map(math.isnan, p_values)) else max(p_values)
+    return float(np.max(p_values))  # NaN if one of them is
 
 
 def beyond_p(interval_90: Interval, patients: int, margin: float = MARGIN) -> float:
@@ -82,28 +81,21 @@ def beyond_p(interval_90: Interval, patients: int, margin: float = MARGIN) -> fl
     return 1.0 if beyond <= 0 else 2 * _one_sided(beyond, reach, patients)  # at most 1, or NaN
 
 
-def interval_p(interval_95: Interval, patients: float) -> float:
-    """The two-sided p of a value against zero: 5 % exactly where its 95 % interval ends there."""
-    value = interval_95.value
-    if math.isnan(interval_95.low):
-        return math.nan
-    reach = value - interval_95.low if value > 0 else interval_95.high - value
-    return 2 * _one_sided(abs(value), reach, int(patients), 0.025)
-
-
 def row_p(row: Mapping[str, Any], patients: float) -> float:
-    """The same of the row of a difference."""
-    return interval_p(Interval(row["difference"], row["low"], row["high"]), patients)
+    """The two-sided p of a difference against zero: 5 % exactly where its 95 % interval ends there."""
+    value = row["difference"]
+    if math.isnan(row["low"]):
+        return math.nan
+    reach = value - row["low"] if value > 0 else row["high"] - value
+    return 2 * _one_sided(abs(value), reach, int(patients), 0.025)
 
 
 def _one_sided(distance: float, reach: float, patients: int, tail: float = 0.05) -> float:
     """P(T > distance), where `reach` is as far as T goes with probability `tail`."""
-    from scipy import stats
-
     if reach <= 0:
         return math.nan  # nothing varied, so nothing is known of the error
     freedom = max(patients - 1, 1)
-    return float(stats.t.sf(distance / reach * stats.t.isf(tail, freedom), freedom))
+    return float(scipy.stats.t.sf(distance / reach * scipy.stats.t.isf(tail, freedom), freedom))
 
 
 def detectable_difference(
@@ -115,10 +107,8 @@ def detectable_difference(
     `error` is the standard error of the difference; the result has its unit. `planned_error` estimates the
     error before a run.
     """
-    from scipy import stats
-
     tail = level / max(comparisons, 1) / 2
-    return error * float(stats.norm.isf(tail) + stats.norm.ppf(power))
+    return error * float(scipy.stats.norm.isf(tail) + scipy.stats.norm.ppf(power))
 
 
 def difference_words(points: float) -> str:
@@ -143,21 +133,17 @@ def planned_error(
 
 def wilson(successes: int, trials: int, level: float = 0.95) -> Interval:
     """Score interval of a proportion of independent trials (Wilson 1927); NaN without trials."""
-    from scipy import stats
-
     if not trials:
         return Interval(np.nan, np.nan, np.nan)
-    interval = stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
+    interval = scipy.stats.binomtest(successes, trials).proportion_ci(level, method="wilson")
     return Interval(successes / trials, float(interval.low), float(interval.high))
 
 
 def kendall(first: Floats, second: Floats) -> tuple[float, float]:
     """Rank correlation tau-b of paired values (Kendall 1945) with its p; NaN where a side does not vary."""
-    from scipy import stats
-
-    if len(first) < 2 or len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
+    if len(first) < 2:
         return math.nan, math.nan
-    result = stats.kendalltau(first, second)
+    result = scipy.stats.kendalltau(first, second)
     return float(result.statistic), float(result.pvalue)
 
 
@@ -203,7 +189,5 @@ def _p(observed: float, swapped: Floats, fewest: float) -> float:
 
 
 def _tail_bound(observed: float, swapped: Floats) -> float:
-    from scipy import stats
-
     spread = float(np.sqrt(np.mean(swapped**2)))
-    return 2 * _PINELIS * float(stats.norm.sf(abs(observed) / spread)) if spread else 0.0
+    return 2 * _PINELIS * float(scipy.stats.norm.sf(abs(observed) / spread)) if spread else 0.0

@@ -56,7 +56,7 @@ class ItemScores:
         """The row of a mean over items of tier 1."""
         patient = self.places(items)
         status = np.array([row["parse_status"] for row in items], np.str_)
-        basis = Basis.count(patient, status, note)
+        basis = Basis.of(patient, status, note)
         means = item_mean(np.asarray(values, np.float64), patient, self.sampling.weights)
         return self.row(arm, (metric, "tier:1"), Statistic(means, basis))
 
@@ -97,11 +97,10 @@ def position_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Ro
     ]
     named = (row["option_keys"].index(key) for row in items for key in {*row["parsed"], *row["gold"]})
     for place in range(1 + max(named, default=-1)):
+        shown = [row["option_keys"][place : place + 1] for row in items]  # none where options are fewer
         excess = [
-            sum(
-                (key in row["parsed"]) - (key in row["gold"]) for key in row["option_keys"][place : place + 1]
-            )
-            for row in items
+            sum((key in row["parsed"]) - (key in row["gold"]) for key in keys)
+            for row, keys in zip(items, shown, strict=True)
         ]
         yield scores.mean(arm, f"{POSITION_BIAS}.{place + 1}", np.array(excess, np.float64), items)
 
@@ -138,41 +137,33 @@ def lesion_scores(pair: tuple[str, str], rows: pa.Table, scores: ItemScores) -> 
     options. Items without a changed frame may be one request, and its answer cannot move: the method says how
     many.
     """
-    plain, twins = (_by_question(rows, arm) for arm in pair)
+    plain, twins = ({row["qa_id"]: row for row in judged_answers(rows, tier=1, arm_id=arm)} for arm in pair)
     both = [
         (plain[original], twin)
         for qa_id, twin in sorted(twins.items())
         if (original := original_of(qa_id)) in plain
     ]
-    must = [row["gold"] != twin["gold"] for row, twin in both]
-    measures = (MOVED, True, _moved), (FOLLOWED, True, _is_right), (STRAYED, False, _moved)
-    for metric, is_caused, measured in measures:
-        pairs = [items for items, caused in zip(both, must, strict=True) if caused == is_caused]
-        if both:
-            n_same = sum(row["request_key"] == twin["request_key"] for row, twin in pairs)
-            note = f"{counted(n_same, 'item')} of one request for both" if n_same else ""
-            answers = [_worse_read(*items) for items in pairs]
-            values = np.array([measured(*items) for items in pairs], np.float64)
-            yield scores.mean(pair[1], metric, values, answers, note)
+    for metric, is_caused in ((MOVED, True), (FOLLOWED, True), (STRAYED, False)) if both else ():
+        pairs = [(row, twin) for row, twin in both if (row["gold"] != twin["gold"]) == is_caused]
+        n_same = sum(row["request_key"] == twin["request_key"] for row, twin in pairs)
+        note = f"{counted(n_same, 'item')} of one request for both" if n_same else ""
+        unread = [twin if row["parse_status"] in READ else row for row, twin in pairs]  # if one was not
+        answers = [
+            {**row, "parse_status": of["parse_status"]} for (row, _), of in zip(pairs, unread, strict=True)
+        ]
+        values = np.array(
+            [
+                bool(row["correct"] and twin["correct"]) if metric == FOLLOWED else _moved(row, twin)
+                for row, twin in pairs
+            ],
+            np.float64,
+        )
+        yield scores.mean(pair[1], metric, values, answers, note)
 
 
 def _moved(row: Row, twin: Row) -> bool:
     read = row["parse_status"] in READ and twin["parse_status"] in READ
     return read and set(row["parsed"] or ()) != set(twin["parsed"] or ())
-
-
-def _is_right(row: Row, twin: Row) -> bool:
-    return bool(row["correct"] and twin["correct"])
-
-
-def _worse_read(row: Row, twin: Row) -> Row:
-    """The row of two that was not read, if one was not; as of the patient of the plain one."""
-    unread = twin if row["parse_status"] in READ else row
-    return {**row, "parse_status": unread["parse_status"]}
-
-
-def _by_question(rows: pa.Table, arm: str) -> dict[str, Row]:
-    return {row["qa_id"]: row for row in judged_answers(rows, tier=1, arm_id=arm)}
 
 
 def open_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:
@@ -189,7 +180,7 @@ def open_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[Row]:
         patient = scores.places(part.select(["patient_id"]).to_pylist())
         status = strings(part["parse_status"])
         makes = _numbers if part["channel"][0].as_py() == "number" else _rankings
-        whole = Basis.count(patient, status)
+        whole = Basis.of(patient, status)
         for metric, (values, used) in makes(part, patient, status == "ok", scores.sampling.weights).items():
             n_patients = len(np.unique(patient[used]))
             basis = Basis(int(used.sum()), n_patients, whole.n_parse_error, whole.n_refusal)

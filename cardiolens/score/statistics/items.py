@@ -4,7 +4,6 @@ import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
-from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -40,17 +39,13 @@ class Vocabulary:
     """The names in verdicts, which arrays have codes for: patients, questions, counts and entities."""
 
     patients: list[str]  # sorted
-    hospitals: Ints | None  # codes of the patients' hospitals, where these are random as well
     questions: pa.Array
     counts: frozenset[str]  # of reports
     entities: tuple[str, ...]  # of reports, sorted
 
     @staticmethod
-    def of(
-        verdicts: pa.Table | Verdicts, hospitals: Mapping[str, str] = MappingProxyType({})
-    ) -> "Vocabulary":
-        """Collect the vocabulary of a table of verdicts; `hospitals` are those of patients, if known."""
-        patients = cohort(verdicts)
+    def of(verdicts: pa.Table | Verdicts) -> "Vocabulary":
+        """Collect the vocabulary of a table of verdicts."""
         questions = pa.array([], pa.string())
         counts: set[str] = set()
         entities: set[str] = set()
@@ -61,8 +56,7 @@ class Vocabulary:
             counts.update(pc.unique(reports["counts"].combine_chunks().keys).to_pylist())
             for name in ("gold", "parsed"):
                 entities.update(pc.unique(pc.list_flatten(reports[name])).to_pylist())
-        codes = hospital_codes(patients, hospitals)
-        return Vocabulary(patients, codes, questions, frozenset(counts), tuple(sorted(entities)))
+        return Vocabulary(cohort(verdicts), questions, frozenset(counts), tuple(sorted(entities)))
 
 
 def hospital_codes(patients: Sequence[str], hospitals: Mapping[str, str]) -> Ints | None:
@@ -82,13 +76,11 @@ def optional_metrics(counts: Collection[str]) -> tuple[str, ...]:
 class Rows:
     """What rows of verdicts have in common, whatever was asked: arrays with an entry for each row."""
 
-    arm: NDArray[np.str_]
     subtask: NDArray[np.str_]
     parse_status: NDArray[np.str_]
     question: Ints  # code of the qa_id in the vocabulary
     request: Ints  # code of the request_key
     patient: Ints  # row of the cohort
-    hospital: Ints  # code of the patient's hospital; -1 where hospitals are not random
     judged: Bools  # whether there was a reply to judge
 
     def where(self, selection: Bools | Ints | slice) -> Self:
@@ -193,16 +185,12 @@ def _rows_of(verdicts: pa.Table, channels: list[str]) -> pa.Table:
 
 def _in_common(rows: pa.Table, vocabulary: Vocabulary) -> dict[str, Any]:
     patients = pa.array(vocabulary.patients, pa.string())
-    patient = np.asarray(pc.index_in(rows["patient_id"], value_set=patients), np.int64)
-    hospitals = vocabulary.hospitals
     return {
-        "arm": strings(rows["arm_id"]),
         "subtask": strings(rows["subtask"]),
         "parse_status": strings(rows["parse_status"]),
         "question": np.asarray(pc.index_in(rows["qa_id"], value_set=vocabulary.questions), np.int64),
         "request": number_of(rows["request_key"]),
-        "patient": patient,
-        "hospital": np.full(len(patient), -1) if hospitals is None else hospitals[patient],
+        "patient": np.asarray(pc.index_in(rows["patient_id"], value_set=patients), np.int64),
         "judged": np.asarray(pc.equal(rows["status"], "judged"), np.bool_),
     }
 
@@ -228,15 +216,8 @@ def _without_gaps(masks: Ints, letters: Ints) -> Ints:
 
 def count(rows: pa.Table, name: str) -> Floats:
     """Read one entry of the `counts` of every row; 0 where a row lacks it."""
-    column = rows["counts"].combine_chunks()
-    lists = pa.ListArray.from_arrays(
-        column.offsets, pa.StructArray.from_arrays([column.keys, column.items], ["k", "v"])
-    )
-    parent = np.asarray(pc.list_parent_indices(lists))
-    entries = lists.flatten()
-    is_named = np.asarray(pc.equal(entries.field("k"), name))
-    values = np.asarray(entries.field("v"), np.float64)[is_named]
-    return np.bincount(parent[is_named], weights=values, minlength=len(rows)).astype(np.float64)
+    entries = pc.map_lookup(rows["counts"].combine_chunks(), name, "first")
+    return np.asarray(pc.fill_null(entries, 0.0), np.float64)
 
 
 def strings(column: pa.ChunkedArray) -> NDArray[np.str_]:

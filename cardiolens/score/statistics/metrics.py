@@ -7,8 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import scipy  # whose parts are loaded when they are used: `stats` takes half a second
 
 from cardiolens.protocol.tasks.catalogue import GATES
+from cardiolens.score.statistics.bootstrap import joint_freedom
 from cardiolens.score.statistics.items import Floats, Ints, Items, optional_metrics
 
 CRITERION, D_PRIME, SEVERITY_SHIFT = "criterion", "d_prime", "severity_shift"
@@ -109,11 +111,9 @@ def of_calls(counts: Floats) -> dict[str, Floats]:
     A criterion above 0 calls fewer abnormal than an unbiased reader of the same d' would. Undefined without
     a normal or without an abnormal item.
     """
-    from scipy import special
-
     normal, false_alarms, abnormal, hits = counts
     of_normal, of_abnormal = (
-        np.where(number > 0, special.ndtri((called + 0.5) / (number + 1)), np.nan)
+        np.where(number > 0, scipy.special.ndtri((called + 0.5) / (number + 1)), np.nan)
         for called, number in ((false_alarms, normal), (hits, abnormal))
     )
     return {
@@ -136,32 +136,19 @@ def of_shifts(counts: Floats) -> dict[str, Floats]:
 def effective_patients_of_calls(items: Items) -> float:
     """Number of patients that criterion and d' are worth, by the rarer answer in each class.
 
-    One more than the degrees of freedom of their variance (Satterthwaite 1946): that of the z value of a rate
-    of n items is p (1 - p) / (n phi(z)^2), and from k calls of n nothing more is known of it than from
-    min(k, n - k) events.
+    One more than the degrees of freedom of their variance: that of the z value of a rate of n items is
+    p (1 - p) / (n phi(z)^2), and from k calls of n nothing more is known of it than from min(k, n - k)
+    events.
     """
-    counts = [
-        np.stack(call_counts(items.where(items.subtask == name))).sum(axis=1)
-        for name in np.unique(items.subtask)
-    ]
-    pairs = np.array(
-        [(called, number) for n0, k0, n1, k1 in counts for called, number in ((k0, n0), (k1, n1))]
-    )
-    called, number = np.moveaxis(pairs.reshape(-1, 2), -1, 0)
-    called, number = called[number > 0], number[number > 0]
+    by_subtask = (call_counts(items.where(items.subtask == name)) for name in np.unique(items.subtask))
+    number, called = np.reshape([np.sum(counts, axis=1) for counts in by_subtask], (-1, 2)).T
+    number, called = number[number > 0], called[number > 0]
     if not len(number):
         return math.inf
     rate = (called + 0.5) / (number + 1)
-    variance = rate * (1 - rate) / (number * _density(rate) ** 2)
-    freedom = np.maximum(np.minimum(called, number - called) - 1, 1)
-    return 1 + float(variance.sum() ** 2 / (variance**2 / freedom).sum())
-
-
-def _density(rate: Floats) -> Floats:
-    """The normal density at the z value of a rate."""
-    from scipy import special
-
-    return np.asarray(np.exp(-(special.ndtri(rate) ** 2) / 2) / math.sqrt(2 * math.pi))
+    density = np.exp(-(scipy.special.ndtri(rate) ** 2) / 2) / math.sqrt(2 * math.pi)
+    variance = rate * (1 - rate) / (number * density**2)
+    return 1 + joint_freedom(variance, np.maximum(np.minimum(called, number - called) - 1, 1))
 
 
 def by_patient(counts: Sequence[np.ndarray], patient: Ints, units: int) -> Floats:

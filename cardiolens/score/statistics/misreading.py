@@ -25,26 +25,30 @@ def misreading(strata: Sequence[Stratum]) -> Interval:
     Strata are weighted by their sizes. The interval is Wilson's at the size of a simple random sample of the
     same variance; strata that nobody audited may be misread whole or not at all.
     """
-    audited, share, value, variance = _stratified(strata, [stratum.misread for stratum in strata])
-    if not audited:
+    n_audited, share, value, variance = _stratified(strata, [stratum.misread for stratum in strata])
+    if not n_audited:
         return Interval(math.nan, 0.0, 1.0)
-    low, high = (value, value) if variance == 0 else _wilson(value, variance, audited)
+    low = high = value
+    if variance:
+        rate = min(max(value, 1 / (n_audited + 2)), 1 - 1 / (n_audited + 2))
+        n = rate * (1 - rate) / variance
+        centre = (value + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+        half = _Z / (1 + _Z**2 / n) * math.sqrt(value * (1 - value) / n + _Z**2 / (4 * n**2))
+        low, high = max(0.0, centre - half), min(1.0, centre + half)
     return Interval(value, low * share, min(1.0, high * share + 1 - share))
 
 
 def shift(strata: Sequence[Stratum]) -> Interval:
     """How far the share of right answers would move if the person had read all replies."""
-    audited, share, value, variance = _stratified(strata, [stratum.shift for stratum in strata])
-    if not audited:
+    n_audited, share, value, variance = _stratified(strata, [stratum.shift for stratum in strata])
+    if not n_audited:
         return Interval(math.nan, -1.0, 1.0)
     half, rest = _Z * math.sqrt(variance), 1 - share
     return Interval(value, max(-1.0, (value - half) * share - rest), min(1.0, (value + half) * share + rest))
 
 
-def _stratified(
-    strata: Sequence[Stratum], events: Sequence[int]
-) -> tuple[list[Stratum], float, float, float]:
-    """The audited strata, their share of all replies, and mean of events in them with its variance.
+def _stratified(strata: Sequence[Stratum], events: Sequence[int]) -> tuple[int, float, float, float]:
+    """The number of audited replies, the share of all in their strata, and mean of events with its variance.
 
     Each stratum's rate is drawn to that of all, so that none is zero.
     """
@@ -59,13 +63,4 @@ def _stratified(
         unseen = 1 - stratum.audited / stratum.size
         variance += (stratum.size / covered) ** 2 * rate * (1 - rate) / stratum.audited * unseen
     total = sum(stratum.size for stratum in strata)
-    return [stratum for stratum, _ in pairs], covered / total if total else 0.0, value, variance
-
-
-def _wilson(value: float, variance: float, audited: Sequence[Stratum]) -> tuple[float, float]:
-    n_audited = sum(stratum.audited for stratum in audited)
-    rate = min(max(value, 1 / (n_audited + 2)), 1 - 1 / (n_audited + 2))
-    n = rate * (1 - rate) / variance
-    centre = (value + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z / (1 + _Z**2 / n) * math.sqrt(value * (1 - value) / n + _Z**2 / (4 * n**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return n_audited, covered / total if total else 0.0, value, variance

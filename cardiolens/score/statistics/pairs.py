@@ -13,12 +13,12 @@ from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.comparisons import RUN, VARIED, Effect
-from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, claimed_values
+from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, claimed_values, values_of
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair, Families
-from cardiolens.score.statistics.hypothesis_tests import row_p, swap_p
+from cardiolens.score.statistics.hypothesis_tests import coins, row_p, swap_p
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Rows
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, SEVERITY_SHIFT
-from cardiolens.score.statistics.statistic import Resampling, Row, Statistic, interval_of
+from cardiolens.score.statistics.statistic import Resampling, Row, Statistic
 from cardiolens.score.statistics.verdict_rows import SpilledMapping
 
 MANY = 2**24  # resampled patients of all arms, or pairs, from which worker processes pay off
@@ -32,6 +32,7 @@ _ENDS: Mapping[str, tuple[str, str]] = {  # what a missing answer is at the low 
     D_PRIME: ("opposite", "right"),
 }
 _OF_SCORES = ("wrong", "right")
+EffectKey = tuple[Key, bool]  # whether over the items whose requests differ alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class PairComparison:
     arm: str
     versus: str
     rows: list[Row]
-    effects: Mapping[tuple[Key, bool], Effect]
+    effects: Mapping[EffectKey, Effect]
 
 
 def compare_pairs(
@@ -84,7 +85,7 @@ class _Comparing:
     sampling: Resampling
     labels: Mapping[str, ArmFactors]
     pooled_pairs: frozenset[frozenset[str]]
-    cells: SpilledMapping[Cells] | None = None  # of arms on all their judged items; each process has a file
+    cells: SpilledMapping[str, Cells] | None = None  # of arms on all judged items; each process has a file
 
     def __call__(self, task: tuple[str, str, str]) -> PairComparison:
         """Compare a (factor, arm, versus arm)."""
@@ -101,7 +102,7 @@ class _Comparing:
         labels, rows, effects = self._labels(factor, arm, versus), [], {}
         for key, effect, row in compare_sides(ours, theirs, [1.0], keys, self.sampling):
             if key in differing:
-                interval = interval_of(key[0], differing[key], level=0.9)
+                interval = differing[key].interval(key[0], level=0.9)
                 row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
             rows.append(labels | row)
             effects[key, False] = effect
@@ -165,7 +166,7 @@ def compare_sides(
     differences = _differences(ours, theirs, keys)
     p_values = _swap_p(ours, theirs, shares, differences, sampling)
     min_n = sampling.settings.min_n
-    limits, read = _limits(ours, theirs, min_n), _read_in_both(ours, theirs, shares, min_n)
+    limits, read = (found(ours, theirs, shares, min_n) for found in (_limits, _read_in_both))
     for key, difference in differences.items():
         first, second = (side.judged[0].of_tier(key[1]) for side in (ours, theirs))
         n_same = int((first.request == second.request).sum())  # on these both arms are equal
@@ -212,10 +213,11 @@ def _swap_p(
     first, second = (
         np.concatenate([rows for cells in side.cells for rows in cells.rows]) for side in (ours, theirs)
     )
-    return swap_p(first, second, mean, sampling.coins)
+    chosen = sampling.settings
+    return swap_p(first, second, mean, coins(sampling.patients, chosen.seed, chosen.swaps))
 
 
-def _limits(ours: Side, theirs: Side, min_n: int) -> dict[Key, dict[str, Any]]:
+def _limits(ours: Side, theirs: Side, shares: Sequence[float], min_n: int) -> dict[Key, dict[str, Any]]:
     """Limits of the mean difference over all items asked; empty if nothing is missing.
 
     At the low end every answer that the first side lacks lowers the statistic (of a score: wrong), and every
@@ -230,7 +232,10 @@ def _limits(ours: Side, theirs: Side, min_n: int) -> dict[Key, dict[str, Any]]:
     if len(asked) == len(read):
         return {}
     filled = {
-        fill: [_mean_filled(side.asked, asked, fill, min_n) for side in (ours, theirs)] for fill in _FILLS
+        fill: [
+            _mean([_filled(arm, asked, fill) for arm in side.asked], shares, min_n) for side in (ours, theirs)
+        ]
+        for fill in _FILLS
     }
     limits = {}
     for key in filled["right"][0]:
@@ -251,22 +256,30 @@ def _read_in_both(ours: Side, theirs: Side, shares: Sequence[float], min_n: int)
     every = (arm for side in (ours, theirs) for arm in side.judged)
     if all(_is_read(rows).all() for arm in every for rows in (arm.items, arm.reports)):
         return {}
-    parts: dict[Key, list[tuple[float, int, int, int]]] = {}
-    for share, *pair in zip(shares, ours.judged, theirs.judged, strict=True):
-        first, second = (_sufficient(answers, min_n) for answers in pair)
+    sides = [[_sufficient(arm, min_n) for arm in side.judged] for side in (ours, theirs)]
+    read = []
+    for first, second in zip(*sides, strict=True):
         items = _is_read(first.items) & _is_read(second.items)
         reports = _is_read(first.reports) & _is_read(second.reports)
-        values, versus = (_values(side.where(items, reports), 1) for side in (first, second))
-        for key in values:
-            ours_read, theirs_read = (_is_read(side.of_tier(key[1])) for side in (first, second))
-            counts = int((ours_read & theirs_read).sum()), int((~ours_read).sum()), int((~theirs_read).sum())
-            parts.setdefault(key, []).append((share * (values[key] - versus[key]), *counts))
+        read.append([side.where(items, reports) for side in (first, second)])
+    values, versus = (_mean(arms, shares, 1) for arms in zip(*read, strict=True))
     found = {}
-    for key, of_key in parts.items():
-        read, n_read, n_unread, n_versus = (sum(column) for column in zip(*of_key, strict=True))
-        if len(of_key) == len(shares) and n_unread + n_versus:
-            found[key] = {"read": read, "n_read": n_read, "n_unread": n_unread, "n_unread_versus": n_versus}
+    for key in values:
+        n_read = sum(len(first.of_tier(key[1])) for first, _ in read)
+        n_unread, n_versus = (
+            sum(int((~_is_read(arm.of_tier(key[1]))).sum()) for arm in arms) for arms in sides
+        )
+        if n_unread + n_versus:
+            counts = {"n_read": n_read, "n_unread": n_unread, "n_unread_versus": n_versus}
+            found[key] = {"read": values[key] - versus[key], **counts}
     return found
+
+
+def _mean(arms: Sequence[Answers], shares: Sequence[float], min_n: int) -> dict[Key, float]:
+    """The mean of the statistics that all arms of a side have."""
+    first, *others = values = [values_of(arm, min_n) for arm in arms]
+    keys = (key for key in first if all(key in of_arm for of_arm in others))
+    return {key: sum(share * of[key] for share, of in zip(shares, values, strict=True)) for key in keys}
 
 
 def _is_read(rows: Rows) -> Bools:
@@ -286,28 +299,15 @@ def _where_read(answers: Answers) -> Answers:
     return answers.where(items.judged & ~np.isin(items.parse_status, _UNREAD), reports.judged)
 
 
-def _values(answers: Answers, min_n: int) -> dict[Key, float]:
-    """The statistics of one arm, over all its patients at once."""
-    items = replace(answers.items, patient=np.zeros_like(answers.items.patient))
-    reports = replace(answers.reports, patient=np.zeros_like(answers.reports.patient))
-    cells = Cells.of(Answers(items, reports), 1)
-    return {key: float(value[0]) for key, value in claimed_values(cells.parts, cells.rows, min_n).items()}
-
-
-def _mean_filled(arms: Sequence[Answers], asked: Answers, fill: str, min_n: int) -> dict[Key, float]:
-    """Mean statistics of arms with every missing answer filled in; of reports, as right or wrong."""
-    values = []
-    for arm in arms:
-        read = _where_read(arm)
-        missing = asked.common_with(read, out=True)
-        items, reports = missing.items, missing.reports
-        counts = np.zeros_like(reports.counts)
-        counts[:, reports.names.index("tp" if fill == "right" else "fn")] = reports.gold.sum(axis=1)
-        filled = replace(
-            missing, items=replace(items, parsed=_FILLS[fill](items)), reports=replace(reports, counts=counts)
-        )
-        values.append(_values(read.joined_with(filled), min_n))
-    return {key: float(np.mean([of_arm[key] for of_arm in values])) for key in values[0]}
+def _filled(arm: Answers, asked: Answers, fill: str) -> Answers:
+    """All that was asked, with every answer that an arm lacks filled in; of reports, as right or wrong."""
+    read = _where_read(arm)
+    missing = asked.common_with(read, out=True)
+    items, reports = missing.items, missing.reports
+    counts = np.zeros_like(reports.counts)
+    counts[:, reports.names.index("tp" if fill == "right" else "fn")] = reports.gold.sum(axis=1)
+    items, reports = replace(items, parsed=_FILLS[fill](items)), replace(reports, counts=counts)
+    return read.joined_with(Answers(items, reports))
 
 
 def _all_options(items: Items) -> Ints:

@@ -8,13 +8,22 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import scipy  # whose parts are loaded when they are used: `stats` takes half a second
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT
-from cardiolens.score.statistics.bootstrap import Interval, resampled_variance
+from cardiolens.score.statistics.bootstrap import Interval, joint_freedom, resampled_variance
 from cardiolens.score.statistics.comparisons import LEVEL, Effect, adjust, comparison, joined, mean, total
 from cardiolens.score.statistics.counting import Key
-from cardiolens.score.statistics.factors import ArmFactors, ArmPair, headlines
+from cardiolens.score.statistics.factors import (
+    COLLAPSE,
+    ArmFactors,
+    ArmPair,
+    PooledQuestion,
+    collapse_questions,
+    headlines,
+    pooled_questions,
+)
 from cardiolens.score.statistics.hypothesis_tests import (
     LARGEST,
     detectable_difference,
@@ -24,14 +33,8 @@ from cardiolens.score.statistics.hypothesis_tests import (
 )
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, SEVERITY_SHIFT
-from cardiolens.score.statistics.pairs import PairComparison
-from cardiolens.score.statistics.pooled_questions import (
-    COLLAPSE,
-    PooledQuestion,
-    collapse_questions,
-    pooled_questions,
-)
-from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Statistic, interval_of, scale
+from cardiolens.score.statistics.pairs import EffectKey
+from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Statistic, scale
 
 FAMILY = "questions over all models"
 # of prompts, besides the score: whether answers are more cautious
@@ -41,72 +44,48 @@ CONSERVATISM: tuple[Key, ...] = (
 )
 COLLAPSE_KEYS: tuple[Key, ...] = ((ENTROPY_DEFICIT, TIERS[0]), (ENTROPY_DEFICIT, TIERS[2]))
 _FEWEST_MODELS = 3  # from two, a spread is hardly known
-_Place = tuple[str, str, str, str]  # a question, and a model
+PairEffects = Mapping[ArmPair, Mapping[EffectKey, Effect]]
 ASSUMED = (
     "assumed: half of the answers right, answers of two arms to an item correlated by 0.3, differences of "
     "two items of a patient by 0.1"
 )
 
 
-class PooledEffects:
-    """Sums up differences of pairs of arms for the models and questions that they belong to."""
+def effects_of(question: PooledQuestion, effects: PairEffects) -> dict[EffectKey, dict[str, Effect]]:
+    """Effects of a question by key and model, from those of pairs of arms in either direction.
 
-    def __init__(self, questions: Sequence[PooledQuestion]) -> None:
-        self._uses: dict[ArmPair, list[tuple[_Place, float]]] = {}
-        for question in questions:
-            for model, weights in question.weights.items():
-                for pair, weight in weights.items():
-                    self._uses.setdefault(pair, []).append(((*question.name, model), weight))
-        # by key, and whether they are over the items whose requests differ
-        self._effects: dict[_Place, dict[tuple[Key, bool], Effect]] = {}
-
-    @property
-    def pairs(self) -> frozenset[ArmPair]:
-        """The pairs of arms that are needed, in the direction of their question."""
-        return frozenset(self._uses)
-
-    def add(self, pair: PairComparison) -> None:
-        """Add the differences of a pair to the effects that it is part of."""
-        for arms, sign in (((pair.arm, pair.versus), 1), ((pair.versus, pair.arm), -1)):
-            for place, weight in self._uses.get(arms, ()):
-                effects = self._effects.setdefault(place, {})
-                for key, effect in pair.effects.items():
-                    weighted = effect.times(sign * weight)
-                    effects[key] = total([effects[key], weighted]) if key in effects else weighted
-
-    def put(self, question: PooledQuestion, model: str, key: Key, statistic: Statistic) -> None:
-        """Set the effect of a model on a question that is no difference of two arms."""
-        self._effects.setdefault((*question.name, model), {})[key, False] = Effect.of(statistic)
-
-    def of(self, question: PooledQuestion, key: Key, *, differing: bool = False) -> dict[str, Effect]:
-        """Effects by model, of those for which no pair is missing.
-
-        Of items with differing requests, over the pairs that have any.
-        """
-        effects = {}
-        for model, weights in sorted(question.weights.items()):
-            effect = self._effects.get((*question.name, model), {}).get((key, differing))
-            if effect is not None and differing:
-                effects[model] = effect.times(1 / effect.weight)
-            elif effect is not None and math.isclose(effect.weight, sum(map(abs, weights.values()))):
-                effects[model] = effect
-        return effects
+    Over all items they are the weighted sums of pairs, of models for which none is missing; over the items
+    with differing requests the means of the pairs that have any.
+    """
+    found: dict[EffectKey, dict[str, Effect]] = {}
+    for model, weights in sorted(question.weights.items()):
+        parts: dict[EffectKey, list[tuple[float, Effect]]] = {}
+        for pair, weight in weights.items():
+            for arms, share in ((pair, weight), ((pair[1], pair[0]), -weight)):
+                for key, effect in effects.get(arms, {}).items():
+                    parts.setdefault(key, []).append((share, effect))
+        for key, of_key in parts.items():
+            whole = sum(abs(share) for share, _ in of_key) if key[1] else 1.0
+            if key[1] or len(of_key) == len(weights):
+                found.setdefault(key, {})[model] = total(
+                    [effect.times(share / whole) for share, effect in of_key]
+                )
+    return found
 
 
-def pooled_rows(
-    questions: Sequence[PooledQuestion], effects: PooledEffects, sampling: Resampling
-) -> list[Row]:
+def pooled_rows(questions: Sequence[PooledQuestion], effects: PairEffects, sampling: Resampling) -> list[Row]:
     """Rows of every question on every tier: its mean over models with tests and spread, and each model's.
 
     The questions are one family of Holm for differences, one for equivalences, one for differences beyond the
     margin. The models behind a question are a family that is opened where the question's own test rejects,
     with p over the models divided by the share of the questions that reject.
     """
+    found = [(question, effects_of(question, effects)) for question in questions]
     answers = [
-        _Pooled(question, key, of_models, effects.of(question, key, differing=True), sampling.method)
-        for question in questions
+        _Pooled(question, key, of[key, False], of.get((key, True), {}), sampling.method)
+        for question, of in found
         for key in _keys(question)
-        if (of_models := effects.of(question, key))
+        if (key, False) in of
     ]
     rows = [answer.row() for answer in answers]
     adjust(rows)
@@ -140,7 +119,7 @@ class _Pooled:
         row |= {"n_models": len(self.effects), "family": FAMILY, "adjustment": "holm"}
         if self.key[0] == "primary" and effect.reach.n_same and self.differing:
             differing = mean([*self.differing.values()])
-            interval = interval_of("primary", differing.statistic, level=0.9)
+            interval = differing.statistic.interval("primary", level=0.9)
             row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
         values = np.stack([of_model.statistic.values for of_model in self.effects.values()])
         row["n_models_above"] = int((values[:, 0] > 0).sum())
@@ -154,7 +133,8 @@ class _Pooled:
 
     def model_rows(self, share: float) -> Iterator[Row]:
         """Effect of each model; Holm's p over the models, times 1 / share of the questions that rejected."""
-        family = {"family": f"models behind {self.question.words}", "adjustment": "holm"} if share else {}
+        words = f"{self.question.factor} {self.question.level} against {self.question.versus}"
+        family = {"family": f"models behind {words}", "adjustment": "holm"} if share else {}
         rows = [
             self._row(effect, 1, against_margin=False) | {"model": model} | family
             for model, effect in self.effects.items()
@@ -182,13 +162,11 @@ def two_sided_p(values: Floats, row: Row, patients: float) -> float:
     One end of an interval is one percentile of the resamples. Its error would reject too often far out in
     the tail, where a family of many questions decides.
     """
-    from scipy import stats
-
     of_interval = row_p(row, patients)
     error = math.sqrt(resampled_variance(values, patients))
     if not error > 0 or math.isnan(of_interval):
         return of_interval
-    return max(of_interval, 2 * float(stats.t.sf(abs(values[0]) / error, patients - 1)))
+    return max(of_interval, 2 * float(scipy.stats.t.sf(abs(values[0]) / error, patients - 1)))
 
 
 def between_models(
@@ -202,8 +180,6 @@ def between_models(
     that error for every model; the prediction interval is that of Higgins et al. (JRSS A 2009;172:137-159)
     with n - 1 degrees of freedom. None for fewer than three models.
     """
-    from scipy import stats
-
     number = len(effects)
     if number < _FEWEST_MODELS or np.isnan(effects[:, 0]).any():
         return None
@@ -213,12 +189,12 @@ def between_models(
     squares = float(((effects[:, 0] - effects[:, 0].mean()) ** 2).sum())
     tail, freedom = (1 - level) / 2, number - 1
     low, high = (
-        math.sqrt(max(squares / float(stats.chi2.isf(share, freedom)) - of_one_model, 0))
+        math.sqrt(max(squares / float(scipy.stats.chi2.isf(share, freedom)) - of_one_model, 0))
         for share in (tail, 1 - tail)
     )
     variance = max(squares / freedom - of_one_model, 0)
     mean = float(effects[:, 0].mean())
-    reach = float(stats.t.isf(tail, freedom)) * math.sqrt(variance + of_mean + variance / number)
+    reach = float(scipy.stats.t.isf(tail, freedom)) * math.sqrt(variance + of_mean + variance / number)
     return Interval(math.sqrt(variance), low, high), Interval(mean, mean - reach, mean + reach)
 
 
@@ -249,14 +225,14 @@ def tier_change_rows(means: Mapping[str, Mapping[Key, Statistic]], method: str) 
     """
     rows: list[Row] = []
     for earlier, later in combinations(TIERS, 2):
-        pair = [_tier_change(means, metric, earlier, later, method) for metric in (CORRECTED, EXACT)]
-        corrected, exact = pair
-        if corrected is not None and exact is not None:
-            agrees = np.sign(corrected["difference"]) == np.sign(exact["difference"])
-            p_values = [row.pop("p") for row in (corrected, exact)]
-            corrected["p"] = float(max(p_values)) if agrees and not np.isnan(p_values).any() else 1.0
-            corrected |= {"family": "tiers", "adjustment": "holm"}
-        rows += [row for row in pair if row is not None]
+        changes = [_tier_change(means, metric, earlier, later, method) for metric in (CORRECTED, EXACT)]
+        pair = [row for row in changes if row is not None]
+        p_values = [row.pop("p") for row in pair]
+        if len(pair) == 2:
+            agrees = np.sign(pair[0]["difference"]) == np.sign(pair[1]["difference"])
+            p = float(max(p_values)) if agrees and not np.isnan(p_values).any() else 1.0
+            pair[0] |= {"p": p, "family": "tiers", "adjustment": "holm"}
+        rows += pair
     return rows
 
 
@@ -264,34 +240,32 @@ def _tier_change(
     means: Mapping[str, Mapping[Key, Statistic]], metric: str, earlier: str, later: str, method: str
 ) -> Row | None:
     keys = (metric, earlier), (metric, later)
-    sides = [(of[keys[0]].values, of[keys[1]]) for of in means.values() if {*keys} <= of.keys()]
-    sides = [(before, after) for before, after in sides if not math.isnan(after.values[0] - before[0])]
-    if len(sides) < 2:
+    sides = [[of_model[key] for key in keys] for of_model in means.values() if {*keys} <= of_model.keys()]
+    changes = [(after.values - before.values, after.basis) for before, after in sides]
+    changes = [(values, basis) for values, basis in changes if not math.isnan(values[0])]
+    if len(changes) < 2:
         return None
-    basis = joined([after.basis for _, after in sides])
-    values = np.stack([after.values - before for before, after in sides])
-    note = f"mean over {len(sides)} models, patients and models random; {method}"
+    values, basis = np.stack([values for values, _ in changes]), joined([basis for _, basis in changes])
+    note = f"mean over {len(changes)} models, patients and models random; {method}"
     row = comparison((metric, later), Statistic(values.mean(axis=0), basis, of_pairs=True), note)
     change, (reach, p) = float(values[:, 0].mean()), _change_test(values, basis)
     row |= {"difference": 100 * change, "low": 100 * (change - reach), "high": 100 * (change + reach), "p": p}
-    row |= {"factor": "tier", "level": later, "versus": earlier, "n_models": len(sides), "method": note}
+    row |= {"factor": "tier", "level": later, "versus": earlier, "n_models": len(changes), "method": note}
     return row
 
 
 def _change_test(values: Floats, basis: Basis) -> tuple[float, float]:
     """Half the width of the 95 % interval of the mean of (model, 1 + resamples), and its two-sided p."""
-    from scipy import stats
-
     number = len(values)
     of_patients, of_one_model = errors(values, basis.inflation)
     of_models = max(float(values[:, 0].var(ddof=1)) - of_one_model, 0.0) / number
     variance = of_patients + of_models
     if basis.without_interval or not variance > 0:
         return math.nan, math.nan
-    parts = of_patients**2 / max(int(basis.units) - 1, 1) + of_models**2 / (number - 1)
-    error, freedom = math.sqrt(variance), variance**2 / parts
+    freedoms = np.array([max(int(basis.units) - 1, 1), number - 1])
+    error, freedom = math.sqrt(variance), joint_freedom(np.array([of_patients, of_models]), freedoms)
     t = abs(float(values[:, 0].mean())) / error
-    return error * float(stats.t.isf(0.025, freedom)), 2 * float(stats.t.sf(t, freedom))
+    return error * float(scipy.stats.t.isf(0.025, freedom)), 2 * float(scipy.stats.t.sf(t, freedom))
 
 
 def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
@@ -318,12 +292,7 @@ def power_lines(questions: pa.Table, arms: Sequence[ArmFactors]) -> list[str]:
 
 def number_of_questions(arms: Sequence[ArmFactors], tiers: Sequence[int]) -> int:
     """Size of the family of pooled questions: each on every tier, for prompts also caution, and collapse."""
-    scopes = [f"tier:{tier}" for tier in tiers]
-    of_caution = sum(scope in scopes for _, scope in CONSERVATISM)
-    number = sum(
-        len(tiers) + of_caution * (question.factor == "prompt") for question in pooled_questions(arms)
-    )
     simulated = {arm.arm_id for arm in arms if arm.simulated}
-    if collapse_questions(headlines(arms), simulated):
-        number += sum(scope in scopes for _, scope in COLLAPSE_KEYS)
-    return number
+    questions = [*pooled_questions(arms), *collapse_questions(headlines(arms), simulated)]
+    scopes = [f"tier:{tier}" for tier in tiers]
+    return sum(scope in scopes for question in questions for _, scope in _keys(question))

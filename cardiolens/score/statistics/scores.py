@@ -13,28 +13,31 @@ from cardiolens.base.phrasing import counted
 from cardiolens.runtime.processes import spread
 from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT, arm_statistics
-from cardiolens.score.statistics.comparisons import Comparisons, joined
+from cardiolens.score.statistics.comparisons import Comparisons, Effect, joined
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key
 from cardiolens.score.statistics.factors import (
+    TRUTH,
     ArmFactors,
+    ArmPair,
     Families,
     Headlines,
     Protocols,
     arms_of,
+    collapse_questions,
     control_pairs,
     families,
     headlines,
+    pooled_questions,
 )
 from cardiolens.score.statistics.item_scores import item_mean, table_of
 from cardiolens.score.statistics.metrics import ENTROPY_DEFICIT
-from cardiolens.score.statistics.pairs import MANY, Side, compare_pairs, compare_sides
-from cardiolens.score.statistics.pooled import COLLAPSE_KEYS, PooledEffects, pooled_rows, tier_change_rows
-from cardiolens.score.statistics.pooled_questions import collapse_questions, pooled_questions
-from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Settings, Statistic, as_row
+from cardiolens.score.statistics.pairs import MANY, EffectKey, Side, compare_pairs, compare_sides
+from cardiolens.score.statistics.pooled import COLLAPSE_KEYS, pooled_rows, tier_change_rows
+from cardiolens.score.statistics.statistic import TIERS, Resampling, Row, Settings, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import COMPLETE, SpilledMapping, Verdicts
-from cardiolens.storage.schemas import COMPARISONS, SCORES
+from cardiolens.storage.schemas import SCORES
 from cardiolens.storage.spool import Spool
-from cardiolens.storage.tables import concat, from_rows
+from cardiolens.storage.tables import from_rows
 
 ANSWERS_CHANGED = "answers_changed"
 METRICS = (
@@ -55,7 +58,7 @@ class Results:
     @property
     def tables(self) -> tuple[pa.Table, pa.Table]:
         """Both tables in memory."""
-        return self.scores.whole(), concat(self.comparisons.parts(), COMPARISONS).combine_chunks()
+        return self.scores.whole(), self.comparisons.whole()
 
 
 def score(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], settings: Settings) -> Results:
@@ -82,38 +85,34 @@ def compute_scores(
     statistics = _score_arms(answers, sampling, scores)
     collapse = collapse_questions(of_models, simulated)
     questions = [*pooled_questions(arms), *collapse]
-    effects = PooledEffects(questions)
-    for question in collapse:
-        for model in question.weights:
-            means = model_means(statistics, of_models[model])
-            for key in COLLAPSE_KEYS:
-                if key in means:
-                    effects.put(question, model, key, means[key])
+    effects = SpilledMapping[ArmPair, Mapping[EffectKey, Effect]]()
+    for model in (model for question in collapse for model in question.weights):
+        own = model_means(statistics, of_models[model])
+        effects[model, TRUTH] = {(key, False): Effect.of(own[key]) for key in COLLAPSE_KEYS if key in own}
+    pooled = {pair for question in questions for pairs in question.weights.values() for pair in pairs}
     compared = families(arms) if pairs is None else pairs
-    compared_pairs = compare_pairs(answers, statistics, compared, sampling, arms, pooled=effects.pairs)
+    compared_pairs = compare_pairs(answers, statistics, compared, sampling, arms, pooled=pooled)
     for pair in phase("comparing", "pairs of arms", compared_pairs, sum(map(len, compared.values()))):
         comparisons.add(pair.rows)
-        effects.add(pair)
+        if pair.effects:
+            effects[pair.arm, pair.versus] = pair.effects
     begin("pooling over models")
     comparisons.add(pooled_rows(questions, effects, sampling))
     changed = [*_repeat_rows(answers, arms, sampling)]
     begin("comparing models")
-    results = headline_results(answers, statistics, of_models, sampling, simulated)
-    scores.add(from_rows([*changed, *results.rows], SCORES))
-    comparisons.add(results.comparisons)
-    comparisons.add(tier_change_rows(results.means, sampling.method))
+    rows, between, means = _headlines(answers, statistics, of_models, sampling, simulated)
+    scores.add(from_rows([*changed, *rows], SCORES))
+    comparisons.add(between)
+    comparisons.add(tier_change_rows(means, sampling.method))
     begin("adjusting tests")
-    spool = Spool(COMPARISONS)
-    for part in comparisons.parts():
-        spool.add(part)
-    return Results(scores, spool)
+    return Results(scores, comparisons.adjusted())
 
 
 def _score_arms(
     answers: ArmAnswers, sampling: Resampling, scores: Spool
-) -> SpilledMapping[dict[Key, Statistic]]:
+) -> SpilledMapping[str, dict[Key, Statistic]]:
     """Add the rows of every arm; return the statistics that are compared, by arm."""
-    statistics: SpilledMapping[dict[Key, Statistic]] = SpilledMapping()
+    statistics = SpilledMapping[str, dict[Key, Statistic]]()
     tasks = ((arm, answers.judged(arm), sampling) for arm in answers.arms)
     many = len(answers.arms) * sampling.weights.size >= MANY
     of_arms = phase("scoring", "arms", spread(_of_arm, tasks, worth=many), len(answers.arms))
@@ -149,34 +148,25 @@ def _repeat_rows(answers: ArmAnswers, arms: Sequence[ArmFactors], sampling: Resa
             if len(before):
                 changed = np.asarray(before.parsed != after.parsed, np.float64)
                 mean = item_mean(changed, before.patient, sampling.weights)
-                statistic = Statistic(mean, Basis.of(before))
+                statistic = Statistic(mean, sampling.basis(before))
                 yield {"arm_id": arm} | as_row((ANSWERS_CHANGED, tier), statistic, sampling.method)
 
 
-@dataclass(frozen=True, slots=True)
-class HeadlineResults:
-    """Score rows of headlines, their comparisons, and the means of models that are no simulated readers."""
-
-    rows: list[Row]
-    comparisons: list[Row]
-    means: Mapping[str, Mapping[Key, Statistic]]
-
-
-def headline_results(
+def _headlines(
     answers: ArmAnswers,
     statistics: Mapping[str, Mapping[Key, Statistic]],
     models: Headlines,
     sampling: Resampling,
-    simulated: Collection[str] = (),
-) -> HeadlineResults:
-    """Scores of `headline:<model>` on every tier, and their differences between models.
+    simulated: Collection[str],
+) -> tuple[list[Row], list[Row], Mapping[str, Mapping[Key, Statistic]]]:
+    """Scores of `headline:<model>` on every tier, their differences between models, and means of models.
 
     They are over the items judged in all arms behind headlines. Seeds are averaged first, then protocols; all
     arms share their resamples. `simulated` are arms of readers that are not models: they are compared only if
-    there are no others.
+    there are no others, and are not among the means.
     """
     if not models:
-        return HeadlineResults([], [], {})
+        return [], [], {}
     judged = _common_items(answers, [arm for of in models.values() for arm in arms_of(of)], simulated)
     by_arm = {
         arm: statistics[arm] if len(of_arm) == len(answers.judged(arm)) else arm_statistics(of_arm, sampling)
@@ -192,12 +182,10 @@ def headline_results(
         share = None if n_used >= COMPLETE * n_asked else 100 * n_used / n_asked
         row = as_row(key, means[model][key], sampling.method)
         rows.append(row | {"arm_id": f"{PREFIX}{model}", "percent_judged": share})
-    unreal = {model for model, protocols in models.items() if {*arms_of(protocols)} <= {*simulated}}
-    real = {model: of_model for model, of_model in means.items() if model not in unreal}
-    compared = sorted(real) or sorted(means)
+    real = {model: of for model, of in means.items() if not {*arms_of(models[model])} <= {*simulated}}
     family = {"simulated": not real, "family": "models" if real else "models, simulated readers"}
     comparisons = []
-    for model, versus in combinations(compared, 2):
+    for model, versus in combinations(sorted(real) or sorted(means), 2):
         if _sizes(models[model]) == _sizes(models[versus]):
             names = {"factor": "model", "level": model, "versus": versus, "adjustment": "holm", **family}
             ours, theirs = (
@@ -208,7 +196,7 @@ def headline_results(
             # no two models are called equivalent
             found = compare_sides(ours, theirs, shares, keys, sampling, against_margin=False)
             comparisons += [names | row for _, _, row in found]
-    return HeadlineResults(rows, comparisons, real)
+    return rows, comparisons, real
 
 
 def _common_items(
@@ -220,7 +208,7 @@ def _common_items(
         functools.reduce(np.intersect1d, (getattr(answers.judged(arm), kind).question for arm in deciding))
         for kind in ("items", "reports")
     )
-    judged: SpilledMapping[Answers] = SpilledMapping()
+    judged = SpilledMapping[str, Answers]()
     for arm in arms:
         judged[arm] = answers.judged(arm).among(items, reports)
     return judged

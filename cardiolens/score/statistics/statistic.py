@@ -12,7 +12,6 @@ from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.bootstrap import (
     Ends,
     Interval,
-    Kind,
     Sample,
     difference_ends,
     effective_items,
@@ -26,7 +25,7 @@ from cardiolens.score.statistics.bootstrap import (
     variance_inflation,
 )
 from cardiolens.score.statistics.counting import Forms, Key
-from cardiolens.score.statistics.hypothesis_tests import SWAPS, Coins, coins
+from cardiolens.score.statistics.hypothesis_tests import SWAPS
 from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports, Rows
 from cardiolens.score.statistics.metrics import mean_defined
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
@@ -72,26 +71,18 @@ class Basis:
     def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
         """This basis for how well positive items are distinguished from the others."""
         sizes = [len(np.unique(patient[side])) for side in (positive, ~positive)]
-        rarer = min(sizes)
+        # a share of a half of so many items varies as an AUROC of a half (Mann and Whitney 1947)
+        worth, rarer = 3 * math.prod(sizes) / (sum(sizes) + 1), min(sizes)
         return replace(
             self,
             n_positive=int(positive.sum()),
             n_effective=min(self.n_effective, rarer),
-            effective_items=min(self.effective_items, _worth_of_ranks(*sizes)),
+            effective_items=min(self.effective_items, worth),
             n_rarer_class=rarer,
         )
 
     @staticmethod
-    def of(rows: Rows, note: str = "") -> "Basis":
-        """Count judged rows."""
-        hospitals, sizes = np.unique(rows.hospital, return_counts=True)
-        basis = Basis.count(rows.patient, rows.parse_status, note)
-        if not len(hospitals) or hospitals[0] < 0:
-            return basis
-        return replace(basis, n_hospitals=len(hospitals), hospital_inflation=variance_inflation(sizes))
-
-    @staticmethod
-    def count(patient: Ints, parse_status: NDArray[np.str_], note: str = "") -> "Basis":
+    def of(patient: Ints, parse_status: NDArray[np.str_], note: str = "") -> "Basis":
         """Count items, their patients, and replies that were not read; hospitals are not random."""
         return Basis(
             n_items=len(patient),
@@ -100,11 +91,6 @@ class Basis:
             n_refusal=int((parse_status == "refusal").sum()),
             note=note,
         )
-
-    @staticmethod
-    def of_entities(reports: Reports, note: str = "") -> "Basis":
-        """Count the rows of reports and the entities of their references."""
-        return replace(Basis.of(reports, note), n_entities=int(reports.gold.sum()))
 
     def of_classes(self, items: Items) -> "Basis":
         """This basis for a mean over the gold classes of questions, with a note on the rarest class."""
@@ -125,43 +111,38 @@ class Statistic:
     basis: Basis
     of_pairs: bool = False  # a difference of two arms on the same items
 
-    def interval(self, unit: float, level: float = 0.95, kind: Kind = "other") -> Interval:
-        """The value in a unit, with its interval by the bootstrap, or near 0 and 1 by a score test.
+    def interval(self, metric: str, level: float = 0.95) -> Interval:
+        """The value in its metric's unit with its interval by the bootstrap, near 0 and 1 by a score test.
 
         There is none where the patients are too few (`without_interval`), or where no resample differs from
         another and the statistic is neither a share nor a difference of shares.
         """
-        reason = self.basis.without_interval
-        patients, values = self.basis.units, self.values[:1] if reason else self.values
-        if self.basis.n_hospitals is None:
-            bootstrapped = percentile(values, level, patients)
+        basis, how, unit = self.basis, self.basis.without_interval, scale(metric)
+        values = self.values[:1] if how else self.values
+        if basis.n_hospitals is None:
+            bootstrapped = percentile(values, level, basis.units)
         else:
-            bootstrapped = over_hospitals(values, level, self.basis.n_hospitals, self.basis.inflation)
-        value, low, high, how = bootstrapped.value, bootstrapped.low, bootstrapped.high, reason
+            bootstrapped = over_hospitals(values, level, basis.n_hospitals, basis.inflation)
+        value, low, high = bootstrapped.value, bootstrapped.low, bootstrapped.high
         if not math.isnan(low):
-            ends = self._near_boundary(kind, (1 - level) / 2, patients)
-            if ends is not None and kind == "share":
-                (low, high), how = ends, "near the boundary: Clopper-Pearson with an effective n"
-            elif ends is not None:
+            name, _, suffix = metric.partition(".")
+            ends = self._near_boundary((1 - level) / 2) if name in _SHARES and suffix != "skill" else None
+            if ends is not None and self.of_pairs:
                 low, high = min(low, ends[0]), max(high, ends[1])
                 how = "few answers differ: score interval with an effective n"
+            elif ends is not None:
+                (low, high), how = ends, "near the boundary: Clopper-Pearson with an effective n"
             elif high - low < _NO_WIDTH:
                 low, high, how = math.nan, math.nan, "no interval: no resample differs from another"
         return Interval(value * unit, low * unit, high * unit, how)
 
-    def _near_boundary(self, kind: Kind, tail: float, patients: float) -> Ends | None:
-        if kind == "other":
-            return None
+    def _near_boundary(self, tail: float) -> Ends | None:
         # sets and reports are right, and differ, in single options and entities
-        items = (self.basis.n_entities or self.basis.n_items) / self.basis.n_arms
-        sample = Sample(items, self.basis.n_patients, min(items, self.basis.effective_items), patients)
-        ends = share_ends if kind == "share" else difference_ends
-        return ends(float(self.values[0]), resampled_variance(self.values, patients), sample, tail)
-
-
-def _worth_of_ranks(positive: int, negative: int) -> float:
-    """Number of items with which a share of a half varies as an AUROC of a half (Mann and Whitney 1947)."""
-    return 3 * positive * negative / (positive + negative + 1)
+        basis, units = self.basis, self.basis.units
+        items = (basis.n_entities or basis.n_items) / basis.n_arms
+        sample = Sample(items, basis.n_patients, min(items, basis.effective_items), units)
+        ends = difference_ends if self.of_pairs else share_ends
+        return ends(float(self.values[0]), resampled_variance(self.values, units), sample, tail)
 
 
 def mean_of(parts: Sequence[Statistic], basis: Basis) -> Statistic:
@@ -193,7 +174,9 @@ Row = dict[str, Any]
 def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> dict[str, Any]:
     """Convert a statistic with its interval to a score row without its arm."""
     metric, scope = key
-    basis, interval = statistic.basis, interval_of(metric, statistic, level)
+    basis, interval = statistic.basis, statistic.interval(metric, level)
+    hospitals = "" if basis.n_hospitals is None else f"{basis.n_hospitals} hospitals"
+    resampled = method if not interval.how or not math.isnan(interval.low) else ""
     return {
         "metric": metric,
         "scope": scope,
@@ -206,26 +189,8 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
         "n_refusal": basis.n_refusal,
         "n_positive": basis.n_positive,
         "n_rarer_class": basis.n_rarer_class,
-        "method": how(basis, interval, method),
+        "method": "; ".join(filter(None, (basis.note, hospitals, interval.how, resampled))),
     }
-
-
-def interval_of(metric: str, statistic: Statistic, level: float = 0.95) -> Interval:
-    """The interval of a statistic in the unit of its metric."""
-    name, _, suffix = metric.partition(".")
-    kind: Kind = "other"
-    if name in _SHARES and suffix != "skill":
-        kind = "difference" if statistic.of_pairs else "share"
-    return statistic.interval(scale(metric), level, kind)
-
-
-def how(basis: Basis, interval: Interval, method: str) -> str:
-    """How value and interval were computed, in words."""
-    hospitals = "" if basis.n_hospitals is None else f"{basis.n_hospitals} hospitals"
-    parts = [basis.note, hospitals, interval.how]
-    if not interval.how or not math.isnan(interval.low):
-        parts.append(method)
-    return "; ".join(filter(None, parts))
 
 
 def scale(metric: str) -> float:
@@ -251,25 +216,32 @@ class Resampling:
 
     settings: Settings
     weights: Floats
-    of_hospitals: bool = False  # whole hospitals are resampled
+    hospitals: Ints | None = None  # codes of the patients', where whole hospitals are resampled
 
     @staticmethod
     def of(settings: Settings, patients: int, hospitals: Ints | None = None) -> "Resampling":
         """Draw the resamples of a cohort; with `hospitals`, the codes of its patients', whole ones."""
         weights = resampling_weights(patients, settings.resamples, settings.seed, hospitals)
-        return Resampling(settings, weights, hospitals is not None)
+        return Resampling(settings, weights, hospitals)
+
+    def basis(self, rows: Rows, note: str = "") -> Basis:
+        """Count judged rows, and their hospitals where these are resampled."""
+        basis = Basis.of(rows.patient, rows.parse_status, note)
+        if self.hospitals is None or not len(rows):
+            return basis
+        _, sizes = np.unique(self.hospitals[rows.patient], return_counts=True)
+        return replace(basis, n_hospitals=len(sizes), hospital_inflation=variance_inflation(sizes))
+
+    def basis_of_entities(self, reports: Reports, note: str = "") -> Basis:
+        """Count the rows of reports and the entities of their references."""
+        return replace(self.basis(reports, note), n_entities=int(reports.gold.sum()))
 
     @property
     def method(self) -> str:
         """The bootstrap in words, for the `method` column."""
         kind = "t interval, bootstrap of hospitals"
-        kind = kind if self.of_hospitals else "expanded percentile cluster bootstrap"
+        kind = "expanded percentile cluster bootstrap" if self.hospitals is None else kind
         return f"{kind}, B={len(self.weights) - 1}, seed {self.settings.seed}"
-
-    @property
-    def coins(self) -> Coins:
-        """Which patients change arms in each swap."""
-        return coins(self.patients, self.settings.seed, self.settings.swaps)
 
     @property
     def patients(self) -> int:

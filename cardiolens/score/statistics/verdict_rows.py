@@ -34,10 +34,6 @@ class Verdicts:
         """The arms that have verdicts."""
         return list(self._parts)
 
-    @property
-    def num_rows(self) -> int:
-        return self._spool.num_rows
-
     def add(self, verdicts: pa.Table) -> None:
         """Append verdicts of any arms."""
         for arm, rows in by_arm(verdicts):
@@ -119,15 +115,12 @@ def judged_shares(verdicts: pa.Table | Verdicts) -> dict[tuple[str, str], float]
     for rows in blocks(verdicts, [*keys, "channel"]):
         items = rows.filter(pc.not_equal(rows["channel"], "text"))
         for row in items.group_by(keys).aggregate([([], "count_all")]).to_pylist():
-            for scope in _scopes(row["tier"], row["sequence"], row["subtask"]):
+            scopes = [f"tier:{row['tier']}", f"subtask:{row['subtask']}"]
+            scopes += [f"sequence:{row['sequence']}"] if row["tier"] == 1 else []
+            for scope in scopes:
                 n_items[row["arm_id"], scope] += row["count_all"]
                 n_judged[row["arm_id"], scope] += row["count_all"] * (row["status"] == "judged")
     return {key: n_judged[key] / number for key, number in n_items.items()}
-
-
-def _scopes(tier: int, sequence: str, subtask: str) -> list[str]:
-    of_sequence = [f"sequence:{sequence}"] if tier == 1 else []
-    return [f"tier:{tier}", f"subtask:{subtask}", *of_sequence]
 
 
 def percent_judged(shares: Mapping[tuple[str, str], float], arm: str, scope: str) -> float | None:
@@ -143,31 +136,32 @@ def percent_read(row: Mapping[str, object]) -> int | None:
     return None if n_read >= COMPLETE * items else 100 * n_read // items
 
 
+Name = TypeVar("Name")
 Value = TypeVar("Value")
 
 AT_HAND = 32  # values cached in memory: an arm is compared with several others in turn
 
 
-class SpilledMapping(Mapping[str, Value]):
+class SpilledMapping(Mapping[Name, Value]):
     """A mapping of pickled values. Only the process that made it writes; pickled copies only read."""
 
     def __init__(self) -> None:
         self._file = UnlinkedFile()
-        self._places: dict[str, Extent] = {}
-        self._at_hand: dict[str, Value] = {}  # the last used are last
+        self._places: dict[Name, Extent] = {}
+        self._at_hand: dict[Name, Value] = {}  # the last used are last
 
-    def __getstate__(self) -> tuple[UnlinkedFile, dict[str, Extent]]:
+    def __getstate__(self) -> tuple[UnlinkedFile, dict[Name, Extent]]:
         return self._file, self._places
 
-    def __setstate__(self, state: tuple[UnlinkedFile, dict[str, Extent]]) -> None:
+    def __setstate__(self, state: tuple[UnlinkedFile, dict[Name, Extent]]) -> None:
         self._file, self._places = state
         self._at_hand = {}
 
-    def __setitem__(self, name: str, value: Value) -> None:
+    def __setitem__(self, name: Name, value: Value) -> None:
         self._places[name] = self._file.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
         self._keep(name, value)
 
-    def __getitem__(self, name: str) -> Value:
+    def __getitem__(self, name: Name) -> Value:
         is_cached = name in self._at_hand
         value = self._at_hand.pop(name) if is_cached else pickle.loads(self._file.read(self._places[name]))
         self._keep(name, value)
@@ -176,13 +170,13 @@ class SpilledMapping(Mapping[str, Value]):
     def __contains__(self, name: object) -> bool:
         return name in self._places
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[Name]:
         return iter(self._places)
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def _keep(self, name: str, value: Value) -> None:
+    def _keep(self, name: Name, value: Value) -> None:
         self._at_hand[name] = value
         if len(self._at_hand) > AT_HAND:
             del self._at_hand[next(iter(self._at_hand))]

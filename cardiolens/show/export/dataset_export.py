@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from cardiolens.base import disk
-from cardiolens.score.run_results.reply_scores import item_of
+from cardiolens.score.run_results.stored_replies import item_of
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.page.case_viewer.withheld import public_reply

@@ -11,13 +11,11 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm, arms
 from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results import merging
-from cardiolens.score.run_results.reply_readings import PEERS
+from cardiolens.score.run_results.model_replies import Replies
+from cardiolens.score.run_results.reply_readings import PEERS, judge_by_others
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow
 from cardiolens.score.run_results.run_comparison import changes
 from cardiolens.score.run_results.scoring import (
-    Replies,
-    RunResults,
-    judge_by_others,
     judge_replies,
     of_tiers,
     write_results,
@@ -44,14 +42,14 @@ def judge(run: Run, *, by_others: bool = False) -> int:
         replies = _replies(run, spec)
         further: dict[str, Sequence[AnalysisRow]] = {}
         if by_others:
-            rows = judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies)
+            rows = judge_by_others(run, store_of(run, spec), _model_keys(run), spec, replies.verdict_store)
             further[PEERS] = rows
-        results = _write(run, replies, spec, arms(spec), further=further)
+        _write(run, replies, spec, arms(spec), further=further)
         facts = read_facts(run, [run])
         if run.page.exists():
             write_page(run, [run], include_images=(run.viewer / FRAMES).exists(), facts=facts)
     _show(facts, replies)
-    show.show_changes(changes(before, replies.verdict_store), _moved(scored, results.of_tiers))
+    show.show_changes(changes(before, replies.verdict_store), _moved(scored, _scored(run)))
     if replies.unrequested:
         say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     say(f"run: {run.root}")
@@ -122,7 +120,7 @@ def _write(
     *,
     parts: Sequence[tuple[Run, SweepSpec]] = (),
     further: Analyses = MappingProxyType({}),
-) -> RunResults:
+) -> None:
     """Write verdicts, scores and analyses of replies."""
     arm_ids = {arm.arm_id for arm in planned_arms}
     if strange := sorted(set(replies.verdict_store.arms) - arm_ids):
@@ -131,7 +129,7 @@ def _write(
             "the file was changed: run the sweep again"
         )
     groups = groups_of(spec.store, replies.verdict_store)
-    return write_results(run, replies, groups, planned_arms, spec, parts=parts, further=further)
+    write_results(run, replies, groups, planned_arms, spec, parts=parts, further=further)
 
 
 def _show(facts: Facts, replies: Replies) -> None:

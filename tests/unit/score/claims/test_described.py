@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from made_verdicts import of_arm
 
-from cardiolens.score.claims.descriptions import item_difficulty, range_rows
+from cardiolens.score.claims.descriptions import confusion_rows, item_difficulty, range_rows
 from cardiolens.score.claims.parts_of_cohort import FEWEST, subgroup_rows
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
@@ -159,3 +159,14 @@ def test_a_cohort_that_can_show_no_difference_says_so() -> None:
 
 def test_without_an_item_there_is_no_difficulty() -> None:
     assert item_difficulty(from_rows([], VERDICTS), []) == []
+
+
+def test_two_studies_of_a_patient_are_two_joint_diagnoses() -> None:
+    """Before, each diagnosis of the one was joined with each of the other."""
+    rows = [
+        of_arm("a", "p1", subtask, gold, parsed, study_id=study, qa_id=f"{study}:{subtask}")
+        for study, told in (("s1", ("CC", "AB")), ("s2", ("CA", "BB")))
+        for subtask, (gold, parsed) in zip(("D01", "D02"), told, strict=True)
+    ]
+    joint = [row for row in confusion_rows(from_rows(rows, VERDICTS)) if row["subtask"] == "D01+D02"]
+    assert {(row["gold"], row["predicted"]): row["n"] for row in joint} == {("CA", "CB"): 1, ("CB", "A"): 1}

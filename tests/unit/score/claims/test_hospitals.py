@@ -7,11 +7,12 @@ import pytest
 
 from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.descriptions import hospital_rows
+from cardiolens.score.claims.parts_of_cohort import full_minus_part, subgroup_rows
 from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
 from cardiolens.score.statistics.items import hospital_codes
 from cardiolens.score.statistics.scores import compute_scores
-from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.statistic import Resampling, Settings
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -96,3 +97,30 @@ def test_every_interval_and_test_is_over_hospitals() -> None:
     assert len(pairs) == 9
     assert all(differences[pair]["p"] >= of_pairs[pair]["p"] for pair in pairs)
     assert any(differences[pair]["p"] > of_pairs[pair]["p"] for pair in pairs)
+
+
+def test_a_score_rests_on_the_hospitals_of_its_own_patients() -> None:
+    arms = arms_of(("clinical",), ("16",), ("standard",), ("a",))
+    answers = ArmAnswers.of(from_rows(verdicts(arms, 60, np.random.default_rng(1)), VERDICTS))
+    hospitals = np.arange(60) % 6
+    items = answers.judged(arms[0].arm_id).items
+    sampling = Resampling.of(Settings(1, 5, 1), 60, hospitals)
+    assert sampling.basis(items).n_hospitals == 6
+    assert sampling.basis(items.where(hospitals[items.patient] < 2)).n_hospitals == 2
+
+
+def test_parts_and_subgroups_stay_over_patients() -> None:
+    """Before, patients were resampled, and the spread was taken for that of hospitals."""
+    arms = arms_of(("clinical",), ("16",), ("standard",), ("a",))
+    rows = from_rows(verdicts(arms, 60, np.random.default_rng([3, 1])), VERDICTS)
+    patients = sorted(set(rows["patient_id"].to_pylist()))
+    sites = {patient: f"H{at % 6}" for at, patient in enumerate(patients)}
+    by_site = {name: [patient for patient in patients if sites[patient] == name] for name in ("H0", "H1")}
+    models, settings = {"a": {"clinical": [arms[0].arm_id]}}, Settings(1, 200, 1)
+    found = []
+    for answers in (ArmAnswers.of(rows), ArmAnswers.of(rows, sites)):
+        subgroups = subgroup_rows(answers, {"site": by_site}, models, settings)
+        found.append([*subgroups, *full_minus_part(answers, "part", patients[:30], models, settings)])
+    assert len(found[0]) == 6
+    assert found[0] == found[1]
+    assert not any("hospitals" in row["method"] for row in found[1])

@@ -11,7 +11,6 @@ from made_verdicts import verdict
 from small_cohort import make_cohort as make_phantoms
 from small_cohort import volume_row
 
-from cardiolens.base.errors import InputError
 from cardiolens.score.claims.parts_of_cohort import full_minus_part, gold_shift, groups_of, separate_weights
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.answers import ArmAnswers
@@ -74,19 +73,6 @@ def test_shift_of_gold_answers() -> None:
     verdicts = cohort()
     share_of_b = sum(row["gold"] == ["B"] for row in verdicts.to_pylist()) / 60
     assert gold_shift(ArmAnswers.of(verdicts), EASY) == {"L01": pytest.approx(share_of_b)}
-
-
-@pytest.mark.parametrize(
-    ("part", "message"),
-    [
-        (["nobody"], "'nobody' of the part is not"),
-        ([], "0 of 60"),
-        ([f"p{at:02d}" for at in range(60)], "60 of 60"),
-    ],
-)
-def test_a_part_that_is_none_is_named(part: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        full_minus_part(ArmAnswers.of(cohort()), "none", part, ARMS, Settings(1, 10, 1))
 
 
 def test_patients_are_in_the_subgroups_that_all_of_their_studies_name(tmp_path: Path) -> None:

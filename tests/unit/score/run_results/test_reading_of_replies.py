@@ -7,8 +7,7 @@ from small_cohort import make_cohort, swept
 from cardiolens.config.sweep_factors import arms
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.score.claims.sentences import basis
-from cardiolens.score.run_results.reply_readings import READINGS, SHARES
-from cardiolens.score.run_results.scoring import judge_by_others
+from cardiolens.score.run_results.reply_readings import READINGS, SHARES, judge_by_others
 from cardiolens.score.statistics.comparisons import decided, reversed_row
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
@@ -59,7 +58,7 @@ def test_shares_with_and_without_second_turns(runs):
 def test_readings_of_others_are_scored_beside_the_strict_one(runs):
     (planned, asking), (_, silent) = runs
     keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    rows = judge_by_others(planned.run, planned.store, keys, planned.spec, asking.replies)
+    rows = judge_by_others(planned.run, planned.store, keys, planned.spec, asking.replies.verdict_store)
     by_tier = {row["scope"]: row for row in rows}
     assert set(by_tier) == {"tier:1", "tier:3"}
     row = by_tier["tier:1"]

@@ -14,8 +14,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan
+from cardiolens.score.run_results.model_replies import Replies
 from cardiolens.score.run_results.run_comparison import changes
-from cardiolens.score.run_results.scoring import Replies, judge_and_write, judge_replies
+from cardiolens.score.run_results.scoring import judge_and_write, judge_replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.spool import Spool

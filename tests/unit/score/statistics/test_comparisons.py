@@ -73,7 +73,7 @@ def test_families_are_adjusted_each_for_itself_and_single_tests_by_nothing() -> 
     rows.add({**plain, "p": p} for p in values)
     rows.add({**plain, "p": p, "family": "pairs", "adjustment": "fdr"} for p in values)
     rows.add([{**plain, "family": None, "p": 0.04, "p_adjusted": 0.04}])
-    found = [one for part in rows.parts() for one in part.to_pylist()]
+    found = [one for part in rows.adjusted().parts() for one in part.to_pylist()]
     assert [one["p_adjusted"] for one in found[:4]] == pytest.approx(list(adjusted(values, "holm")))
     assert [one["p_adjusted"] for one in found[:4]] == pytest.approx([0.004, 0.06, 0.06, 0.5])
     assert [one["p_adjusted"] for one in found[4:8]] == pytest.approx([0.004, 0.04, 0.04, 0.5])

@@ -9,7 +9,7 @@ from made_verdicts import verdict
 from scipy import stats
 
 from cardiolens.score.claims.descriptions import calibration_rows, risk_rows
-from cardiolens.score.run_results.reply_scores import WITH_REPLIES
+from cardiolens.score.run_results.model_replies import WITH_REPLIES
 from cardiolens.score.statistics.bootstrap import FEWEST_OF_CLASS, resampling_weights
 from cardiolens.score.statistics.confidence import (
     ConfidentAnswers,
@@ -83,6 +83,18 @@ def scored(rows: list[dict[str, Any]], measure: Any, resamples: int = 50) -> lis
     return [
         *measure("arm", from_rows(rows, WITH_REPLIES), ItemScores.of(Settings(1, resamples, 1), patients))
     ]
+
+
+def test_items_of_a_subtask_may_show_different_options() -> None:
+    """The most probable option counts, also where the first item lacks it; before, it was left out."""
+    rows = [
+        row(patient, gold, gold, shown, logs={gold: 0.9, shown[0]: 0.1})
+        for patient, (gold, shown) in enumerate([("B", "AB"), ("C", "ABC")] * 10)
+    ]
+    for order in (rows, rows[1:]):
+        found = {entry["metric"]: entry["value"] for entry in scored(order, confidence_scores)}
+        assert found["risk.100"] == 0
+        assert "auroc" not in found
 
 
 def test_confidence_scores_read_letters_as_displayed() -> None:

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 from made_verdicts import KINDS, of_arm
 
-from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.comparisons import reversed_row
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.scores import score
@@ -80,6 +79,17 @@ def test_only_items_judged_in_both_arms_are_compared() -> None:
     assert (partial["n_items"], partial["n_dropped"]) == (60, 30)
 
 
-def test_an_arm_that_has_nothing_is_named() -> None:
-    with pytest.raises(InputError, match=r"'nobody' has no judged item"):
-        tables_of(cohort(3), [ARMS[0], ArmFactors("nobody", "model", "clinical", "8", "other")])
+def test_limits_of_models_weigh_arms_as_their_scores_do() -> None:
+    """A selection with two seeds counts as much as one without; before, each of its arms did."""
+    selectors = "clinical", "random@1", "random@2"
+    arms = [ArmFactors(f"{m}-{name}", m, name, "16", "standard") for m in "ab" for name in selectors]
+    patients = [f"p{patient:02d}" for patient in range(30)]
+    rows = [
+        of_arm(arm.arm_id, name, "L01", "A", "AB"[int(name[1:]) % 2]) for arm in arms for name in patients
+    ]
+    for row in rows:
+        if row["arm_id"] == "b-clinical" and row["patient_id"] < "p10":
+            row |= {"status": "engine_error"}
+    compared = tables_of(rows, arms)[1].to_pylist()
+    (found,) = (row for row in compared if row["factor"] == "model" and row["arm_id"] is None)
+    assert found["high_bound"] - found["low_bound"] == pytest.approx(100 * 1 / 2 * 10 / 30)

@@ -16,6 +16,7 @@ from cardiolens.score.statistics.counting import (
     kind_values,
     option_flags,
     skill,
+    tier_values,
 )
 from cardiolens.score.statistics.items import Floats, Ints
 from cardiolens.score.statistics.metrics import by_patient, weighted_agreement
@@ -26,7 +27,7 @@ def masks(answers: list[str]) -> Ints:
 
 
 def part(kind: str, size: int = 5, items: int = 1) -> Part:
-    return Part("X01", "lge", 1, kind, tuple(range(size)), items)  # type: ignore[arg-type]
+    return Part("X01", 1, kind, tuple(range(size)), items)  # type: ignore[arg-type]
 
 
 def values(kind: str, answers: list[tuple[str, str]], size: int = 5) -> dict[str, float]:
@@ -130,7 +131,7 @@ def test_cells_add_up_over_patients_by_their_weight(seed: int, kind: str) -> Non
 
 def constants(kind: str, gold: list[str], size: int) -> dict[str, float]:
     flags: Floats = np.array([[key in answer for answer in gold] for key in "ABCDE"[:size]], float)
-    part = Part("X01", "lge", 1, kind, tuple(range(size)), 1)  # type: ignore[arg-type]
+    part = Part("X01", 1, kind, tuple(range(size)), 1)  # type: ignore[arg-type]
     best = best_constant(part, flags.sum(axis=1, keepdims=True), np.array([float(len(gold))]))
     return {name: float(value[0]) for name, value in best.items()}
 
@@ -186,3 +187,9 @@ def test_the_best_constant_report_is_the_best_of_all_that_may_be_written() -> No
                 chosen = [*gate, *levels]
                 every.append(2 * gold[:, chosen].sum() / (9 * len(chosen) + gold.sum() + 2))
         assert found == pytest.approx(max(every))
+
+
+def test_the_score_of_diagnoses_is_the_mean_of_their_macro_f1() -> None:
+    values = {"primary": np.array([0.9]), "macro_f1": np.array([0.4])}
+    (found,) = tier_values([(Part("D02", 3, "diagnosis", (0, 1), 5), values)], 10).items()
+    assert found == (("primary", "tier:3"), 0.4)

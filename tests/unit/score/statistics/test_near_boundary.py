@@ -104,8 +104,15 @@ def test_a_statistic_that_is_no_share_and_never_varies_has_no_interval() -> None
 
 def test_a_difference_of_reports_counts_entities_not_reports() -> None:
     values = np.concatenate([[0.02], 0.02 + 0.03 * stats.norm.ppf((np.arange(300) + 0.5) / 300)])
-    of_items = Statistic(values, Basis(80, 20, 0, 0), of_pairs=True).interval(1, kind="difference")
+    of_items = Statistic(values, Basis(80, 20, 0, 0), of_pairs=True).interval("primary")
     reports = Basis(80, 20, 0, 0, n_entities=400)
-    of_entities = Statistic(values, reports, of_pairs=True).interval(1, kind="difference")
+    of_entities = Statistic(values, reports, of_pairs=True).interval("primary")
     assert of_items.how.startswith("few answers differ")
-    assert (of_entities.how, of_entities.high - of_entities.low < 0.14) == ("", True)
+    assert (of_entities.how, of_entities.high - of_entities.low < 14) == ("", True)
+
+
+def test_a_difference_reaches_at_least_as_far_as_its_resamples() -> None:
+    values = np.array([0.0, *[0.0] * 380, *[0.02] * 20])
+    found = Statistic(values, Basis(400, 400, 0, 0), of_pairs=True).interval("primary")
+    assert found.how.startswith("few answers differ")
+    assert found.low < 0 < found.high == pytest.approx(2)

@@ -5,10 +5,10 @@ import pytest
 
 from bench.claims import arms_of, claims, compared, verdicts
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.pooled import between_models
-from cardiolens.score.statistics.pooled_questions import PooledQuestion, pooled_questions
-from cardiolens.score.statistics.statistic import Row
+from cardiolens.score.statistics.comparisons import Effect
+from cardiolens.score.statistics.factors import ArmFactors, PooledQuestion, pooled_questions
+from cardiolens.score.statistics.pooled import between_models, effects_of
+from cardiolens.score.statistics.statistic import Basis, Row, Statistic
 
 
 def named(questions: list[PooledQuestion]) -> dict[tuple[str, str, str], PooledQuestion]:
@@ -83,6 +83,17 @@ def test_images_are_compared_with_each_control_in_the_same_setting() -> None:
         ("none-reasoning", "blind-reasoning"),
         ("none-standard", "blind-standard"),
     ]
+
+
+@pytest.mark.parametrize(("pair", "sign"), [(("all", "clinical"), 1), (("clinical", "all"), -1)])
+def test_a_pair_compared_in_the_other_direction_counts_with_the_other_sign(
+    pair: tuple[str, str], sign: int
+) -> None:
+    asked = PooledQuestion("selector", "all", "clinical", 1, {"m": {("all", "clinical"): 1.0}})
+    key = ("primary", "tier:1"), False
+    effect = Effect.of(Statistic(np.array([0.1, 0.3]), Basis(9, 9, 0, 0), of_pairs=True))
+    found = effects_of(asked, {pair: {key: effect}})[key]["m"]
+    assert found.statistic.values.tolist() == [sign * 0.1, sign * 0.3]
 
 
 @pytest.mark.full

@@ -51,14 +51,18 @@ def test_the_difference_that_can_be_shown_uses_the_adjusted_level() -> None:
     assert np.isnan(inference.planned_error(0, 1))
 
 
+def row(difference: float, low: float, high: float) -> dict[str, float]:
+    return {"difference": difference, "low": low, "high": high}
+
+
 def test_p_values_of_intervals_agree_with_their_ends() -> None:
-    assert inference.interval_p(Interval(3.0, 0.0, 7.0), 40) == pytest.approx(0.05)
-    assert inference.interval_p(Interval(-3.0, -9.0, 0.0), 40) == pytest.approx(0.05)
+    assert inference.row_p(row(3.0, 0.0, 7.0), 40) == pytest.approx(0.05)
+    assert inference.row_p(row(-3.0, -9.0, 0.0), 40) == pytest.approx(0.05)
     assert inference.equivalence_p(Interval(0.5, -1.0, 2.0), 40) == pytest.approx(0.05)
     assert np.isnan(inference.equivalence_p(Interval(0.0, 0.0, 0.0), 40))
     assert inference.equivalence_p(Interval(3.0, 2.5, 3.5), 40) > 0.5
-    assert np.isnan(inference.interval_p(Interval(1.0, np.nan, np.nan), 40))
-    assert np.isnan(inference.interval_p(Interval(100.0, 100.0, 100.0), 40))
+    assert np.isnan(inference.row_p(row(1.0, np.nan, np.nan), 40))
+    assert np.isnan(inference.row_p(row(100.0, 100.0, 100.0), 40))
 
 
 def test_p_is_five_percent_where_the_95_percent_interval_ends_at_the_margin() -> None:
