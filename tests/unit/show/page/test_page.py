@@ -18,7 +18,6 @@ from cardiolens.score.claims.descriptions import hospital_rows
 from cardiolens.score.verdicts.case_verdict import ParseStatus
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.embed import embed, to_json
 from cardiolens.show.page.page_data import read_facts
@@ -190,7 +189,7 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
     wanted = [(places[qa_id], sources.arms.index(arm)) for arm, qa_id in asked]
     shown = {
         (sources.arms[arm], qa_id): cases["frames"][case["frames"]]
-        for _, cases in question_cases(sources, wanted, evidence_index(sources), private=False)
+        for _, cases in question_cases(sources, wanted, private=False)
         for qa_id, arms in cases["cases"].items()
         for arm, case in arms.items()
     }
