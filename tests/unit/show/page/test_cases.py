@@ -10,7 +10,6 @@ from page_run import finished, small_spec
 from small_cohort import make_cohort, reader, sweep_spec
 from study_folders import study, volume, voxels, write_nifti
 
-from cardiolens.config.dataset import Windows
 from cardiolens.curation.review.review_commands import keep_quotes
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
@@ -19,7 +18,6 @@ from cardiolens.show.page.case_viewer.withheld import WITHHELD
 from cardiolens.show.page.embed import to_json
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
-from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 QUOTE = "Severely reduced <b>systolic</b> function"
@@ -101,8 +99,14 @@ def test_the_mask_of_a_study_is_drawn_over_its_frames_and_nothing_else_is(tmp_pa
     mask[1, 2, 5] = 7
     entry = {"mask": {"path": "mask.nii.gz", "sha256": write_nifti(folder / "mask.nii.gz", mask)}}
     found = read_study(study(folder, volume(folder, voxels(), **entry)))
-    assert len(list(displayed_volumes(found, Windows(pct=(1, 99))))) == 1
     overlay = StudyPictures(tmp_path / "store", tmp_path, ()).overlay(found.study_id, "cine_sax")
+    linked = tmp_path / "links" / "S"
+    linked.mkdir(parents=True)
+    for file in folder.iterdir():
+        (linked / file.name).symlink_to(file)
+    for roots, is_read in (((), False), ((folder,), True)):
+        pictures = StudyPictures(tmp_path / "store", tmp_path / "links", (), roots)
+        assert (pictures.overlay(found.study_id, "cine_sax") is not None) == is_read
     assert overlay is not None
     height, width = overlay.mask.displayed_shape
     drawn = [overlay.on(np.full((height, width), 100, np.uint8), idx) for idx in range(12)]
