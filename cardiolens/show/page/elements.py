@@ -93,10 +93,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: its question, and the figures and tables that have rows.
-
-    A table stands below its last figure; that of a figure with nothing to draw stands with the others.
-    """
+    """One part of a page: its question, and the figures and tables that have rows."""
 
     name: str
     title: str
@@ -105,14 +102,6 @@ class Section:
     tables: tuple[Table, ...] = ()  # besides those of the figures
     notes: tuple[str, ...] = ()
     is_folded: bool = False
-
-    def __post_init__(self) -> None:
-        drawn = tuple(figure for figure in self.figures if figure.has_rows)
-        seen = {figure.table.name for figure in drawn}
-        left = {figure.table.name: figure.table for figure in self.figures if figure.table.name not in seen}
-        object.__setattr__(self, "figures", drawn)
-        tables = (*left.values(), *self.tables)
-        object.__setattr__(self, "tables", tuple(table for table in tables if table.rows))
 
     @property
     def is_empty(self) -> bool:

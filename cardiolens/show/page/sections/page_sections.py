@@ -8,20 +8,11 @@ from cardiolens.show.page.elements import Chart, Record, Section, Table, describ
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections import answer_tables, comparison_tables, run_tables, score_tables
 
-RECORDS: Mapping[str, Callable[[Facts], Iterable[Record]]] = {
-    records.__name__: records
-    for records in (
-        *(score_tables.headlines, score_tables.arm_scores, score_tables.subtask_scores),
-        *(score_tables.field_scores, score_tables.numbers, score_tables.rankings),
-        *(comparison_tables.questions, comparison_tables.slice_scores, comparison_tables.pairs),
-        *(comparison_tables.control_measures, comparison_tables.choices),
-        *(comparison_tables.cohort_differences, comparison_tables.spread),
-        *(answer_tables.confusion, answer_tables.collapse_indices, answer_tables.confidence),
-        *(answer_tables.calibration, answer_tables.risk_and_coverage),
-        *(run_tables.endings_by_arm, run_tables.models, run_tables.ceiling, run_tables.readings_by_model),
-        *(run_tables.readings_of_peers, run_tables.audits, run_tables.arms, run_tables.fixed),
-        run_tables.work,
-    )
+RECORDS: Mapping[str, Callable[[Facts], Iterable[Record]]] = {  # each function has the name of its table
+    name: getattr(module, name)
+    for module in (score_tables, comparison_tables, answer_tables, run_tables)
+    for name in described("tables.yaml")
+    if hasattr(module, name)
 }
 NOTES: Mapping[str, Callable[[Facts], Iterable[str]]] = {  # of sections, and further ones of figures
     "landscape": score_tables.on_landscape,
@@ -33,17 +24,23 @@ NOTES: Mapping[str, Callable[[Facts], Iterable[str]]] = {  # of sections, and fu
 
 
 def section_of(facts: Facts, name: str) -> Section:
-    """Make a section of a run."""
+    """Make a section of a run.
+
+    A table stands below its last figure; that of a figure with nothing to draw stands with the others.
+    """
     section = described("sections.yaml")[name]
-    figures = section.get("figures", [])
-    names = dict.fromkeys(figure["table"] for figure in figures)
-    tables = {table: table_of(facts, table) for table in names}
+    figures = section["figures"]
+    tables = {table: table_of(facts, table) for table in dict.fromkeys(figure["table"] for figure in figures)}
+    charts = [_chart(facts, figure, tables[figure["table"]]) for figure in figures]
+    drawn = tuple(chart for chart in charts if chart.has_rows)
+    others = [table for table in tables.values() if all(table is not chart.table for chart in drawn)]
+    others += [table_of(facts, table) for table in section.get("tables", [])]
     return Section(
         name,
         section["title"],
         section["question"],
-        figures=tuple(_chart(facts, figure, tables[figure["table"]]) for figure in figures),
-        tables=tuple(table_of(facts, table) for table in section.get("tables", [])),
+        figures=drawn,
+        tables=tuple(table for table in others if table.rows),
         notes=tuple(_notes(facts, name)),
         is_folded=section.get("is_folded", False),
     )
