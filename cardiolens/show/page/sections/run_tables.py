@@ -179,7 +179,7 @@ def audits(facts: Facts) -> list[Record]:
 
 
 def endings_by_arm(facts: Facts) -> list[Record]:
-    """One row per arm and ending; only the first six kinds of ending enter a score."""
+    """One row per arm and ending; those from read to refused enter a score."""
     counts: Counter[tuple[str, str]] = Counter()
     total: Counter[str] = Counter()
     for row in facts.analysis("how requests ended"):

@@ -71,8 +71,9 @@ def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
     counted = {row["what"]: row["value"] for row in records(page.tables["work"])}
     manifest = json.loads(run.manifest.read_text())
     assert counted["questions asked under all arms"] == manifest["requests"]["asked"]
-    endings = sum(row["n"] for row in records(page.tables["endings_by_arm"]))
-    assert endings == manifest["requests"]["asked"]
+    rows = records(page.tables["endings_by_arm"])
+    assert sum(row["n"] for row in rows) == manifest["requests"]["asked"]
+    assert sum(row["share"] for row in rows) == pytest.approx(100 * len(manifest["arms"]))
 
 
 def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:

@@ -52,6 +52,8 @@ def test_every_frame_stands_once_in_a_picture_of_phases(
             assert sheet is not None
             assert frame is not None
             columns = int(layout.split(f'"id":"{volume}"')[1].split('"columns":')[1].split("}")[0])
+            n_shown = min(BLOCK, phases - phase // BLOCK * BLOCK)
+            assert sheet.shape == (2 * -(-n_shown // columns), 2 * columns), "phases of this slice alone"
             row, column = divmod(phase % BLOCK, columns)
             assert (sheet[2 * row : 2 * row + 2, 2 * column : 2 * column + 2] == frame).all()
             assert frame.tolist() == [[2, 0], [len(volume), rank * phases + phase]]
