@@ -1,6 +1,7 @@
 """`python -m cardiolens.confirm out=/data`: serve a page on which a person confirms an import."""
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 from pydantic import Field
@@ -27,17 +28,14 @@ def confirm(words: Words) -> int:
     out = words.out
     decisions = words.decisions or out.with_name(f"{out.resolve().name}.decisions.jsonl")
     desk = Desk(read_imported(out), Ledger(decisions))
-    with desk_server(desk, words.port) as server:
+    with suppress(KeyboardInterrupt), desk_server(desk, words.port) as server:
         say(f"{counted(len(desk.studies), 'study')}: {server.address} (this machine only; Ctrl-C ends it)")
         say(f"decisions: {decisions}")
         say(
             f"next: python -m cardiolens.ingest source=... {shown_word('out', out)} "
             f"{shown_word('decisions', decisions)}"
         )
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return 0
+        server.serve_forever()
     return 0
 
 

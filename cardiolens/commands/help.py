@@ -2,9 +2,7 @@
 
 import ast
 import inspect
-import io
 import textwrap
-import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from itertools import takewhile
@@ -131,21 +129,13 @@ def remarks(spec: type[BaseModel]) -> dict[str, str]:
 
 
 def _remarks_of(source: str) -> dict[str, str]:
-    comments, lines_of = comments_of(source), source.splitlines()
+    lines = source.splitlines()
     (tree,) = ast.parse(source).body
     found = {}
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            within = [comments[line] for line in lines if line in comments]
-            before = lines_of[node.lineno - 2 :: -1]
+            own, before = lines[node.lineno - 1 : node.end_lineno], lines[node.lineno - 2 :: -1]
+            within = [line.partition("  # ")[2] for line in own if "  # " in line]
             above = [*takewhile(lambda line: line[:1] == "#", map(str.strip, before))]
             found[node.target.id] = " ".join(within or [line[1:].strip() for line in reversed(above)])
     return found
-
-
-def comments_of(source: str) -> dict[int, str]:
-    """Return the comments of a source by line number."""
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = (token for token in tokens if token.type == tokenize.COMMENT)
-    return {token.start[0]: token.string.removeprefix("#").strip() for token in comments}

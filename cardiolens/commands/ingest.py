@@ -5,47 +5,45 @@ skeletons of study.json and questions.jsonl for NIfTI files instead.
 """
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cardiolens.base.console import say, shown_word
+from cardiolens.base.digest import digest_of
 from cardiolens.commands.command import door
-
-if TYPE_CHECKING:
-    from cardiolens.curation.questions.set_questions import SetQuestions
+from cardiolens.config.command_words import read_words
+from cardiolens.config.curation_specs import IngestSpec
+from cardiolens.curation.ingest.import_run import ingest_by_layout
+from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
+from cardiolens.curation.questions.set_questions import (
+    SetQuestions,
+    write_all_questions,
+    write_set_questions,
+)
+from cardiolens.curation.release.public_set import CARD_NAME, write_set
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Import the export that the command line names, or with `init` write skeletons."""
-    from cardiolens.config.command_words import read_words
-    from cardiolens.config.curation_specs import IngestSpec
-    from cardiolens.curation.ingest.import_run import ingest_by_layout
-    from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
-    from cardiolens.curation.questions.set_questions import write_all_questions, write_set_questions
-    from cardiolens.curation.release.public_set import write_set
-
-    def act(words: list[str]) -> int:
-        if words[:1] == ["init"]:
-            return write_skeletons(read_words(Words, words[1:]).out)
-        spec = read_words(IngestSpec, words)
-        status, layout = ingest_by_layout(spec)
-        if layout is not None:
-            drafted = write_set_questions(spec.out, layout)
-            write_all_questions(spec.out)
-            report_set(spec.out, drafted, write_set(spec.source, spec.out, layout))
-        return status
-
-    return door(__doc__, {"": IngestSpec, "init": Words}, act, argv)
+    return door(__doc__, {"": IngestSpec, "init": Words}, _ingest, argv)
 
 
-def report_set(out: Path, questions: "SetQuestions", manifest: Mapping[str, Any]) -> None:
+def _ingest(words: list[str]) -> int:
+    if words[:1] == ["init"]:
+        return write_skeletons(read_words(Words, words[1:]).out)
+    spec = read_words(IngestSpec, words)
+    status, layout = ingest_by_layout(spec)
+    if layout is not None:
+        drafted = write_set_questions(spec.out, layout)
+        write_all_questions(spec.out)
+        report_set(spec.out, drafted, write_set(spec.source, spec.out, layout))
+    return status
+
+
+def report_set(out: Path, questions: SetQuestions, manifest: Mapping[str, Any]) -> None:
     """Print what a public set can ask, what its labels leave open, and its digests."""
-    from collections import Counter
-
-    from cardiolens.base.console import say, shown_word
-    from cardiolens.base.digest import digest_of
-    from cardiolens.curation.release.public_set import CARD_NAME
-
     groups = ", ".join(f"{count} {group}" for group, count in sorted(questions.by_group.items()))
     say(f"groups: {groups or 'none, since no study came in'}")
     for group, why in sorted(questions.unanswered.items()):

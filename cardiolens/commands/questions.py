@@ -3,42 +3,35 @@
 import sys
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
+from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
-
-if TYPE_CHECKING:
-    from cardiolens.config.curation_specs import QuestionsSpec
-    from cardiolens.curation.questions.draft_questions import Reader
-    from cardiolens.curation.questions.model_gate import Gate
+from cardiolens.config.command_words import MODEL_OPTIONS, check_once, split_words
+from cardiolens.config.curation_specs import QuestionsSpec
+from cardiolens.curation.asking.ask_texts import asking_spec
+from cardiolens.curation.probes.blind_probes import probe
+from cardiolens.curation.questions.draft_questions import Reader, questions
+from cardiolens.curation.questions.glossary import with_glossary
+from cardiolens.curation.questions.model_gate import Gate, read_gate
+from cardiolens.curation.questions.model_reader import read_with_model
+from cardiolens.protocol.tasks.catalogue import load_catalogue
 
 
 def main() -> int:
     """Draft questions from the reports and masks that the command line names."""
-    from cardiolens.config.command_words import MODEL_OPTIONS, check_once, split_words
-    from cardiolens.config.curation_specs import QuestionsSpec
-    from cardiolens.curation.probes.blind_probes import probe
-    from cardiolens.curation.questions.draft_questions import questions
-
-    def act(words: list[str]) -> int:
-        spec, about_model = split_words(QuestionsSpec, words, MODEL_OPTIONS)
-        check_once(about_model)
-        if spec.draft is not None:
-            return probe(spec, about_model)
-        return questions(spec, *second_of(spec, about_model))
-
-    return door(__doc__, {"": QuestionsSpec}, act)
+    return door(__doc__, {"": QuestionsSpec}, _draft)
 
 
-def second_of(spec: "QuestionsSpec", words: Sequence[str]) -> "tuple[Reader | None, Gate | None]":
+def _draft(words: list[str]) -> int:
+    spec, about_model = split_words(QuestionsSpec, words, MODEL_OPTIONS)
+    check_once(about_model)
+    if spec.draft is not None:
+        return probe(spec, about_model)
+    return questions(spec, *second_of(spec, about_model))
+
+
+def second_of(spec: QuestionsSpec, words: Sequence[str]) -> tuple[Reader | None, Gate | None]:
     """Return the model that the words name as a second extractor, and the gate that it passed, if any."""
-    from cardiolens.base.errors import InputError
-    from cardiolens.curation.asking.ask_texts import asking_spec
-    from cardiolens.curation.questions.glossary import with_glossary
-    from cardiolens.curation.questions.model_gate import read_gate
-    from cardiolens.curation.questions.model_reader import read_with_model
-    from cardiolens.protocol.tasks.catalogue import load_catalogue
-
     if not words:
         if spec.gate is not None:
             raise InputError(f"gate={spec.gate}: is of a model; name it with model=..., or leave gate out")

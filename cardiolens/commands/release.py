@@ -7,25 +7,23 @@
 import sys
 
 from cardiolens.commands.command import door
-from cardiolens.commands.help import Options
+from cardiolens.config.command_words import VerifyWords, verify_words
+from cardiolens.curation.release.make import release
+from cardiolens.curation.release.make_tasks import Harness, make_tasks
+from cardiolens.curation.release.release_words import Release
+from cardiolens.curation.release.verify import verify
 
 
 def main() -> int:
     """Make or verify a release, or make a task folder of one."""
-    from cardiolens.config.command_words import VerifyWords, verify_words
-    from cardiolens.curation.release.make import release
-    from cardiolens.curation.release.make_tasks import Harness, make_tasks
-    from cardiolens.curation.release.release_words import Release
-    from cardiolens.curation.release.verify import verify
+    return door(__doc__, {"": Release, "verify": VerifyWords, "harness": Harness}, _release)
 
-    def act(words: list[str]) -> int:
-        named = {word.partition("=")[0] for word in words}
-        if (given := verify_words(words)) is not None:
-            return verify(given.verify, given.sha256)
-        return make_tasks(words) if "harness" in named else release(words)
 
-    options: Options = {"": Release, "verify": VerifyWords, "harness": Harness}
-    return door(__doc__, options, act)
+def _release(words: list[str]) -> int:
+    if (given := verify_words(words)) is not None:
+        return verify(given.verify, given.sha256)
+    is_harness = any(word.startswith("harness=") for word in words)
+    return make_tasks(words) if is_harness else release(words)
 
 
 if __name__ == "__main__":

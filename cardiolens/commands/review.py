@@ -8,20 +8,21 @@ rules misread, by model, and what it could do to the scores.
 import sys
 
 from cardiolens.commands.command import door
+from cardiolens.curation.review.audit import Audit, audit, report
+from cardiolens.curation.review.review_commands import Export, Serve, export, serve
+from cardiolens.storage.places import RunWord
+
+ACTIONS = {"export": export, "audit": audit, "report": report}
 
 
 def main() -> int:
     """Do the action that the first word names; without an action, serve the page."""
-    from cardiolens.curation.review.audit import Audit, audit, report
-    from cardiolens.curation.review.review_commands import Export, Serve, export, serve
-    from cardiolens.storage.places import RunWord
+    return door(__doc__, {"": Serve, "export": Export, "audit": Audit, "report": RunWord}, _review)
 
-    actions = {"export": export, "audit": audit, "report": report}
 
-    def act(words: list[str]) -> int:
-        return actions[words[0]](words[1:]) if words[:1] and words[0] in actions else serve(words)
-
-    return door(__doc__, {"": Serve, "export": Export, "audit": Audit, "report": RunWord}, act)
+def _review(words: list[str]) -> int:
+    name = words[0] if words else ""
+    return ACTIONS[name](words[1:]) if name in ACTIONS else serve(words)
 
 
 if __name__ == "__main__":

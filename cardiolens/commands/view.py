@@ -5,37 +5,26 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from cardiolens.base.console import say
 from cardiolens.commands.command import door
-from cardiolens.show.page.case_viewer.cases import index_of
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.viewer_server import Scripts, Viewer, render_viewer, viewer_server
+from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
 from cardiolens.storage.places import Run, RunWords, read_runs
 from cardiolens.workflow.steps.judge_run import joined
 
 
 def served_of(runs: Sequence[Run]) -> Viewer:
     """Return the viewer of one run, or of several as one; nothing is written to disk."""
-    sources = open_sources(joined(runs), runs)
-    words = "All answers of the run, read from its tables as you open them."
-    return Viewer(
-        index=render_viewer(sources.header, index_of(sources), words, images=True, served=True),
-        script=Scripts(sources),
-        store=sources.header.specs[0].store,
-        folder=sources.header.specs[0].dataset.studies,
-        studies=sources.studies,
-    )
+    return Viewer(open_sources(joined(runs), runs))
 
 
 def view(runs: Sequence[Run]) -> int:
     """Serve the case viewer until interrupted."""
-    with viewer_server(served_of(runs)) as server:
+    with suppress(KeyboardInterrupt), viewer_server(served_of(runs)) as server:
         say(f"viewer: {server.address} (on this machine only; Ctrl-C ends it)")
-        try:
-            server.serve_forever()
-        except KeyboardInterrupt:
-            return 0
+        server.serve_forever()
     return 0
 
 

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,19 @@ def test_an_address_that_names_nothing_shows_no_row_and_says_so(opened: Page) ->
     opened.evaluate("location.hash = '#setting=nowhere&sort=nothing'")
     opened.wait_for_function("document.querySelectorAll('#models tbody tr').length === 0")
     assert opened.inner_text("#count").startswith("0 of ")
+
+
+def test_the_highest_and_what_is_not_shown_to_be_lower_are_marked(
+    context: BrowserContext, run: Run, tmp_path: Path
+) -> None:
+    facts = read_facts(run, [run])
+    undecided = replace(facts, comparisons=facts.comparisons.slice(0, 0))
+    write_leaderboard(tmp_path / "board.html", undecided, [run.root.name])
+    with opened_at(context, (tmp_path / "board.html").as_uri(), "html[data-drawn]") as page:
+        marked = page.locator("#models td.best").all_inner_texts()
+        cells = page.locator("#models td.number").filter(has_text=re.compile("highest|not shown to be lower"))
+        assert marked == cells.all_inner_texts()
+        assert any("not shown to be lower" in text for text in marked)
 
 
 def test_csv_is_what_is_shown(opened: Page, context: BrowserContext) -> None:

@@ -20,7 +20,7 @@ from whole_studies import rendered_cohort, rendered_spec
 from cardiolens.commands.view import served_of
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.viewer_server import Scripts, viewer_server
+from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.shards import pixel_digest
@@ -274,7 +274,7 @@ def test_views_are_linked_by_level_and_lines_show_where(study: Page) -> None:
 def test_selectors_stand_side_by_side_with_what_they_sent(study: Page, rendered: Run) -> None:
     sources = open_sources(rendered, [rendered])
     place = next(at for at in range(sources.questions.num_rows) if sources.qa_id(at).endswith(":L02"))
-    lanes = Scripts(sources).content(f"sent/{place}/0.js")
+    lanes = Viewer(sources).content(f"sent/{place}/0.js")
     assert isinstance(lanes, list)
     labels = study.locator(".lane canvas").evaluate_all("all => all.map(one => one.ariaLabel)")
     for lane, label in zip(lanes, labels, strict=True):
@@ -296,7 +296,7 @@ def test_what_shows_the_answer_is_found_and_told(study: Page) -> None:
 
 
 def letters(sources: Sources, arm: int) -> tuple[str, str]:
-    shown = Scripts(sources).content(f"shown/{arm}.js")
+    shown = Viewer(sources).content(f"shown/{arm}.js")
     assert isinstance(shown, str)
     return sources.endings(arm), shown
 

@@ -15,7 +15,7 @@ from running_server import running
 from cardiolens.commands.view import served_of
 from cardiolens.show.page import case_viewer
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.viewer_server import Scripts, viewer_server, write_viewer
+from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server, write_viewer
 from cardiolens.show.page.page_data import read_header
 from cardiolens.storage.places import Run
 
@@ -243,7 +243,7 @@ def test_what_the_truth_rests_on_is_shown_as_text(context: BrowserContext, run: 
         }
         for at, qa_id in enumerate(sources.questions["qa_id"].to_pylist())
     }
-    served = replace(served_of([run]), script=Scripts(replace(sources, evidence=told)))
+    served = Viewer(replace(sources, evidence=told))
     with running(viewer_server(served)) as server, opened_at(context, server.address, "main") as page:
         page.locator("main").focus()
         for _, words in verifications:

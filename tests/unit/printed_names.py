@@ -18,15 +18,9 @@ def printed_names() -> frozenset[str]:
     tables = yaml.safe_load((PAGE / "tables.yaml").read_text(encoding="utf-8"))
     groups = [group for name, table in tables.items() if name not in _BOARD for group in table["columns"]]
     columns = {title for group in groups for titles in group.values() for title in titles.values()}
-    return frozenset(columns.union(name for tree in trees for name in (*_titles(tree), *_words(tree))) - {""})
-
-
-def _titles(tree: ast.Module) -> Iterator[str]:
-    for call in ast.walk(tree):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-            title = call.args[1] if len(call.args) > 1 else None
-            if call.func.id in ("Column", "Section") and isinstance(title, ast.Constant):
-                yield str(title.value)
+    sections = yaml.safe_load((PAGE / "sections.yaml").read_text(encoding="utf-8"))
+    titles = {section["title"] for section in sections.values()}
+    return frozenset(columns.union(titles, *map(_words, trees)) - {""})
 
 
 def _words(tree: ast.Module) -> Iterator[str]:

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import nibabel
 import numpy as np
 import pytest
 from page_run import write_record
 from small_cohort import answer, judge, make_cohort, reader, requests_of, sweep_spec
-from study_folders import published
+from study_folders import published, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
@@ -22,6 +23,7 @@ from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.inference.plan.inputs import read_inputs
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.phantom.phantom_cohort import make_cohort as make_phantoms
+from cardiolens.show.page.case_viewer.pictures import StudyPictures
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import anatomy_of
@@ -186,3 +188,20 @@ def test_the_dataset_of_the_example_composes(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(EXAMPLE)
     dataset = read_spec(["dataset=brain"]).dataset
     assert anatomy_of(dataset.protocol).words == "brain MRI"
+
+
+def test_masks_of_brains_are_drawn_over_their_frames(brains: Path, tmp_path: Path) -> None:
+    source = sorted((brains / "studies").iterdir())[0]
+    folder = Path(shutil.copytree(source, tmp_path / source.name))
+    record = json.loads((folder / "study.json").read_text())
+    volume = record["volumes"][0]
+    image = nibabel.load(folder / volume["path"])
+    digest = write_nifti(folder / "mask.nii.gz", np.ones(image.shape, np.uint8), image.affine)
+    volume["mask"] = {"path": "mask.nii.gz", "sha256": digest}
+    (folder / "study.json").write_text(json.dumps(record))
+    found = read_study(folder, anatomy=anatomy_of(str(PROTOCOL)))
+    volume_id = found.manifest.volumes[0].volume_id
+    pictures = StudyPictures(brains / "store", tmp_path, (found.study_id,))
+    plain, masked = (pictures.at(f"{kind}/0/{volume_id}-0.png") for kind in ("frames", "masks"))
+    assert plain is not None
+    assert masked not in (None, plain)

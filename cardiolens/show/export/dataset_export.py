@@ -1,7 +1,7 @@
 """A run as one partitioned Arrow dataset, with a data card that describes its columns."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,11 @@ from cardiolens.storage.places import Run, store_of
 
 _COUNTS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.float64())]))
 _VERDICT = [name for name in schemas.VERDICTS.names if name != "counts"]
-_REQUEST = (
-    "frames_study_id",
-    "frames",
-    "system",
-    "template",
-    "answer_format",
-    "option_keys",
-    "flags",
-)
-_COMPLETION = ("text", "finish_reason", "prompt_tokens", "cached_tokens", "output_tokens", "seconds")
+_REQUEST = ("frames_study_id", "frames", "system", "template", "answer_format", "option_keys", "flags")
+_COMPLETION = ("finish_reason", "prompt_tokens", "cached_tokens", "output_tokens", "seconds")
+_ASKED = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
+_REPLY = ("request_key", "status", "written_at", "text", *_COMPLETION)
+_FACTORS = [name for name in FACTORS if name != "model"]
 _STAGES = ("request_key", "stage", "frames", "not_shown", "status")  # of chains, without prompts and replies
 _TABLE_NOTES = {
     "scores": "`scores` and `comparisons` are the run's tables of these names.",
@@ -44,7 +39,7 @@ _PROVENANCE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_
 # Columns of `answers` that none of the joined tables has: type and description.
 _OWN = {
     "model": (pa.string(), "name of the model; the partition"),
-    **{name: (pa.string(), "of the arm") for name in FACTORS if name != "model"},
+    **{name: (pa.string(), "of the arm") for name in _FACTORS},
     "question": (pa.string(), "as the questions table has it"),
     "options": (pa.list_(schemas.OPTION), "as the questions table has them"),
     "prompt_text": (pa.string(), "user message; U+FFFC marks each frame, those of solved examples first"),
@@ -59,7 +54,7 @@ def answers_schema(*, patient_ids: bool) -> pa.Schema:
     fields = [schemas.VERDICTS.field(name) for name in verdict_columns]
     fields += [pa.field(name, kind) for name, (kind, _) in _OWN.items() if name != "model"]
     fields += [schemas.REQUESTS.field(name) for name in _REQUEST]
-    fields += [schemas.COMPLETIONS.field(name) for name in _COMPLETION if name != "text"]
+    fields += [schemas.COMPLETIONS.field(name) for name in _COMPLETION]
     return pa.schema(fields)
 
 
@@ -70,11 +65,10 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
     disk.remove_tree(folder)
     schema, rows = answers_schema(patient_ids=patient_ids), 0
     for model in header.manifests[0]["models"]:
-        for number, part in enumerate(_answers(run, header, model, schema)):
+        arms = [arm for arm in header.arms if arm.model == model]
+        for number, part in enumerate(answers_of(run, header, arms, patient_ids=patient_ids)):
             rows += part.num_rows
-            place = folder / "answers" / f"model={model}" / f"part-{number:05d}.parquet"
-            with disk.atomic(place) as temporary:
-                pq.write_table(part, temporary, compression="zstd")
+            _write(folder / "answers" / f"model={model}" / f"part-{number:05d}.parquet", part)
     extra_tables = {
         "scores": tables.read(run.scores, schemas.SCORES),
         "comparisons": tables.read(run.comparisons, schemas.COMPARISONS),
@@ -82,69 +76,45 @@ def write_dataset(run: Run, *, patient_ids: bool) -> Path:
     if run.seen.exists():
         extra_tables["seen"] = tables.read(run.seen, schemas.SEEN, _STAGES)
     for name, table in extra_tables.items():
-        with disk.atomic(folder / name / f"{name}.parquet") as temporary:
-            pq.write_table(table, temporary, compression="zstd")
+        _write(folder / name / f"{name}.parquet", table)
     disk.write_text(folder / "README.md", card_of(header, schema, rows, sorted(extra_tables)))
     return folder
 
 
-_REQUEST_COLUMNS = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
+def _write(path: Path, table: pa.Table) -> None:
+    with disk.atomic(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
 
 
-def _answers(run: Run, header: Header, model: str, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield the answers of a model, one part of its requests at a time."""
-    source = _Source.of(run, header, [arm for arm in header.arms if arm.model == model])
-    for path in tables.parts(run.requests(model)):
-        requests = tables.read_part(path, schemas.REQUESTS, _REQUEST_COLUMNS)
-        yield source.answers(requests).select(schema.names).cast(schema)
-
-
-def answers_of_arm(run: Run, header: Header, arm: ArmFactors, *, patient_ids: bool) -> pa.Table:
-    """The answers of one arm, as the dataset has them."""
-    own = pc.field("arm_id") == arm.arm_id
-    requests = tables.query(run.requests(arm.model), schemas.REQUESTS, _REQUEST_COLUMNS, own)
+def answers_of(
+    run: Run, header: Header, arms: Sequence[ArmFactors], *, patient_ids: bool
+) -> Iterator[pa.Table]:
+    """Yield the answers of some arms of one model, a row per verdict, a batch of requests at a time."""
+    own = pc.field("arm_id").isin(pa.array([arm.arm_id for arm in arms], pa.string()))
+    verdicts = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, own)
+    questions = tables.read(store_of(run, header.specs[0]).questions, schemas.QUESTIONS)
+    ((_, completions),) = header.runs_of(arms[0].model)
+    by_key = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
+    replies = finals(tables.query(completions, schemas.COMPLETIONS, _REPLY, by_key))
+    factors = pa.Table.from_pylist([asdict(arm) for arm in arms]).select(["arm_id", *_FACTORS])
     schema = answers_schema(patient_ids=patient_ids)
-    return _Source.of(run, header, [arm]).answers(requests).select(schema.names).cast(schema)
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The verdicts, replies and questions of some arms of one model."""
-
-    verdicts: pa.Table
-    replies: pa.Table
-    questions: pa.Table
-    arms: Mapping[str, ArmFactors]
-
-    @staticmethod
-    def of(run: Run, header: Header, arms: Sequence[ArmFactors]) -> "_Source":
-        store = store_of(run, header.specs[0])
-        by_id = {arm.arm_id: arm for arm in arms}
-        own = pc.field("arm_id").isin(pa.array(list(by_id), pa.string()))
-        verdicts = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, own)
-        key = str(header.manifests[0]["models"][arms[0].model]["model_key"])
-        by_key = pc.field("request_key").isin(pc.unique(verdicts["request_key"]))
-        columns = ("request_key", "status", "written_at", *_COMPLETION)
-        completions = tables.query(store.completions(key), schemas.COMPLETIONS, columns, by_key)
-        return _Source(verdicts, finals(completions), tables.read(store.questions, schemas.QUESTIONS), by_id)
-
-    def answers(self, requests: pa.Table) -> pa.Table:
-        """The answers to requests, one wide row per verdict."""
-        place = pc.index_in(item_of(self.verdicts), value_set=item_of(requests).combine_chunks())
-        verdicts, requests = self.verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
-        reply = _matching(self.replies, "request_key", requests["request_key"])
-        question = _matching(self.questions, "qa_id", verdicts["qa_id"])
-        arms = [self.arms[arm_id] for arm_id in verdicts["arm_id"].to_pylist()]
-        columns: dict[str, Any] = {name: verdicts[name] for name in _VERDICT}
-        for name in FACTORS:
-            columns[name] = pa.array([str(getattr(arm, name)) for arm in arms], pa.string())
-        columns |= {name: question[name] for name in ("question", "options")}
-        columns |= {name: requests[name] for name in _REQUEST}
-        columns |= {name: reply[name] for name in _COMPLETION if name != "text"}
-        columns["prompt_text"] = requests["prompt"]
-        columns["reply"] = _public(reply["text"], question["reference"])
-        columns["counts"] = pa.array([_pairs(row) for row in verdicts["counts"].to_pylist()], _COUNTS)
-        return pa.table(columns)
+    for batch in tables.scan(run.requests(arms[0].model), schemas.REQUESTS, _ASKED, own):
+        requests = pa.Table.from_batches([batch])
+        place = pc.index_in(item_of(verdicts), value_set=item_of(requests).combine_chunks())
+        judged, asked = verdicts.filter(pc.is_valid(place)), requests.take(place.drop_null())
+        question = _matching(questions, "qa_id", judged["qa_id"])
+        reply = _matching(replies, "request_key", asked["request_key"])
+        columns: dict[str, Any] = {
+            **{name: asked[name] for name in _REQUEST},
+            **{name: reply[name] for name in _COMPLETION},
+            **{name: question[name] for name in ("question", "options")},
+            **{name: judged[name] for name in _VERDICT},
+            **{name: _matching(factors, "arm_id", judged["arm_id"])[name] for name in _FACTORS},
+            "prompt_text": asked["prompt"],
+            "reply": _public(reply["text"], question["reference"]),
+            "counts": pa.array([_pairs(row) for row in judged["counts"].to_pylist()], _COUNTS),
+        }
+        yield pa.table(columns).select(schema.names).cast(schema)
 
 
 def _matching(table: pa.Table, key: str, wanted: pa.ChunkedArray) -> pa.Table:

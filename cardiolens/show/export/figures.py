@@ -19,12 +19,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.factors import is_headline
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import arm_cells
-from cardiolens.show.page.elements import Cell, Section
-from cardiolens.show.page.embed import finite, tables_of
+from cardiolens.show.page.elements import Cell
+from cardiolens.show.page.embed import finite
 from cardiolens.show.page.page_data import Facts
-from cardiolens.show.page.sections.answer_sections import collapse
-from cardiolens.show.page.sections.comparison_sections import dependence, questions
-from cardiolens.show.page.sections.score_sections import landscape
+from cardiolens.show.page.sections.page_sections import table_of
 from cardiolens.storage.places import Run
 
 VEGA_LITE = "6.4"  # of the packaged ones, so that a newer package draws the same
@@ -63,9 +61,9 @@ def write_figures(run: Run, facts: Facts) -> Path:
 
 def figures_of(facts: Facts) -> list[Figure]:
     """Landscape by tier, confusion at diagnosis, full against public cohort, forest of pooled effects."""
-    scores = [row for row in _records(landscape(facts), "headlines", "value") if row["measure"] == "score"]
-    parts = _records(dependence(facts), "cohort_differences", "difference")
-    pooled = _records(questions(facts), "questions", "difference")
+    scores = [row for row in _records(facts, "headlines", "value") if row["measure"] == "score"]
+    parts = _records(facts, "cohort_differences", "difference")
+    pooled = _records(facts, "questions", "difference")
     return [
         Figure("landscape", scores, chart_forms()["by_model"]),
         _confusion(facts),
@@ -76,8 +74,8 @@ def figures_of(facts: Facts) -> list[Figure]:
 
 def _confusion(facts: Facts) -> Figure:
     """Matrices of the headline's arms, each cell with its share of the row."""
-    arms = {str(arm_cells(arm, facts.simulated)["arm"]) for arm in facts.arms if is_headline(arm)}
-    every = [record for record in _records(collapse(facts), "confusion", "n") if record["arm"] in arms]
+    arms = {str(arm_cells(facts, arm)["arm"]) for arm in facts.arms if is_headline(arm)}
+    every = [record for record in _records(facts, "confusion", "n") if record["arm"] in arms]
     subtasks = [str(record["subtask"]) for record in every]
     chosen = next((name for part in _DIAGNOSES for name in subtasks if name.split()[0] == part), "")
     rows = [record for record in every if record["subtask"] == chosen]
@@ -104,10 +102,9 @@ def _facetted(row: str, column: str) -> dict[str, Any]:
     return {"facet": {"row": rows, "column": facet | across}, "spec": {**form, "width": _WIDTH * 2 // 3}}
 
 
-def _records(section: Section, name: str, measure: str) -> list[Record]:
-    """The rows of a table of a section in which a measure is defined."""
-    if (table := tables_of([section]).get(name)) is None:
-        return []
+def _records(facts: Facts, name: str, measure: str) -> list[Record]:
+    """The rows of a table in which a measure is defined."""
+    table = table_of(facts, name)
     names = [column.name for column in table.columns]
     records = [dict(zip(names, map(finite, row), strict=True)) for row in table.rows]
     return [record for record in records if record[measure] is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.score.statistics.factors import FACTORS, ArmFactors
-from cardiolens.show.export.dataset_export import answers_of_arm
+from cardiolens.show.export.dataset_export import answers_of
 from cardiolens.show.page.page_data import Header, read_header, usage_of
 from cardiolens.storage.documents import release_of
 from cardiolens.storage.places import Run
@@ -25,11 +25,12 @@ def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
     header = read_header(run, [run])
     folder = run.root / "export" / "inspect"
     disk.remove_tree(folder)
-    usage = usage_of([run], header.specs, header.manifests)
+    usage = usage_of(header)
     last_reply = max((of.last_at for of in usage if of.last_at is not None), default=_NEVER)
     written_at = last_reply.astimezone(UTC).replace(microsecond=0)
     for arm in header.arms:
-        rows = answers_of_arm(run, header, arm, patient_ids=patient_ids).to_pylist()
+        parts = answers_of(run, header, [arm], patient_ids=patient_ids)
+        rows = [row for part in parts for row in part.to_pylist()]
         name = f"{written_at:%Y-%m-%dT%H-%M-%S}_{header.name}_{arm.arm_id}.json"
         disk.write_text(folder / name, json.dumps(log_of(header, arm, rows, written_at), ensure_ascii=False))
     return folder

@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 from cardiolens.base import disk
 from cardiolens.score.claims.sentences import signed
 from cardiolens.show.page.elements import Cell, Kind, Table
-from cardiolens.show.page.embed import tables_of
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.page_rendering import SECTIONS
+from cardiolens.show.page.sections.page_sections import table_of
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import release_of
 from cardiolens.storage.places import Run
@@ -23,14 +22,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _BATCH = 65_536  # verdicts in memory at once
 # Tables short enough for a paper; longer ones can be saved from the page.
-_PAPER = (
-    "headlines",
-    "questions",
-    "slice_scores",
-    "readings_by_model",
-    "readings_of_peers",
-    "models",
-)
+_PAPER = ("headlines", "questions", "slice_scores", "readings_by_model", "readings_of_peers", "models")
 
 _LATEX = str.maketrans(
     {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}
@@ -46,11 +38,11 @@ def export(run: Run, *, patient_ids: bool) -> Path:
     folder.mkdir(exist_ok=True)
     _write_items(run, folder, [] if patient_ids else ["patient_id"])
     facts = read_facts(run, [run])
-    by_name = tables_of([make(facts) for make in SECTIONS])
-    paper_tables = [by_name[name] for name in _PAPER if name in by_name]
+    paper_tables = [table_of(facts, name) for name in _PAPER]
     release = release_of(facts.manifests[0])
     of_release = "" if release is None else f"% Of {release}.\n\n"
-    disk.write_text(folder / "tables.tex", of_release + "\n".join(map(latex, paper_tables)))
+    texts = [latex(table) for table in paper_tables if table.rows]
+    disk.write_text(folder / "tables.tex", of_release + "\n".join(texts))
     return folder
 
 
@@ -100,20 +92,16 @@ def format_cell(value: Cell, kind: Kind) -> str:
 
 def latex(table: Table) -> str:
     """Write a table as a LaTeX table environment with booktabs rules."""
-    table = table.without(_LEFT_OUT)
-    columns = table.columns
-    kinds = "".join("l" if column.kind == "text" else "r" for column in columns)
-    rows = [
-        [format_cell(cell, column.kind) for cell, column in zip(row, columns, strict=True)]
-        for row in table.rows
-    ]
+    shown = [(at, column) for at, column in enumerate(table.columns) if column.name not in _LEFT_OUT]
+    kinds = "".join("l" if column.kind == "text" else "r" for _, column in shown)
+    rows = [[format_cell(row[at], column.kind) for at, column in shown] for row in table.rows]
     lines = [
         r"\begin{table}",
         rf"\caption{{{table.title.translate(_LATEX)}}}",
         rf"\label{{tab:{table.name.replace('_', '-')}}}",
         rf"\begin{{tabular}}{{{kinds}}}",
         r"\toprule",
-        _ampersands([column.title for column in columns]),
+        _ampersands([column.title for _, column in shown]),
         r"\midrule",
         *map(_ampersands, rows),
         r"\bottomrule",

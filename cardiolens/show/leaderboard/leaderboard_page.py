@@ -11,11 +11,12 @@ from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.statistic import TIERS
 from cardiolens.show.page.cards import cautions, shown_lower
 from cardiolens.show.page.columns import caveats, ends, model_of, scope_words, setting
-from cardiolens.show.page.elements import Table
+from cardiolens.show.page.elements import Record, Table
 from cardiolens.show.page.embed import embed, to_json
-from cardiolens.show.page.page_data import Facts, Usage
+from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.page_rendering import asset, templates
-from cardiolens.show.page.sections.run_setup import gpu_hours_by_model, kind_of, shared_settings
+from cardiolens.show.page.sections.page_sections import table_of
+from cardiolens.show.page.sections.run_tables import kind_of, model_cells
 from cardiolens.storage.documents import release_of
 
 HEADLINE = "headline"  # the setting of rows that are ranked
@@ -25,16 +26,17 @@ _SCRIPTS = ("format.js", "store.js", "table.js", "leaderboard.js")
 
 def write_leaderboard(out: Path, facts: Facts, names: Sequence[str]) -> None:
     """Write the leaderboard of judged runs; `names` are those of the runs that the facts join."""
-    made = standings(facts), _runs(names, facts.manifests), shared_settings(facts)
+    board = Table.of("standings", standings(facts))
+    made = board, Table.of("runs", _runs(names, facts.manifests)), table_of(facts, "fixed")
     tables = [embed(table, one_file=True) for table in made]  # however large: the page is one file
+    tiers = [(tier.replace(":", ""), scope_words(tier)) for tier in TIERS]  # as columns begin, and in words
     context = {
         "facts": facts,
         "title": f"{release.name} {release.number}"
         if (release := release_of(facts.manifests[0]))
         else str(facts.manifests[0]["dataset"]),
-        "board": tables[0],
         "tables": tables,
-        "form": to_json({"tiers": tier_groups(), "headline": HEADLINE}),
+        "form": to_json({"tiers": tiers, "headline": HEADLINE}),
         "warnings": cautions(facts),
         "style": asset("page.css") + asset("leaderboard.css"),
         "scripts": [asset(name) for name in _SCRIPTS],
@@ -42,8 +44,8 @@ def write_leaderboard(out: Path, facts: Facts, names: Sequence[str]) -> None:
     disk.write_text(out, templates().get_template("leaderboard.html").render(context))
 
 
-def _runs(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> Table:
-    records = [
+def _runs(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> list[Record]:
+    return [
         {
             "run": name,
             "cardiolens": manifest["cardiolens"],
@@ -54,69 +56,43 @@ def _runs(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> Table
         }
         for name, manifest in zip(names, manifests, strict=True)
     ]
-    return Table.of("runs", records)
 
 
-def standings(facts: Facts) -> Table:
+def standings(facts: Facts) -> list[Record]:
     """Rank models tier by tier; several may be the best, where no difference to the highest is shown."""
     scores = facts.scores_of(_METRICS, "tier:")
     best = {tier: _highest(facts, scores, tier) for tier in TIERS}
+    took = {model: _took(cells) for model, cells in model_cells(facts).items()}
     by_arm: dict[str, dict[str, object]] = {}
     for row in scores:
-        arm_id, tier = str(row["arm_id"]), str(row["scope"])
-        cells = by_arm.setdefault(arm_id, _arm_cells(facts, arm_id))
-        cells |= (
-            _score_cells(row, tier) if row["metric"] == "primary" else {_name(tier, "skill"): row["value"]}
-        )
-        if row["metric"] == "primary":
-            ranked = _rank(facts, row, best[tier]) if model_of(row) else ""
-            cells[_name(tier, "note")] = "; ".join(filter(None, (ranked, *caveats(row)))) or None
-    records = [cells for cells in by_arm.values() if cells["model"]]
-    return Table.of("standings", records)
+        arm, stem = facts.arm(row["arm_id"]), row["scope"].replace(":", "")
+        model = model_of(row) if arm is None else arm.model
+        if not model:  # an arm of an earlier judgement of the same folder
+            continue
+        names = {"model": model, "kind": kind_of(facts, model), "setting": setting(arm) if arm else HEADLINE}
+        cells = by_arm.setdefault(row["arm_id"], took.get(model, {}) | names)
+        if row["metric"] != "primary":
+            cells[f"{stem}_skill"] = row["value"]
+            continue
+        ranked = "" if arm else _rank(facts, row, best[row["scope"]])
+        cells |= {
+            stem: row["value"],
+            **{f"{stem}_{end}": value for end, value in ends(row).items()},
+            f"{stem}_items": row["n_items"],
+            f"{stem}_patients": row["n_patients"],
+            f"{stem}_note": "; ".join(filter(None, (ranked, *caveats(row)))) or None,
+        }
+    return list(by_arm.values())
 
 
-def tier_groups() -> list[tuple[str, str]]:
-    """First part of the names of a tier's columns, and its words, by tier."""
-    return [(_name(tier, ""), scope_words(tier)) for tier in TIERS]
-
-
-def _name(tier: str, part: str) -> str:
-    stem = tier.replace(":", "")
-    return f"{stem}_{part}" if part else stem
-
-
-def _arm_cells(facts: Facts, arm_id: str) -> dict[str, object]:
-    """Model and setting of an arm or a headline, with what the model took."""
-    if model := model_of({"arm_id": arm_id}):
-        words = HEADLINE
-    elif (arm := facts.arm(arm_id)) is not None:
-        model, words = arm.model, setting(arm)
-    else:
-        return {"model": ""}  # of an earlier judgement of the same folder
-    return {"model": model, "kind": kind_of(facts, model), "setting": words, **_model_cells(facts, model)}
-
-
-def _model_cells(facts: Facts, model: str) -> dict[str, object]:
-    """What a model is and took; the columns of the table pick from it."""
-    described: dict[str, object] = next(
-        (each["models"][model] for each in facts.manifests if model in each["models"]), {}
-    )
-    usage = next((_usage_cells(usage) for usage in facts.usage if usage.model == model), {})
-    return {**described, "gpu_hours": gpu_hours_by_model(facts).get(model), **usage}
-
-
-def _usage_cells(usage: Usage) -> dict[str, object]:
-    last = None if usage.last_at is None else f"{usage.last_at.astimezone(UTC):%Y-%m-%d}"
-    cells: dict[str, object] = {"answered": usage.answered, "unique": usage.unique, "last_reply": last}
-    if usage.answered and usage.prompt_tokens:  # a simulated reader counts none
-        cells |= {name: getattr(usage, name) / usage.answered for name in ("prompt_tokens", "output_tokens")}
-    return cells
-
-
-def _score_cells(row: AnalysisRow, tier: str) -> dict[str, object]:
-    names = {"": "value", "items": "n_items", "patients": "n_patients"}
-    cells = {part: row[name] for part, name in names.items()} | ends(row)
-    return {_name(tier, part): cell for part, cell in cells.items()}
+def _took(cells: Mapping[str, Any]) -> dict[str, object]:
+    """What a model is and took, tokens per answered request; a simulated reader counts none."""
+    last, is_counted = cells["last_at"], cells["answered"] and cells["prompt_tokens"]
+    tokens = {
+        name: cells[name] / cells["answered"] if is_counted else None
+        for name in ("prompt_tokens", "output_tokens")
+    }
+    return {**cells, **tokens, "last_reply": last and f"{last.astimezone(UTC):%Y-%m-%d}"}
 
 
 def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> AnalysisRow | None:

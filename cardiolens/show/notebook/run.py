@@ -51,25 +51,9 @@ class Case:
     answers: tuple[Answer, ...]
 
     def _repr_html_(self) -> str:
-        options = "".join(f"<li>{_option(key, text, self.truth)}</li>" for key, text in self.options.items())
-        head = "".join(f"<th>{name}</th>" for name in ("arm", "read as", "right", "reply"))
-        rows = "".join(_row(answer) for answer in self.answers)
-        return (
-            f"<p><b>{escape(self.qa_id)}</b> {escape(self.question)}</p>"
-            f"<ul>{options}</ul><table><tr>{head}</tr>{rows}</table>"
-        )
+        from cardiolens.show.page.page_rendering import templates  # charts are slow to import
 
-
-def _option(key: str, text: str, truth: tuple[str, ...]) -> str:
-    label = f"{escape(key)}. {escape(text)}"
-    return f"<b>{label}</b>" if key in truth else label
-
-
-def _row(answer: Answer) -> str:
-    correct = {True: "yes", False: "no", None: ""}[answer.correct]
-    parsed = ", ".join(answer.parsed or ()) or answer.parse_status or answer.status
-    cells = (answer.arm_id, parsed, correct, answer.reply or "")
-    return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        return templates().get_template("case.html").render(case=self)
 
 
 @dataclass(frozen=True)

@@ -20,34 +20,26 @@ from cardiolens.show.page.columns import caveats, ends, model_of, reading, score
 from cardiolens.show.page.elements import Card, Estimate
 from cardiolens.show.page.page_data import Facts
 
-FACTORS: Mapping[str, str] = {
-    "selector": "Does slice selection matter?",
-    "budget": "Does the slice budget matter?",
-    "prompt": "Does prompting matter?",
+FACTORS: Mapping[str, tuple[str, str]] = {  # what a run may vary: the question, and its name
+    "selector": ("Does slice selection matter?", "slice selection"),
+    "budget": ("Does the slice budget matter?", "slice budget"),
+    "prompt": ("Does prompting matter?", "prompt"),
 }
 NOT_ASKED = ("Not varied", "Not tested", "No model")  # verdicts on what the run did not ask
-_NAMES = {"selector": "slice selection", "budget": "slice budget", "prompt": "prompt"}
 _MOST_NAMED = 8  # models of a sentence
 _MOST_RANKED = 6  # models of a drawing; the landscape draws all
 
 
 def cards(facts: Facts) -> list[Card]:
     """The cards of a page, in their order; simulated readers are in none."""
+    question = "Which model reads best?"
     if facts.simulated.issuperset(facts.models):
         words = "Simulated readers only: their numbers test the software. The tables below have them."
-        return [Card("model", "Which model reads best?", "No model", words)]
+        return [Card("model", question, "No model", words)]
     if facts.scores_of([WITHIN, RECIPROCAL], "subtask:") and not facts.scores_of(["primary"], "tier:"):
         words = "This run asked for numbers or rankings alone. No headline includes them; a section has them."
-        return [Card("model", "Which model reads best?", "No headline score", words)]
-    return [
-        *_declared(facts),
-        _best(facts),
-        _images(facts),
-        *(_factor(facts, factor) for factor in FACTORS),
-        *_caution(facts),
-        *_collapse(facts),
-        *_tiers(facts),
-    ]
+        return [Card("model", question, "No headline score", words)]
+    return [*_declared(facts), _best(facts, question), _images(facts), *_factors(facts), *_effects(facts)]
 
 
 def _declared(facts: Facts) -> list[Card]:
@@ -70,8 +62,7 @@ def _declared(facts: Facts) -> list[Card]:
     return [_of_rows("declared", question, rows)]
 
 
-def _best(facts: Facts) -> Card:
-    question = "Which model reads best?"
+def _best(facts: Facts, question: str) -> Card:
     headlines = [
         row
         for row in facts.scores_of(["primary"], "tier:1")
@@ -123,49 +114,33 @@ def shown_lower(facts: Facts, row: Mapping[str, Any], best: Mapping[str, Any]) -
 def _images(facts: Facts) -> Card:
     """Whether frames raise the score above what the same arm gets without any."""
     question = "Do the images matter?"
-    rows = [row for row in _pooled(facts, "control") if row["versus"] == "blind"]
-    if rows:
+    if rows := [row for row in _pooled(facts, "control") if row["versus"] == "blind"]:
         return _of_rows("images", question, rows, facts)
     words = "No model was asked without images (control=[none,blind]), so scores may rest on the text alone."
     return Card("images", question, "Not tested", words)
 
 
-def _factor(facts: Facts, factor: str) -> Card:
-    rows = _pooled(facts, factor)
-    if rows:
-        return _of_rows(factor, FACTORS[factor], rows, facts)
-    words = f"No model was asked at two levels of the {_NAMES[factor]} in settings that all models share."
-    return Card(factor, FACTORS[factor], "Not varied", words)
+def _factors(facts: Facts) -> Iterator[Card]:
+    """Whether what the run may vary changes the score."""
+    for factor, (question, name) in FACTORS.items():
+        if rows := _pooled(facts, factor):
+            yield _of_rows(factor, question, rows, facts)
+        else:
+            words = f"No model was asked at two levels of the {name} in settings that all models share."
+            yield Card(factor, question, "Not varied", words)
 
 
-def _caution(facts: Facts) -> list[Card]:
-    """Whether a prompt moves the criterion for calling an abnormality, on tier 1."""
-    return [
-        _of_rows(
-            f"caution-{row['level']}", f"Does prompt {row['level']} make models more cautious?", [row], facts
-        )
-        for row in _pooled(facts, "prompt", CRITERION)
-        if row["tier"] == 1
-    ]
-
-
-def _collapse(facts: Facts) -> list[Card]:
-    """Whether answers spread over fewer categories than the truth, on tier 1."""
-    question = "Do models fall back on few categories?"
-    rows = [row for row in _pooled(facts, "collapse", ENTROPY_DEFICIT) if row["tier"] == 1]
-    return [_of_rows("collapse", question, rows, facts)] if rows else []
-
-
-def _tiers(facts: Facts) -> list[Card]:
-    """Whether accuracy corrected for guessing changes from image understanding to diagnosis."""
-    question = "Do models that read images also reach the diagnosis?"
-    rows = [
-        row
-        for row in facts.findings
-        if (row["factor"], row["metric"]) == ("tier", "corrected_accuracy")
-        and (row["versus"], row["level"]) == (TIERS[0], TIERS[2])
-    ]
-    return [_of_rows("tiers", question, rows)] if rows else []
+def _effects(facts: Facts) -> Iterator[Card]:
+    """Caution and collapse on tier 1, and the way from image understanding to diagnosis, where compared."""
+    for row in _pooled(facts, "prompt", CRITERION):
+        if row["tier"] == 1:
+            question = f"Does prompt {row['level']} make models more cautious?"
+            yield _of_rows(f"caution-{row['level']}", question, [row], facts)
+    if rows := [row for row in _pooled(facts, "collapse", ENTROPY_DEFICIT) if row["tier"] == 1]:
+        yield _of_rows("collapse", "Do models fall back on few categories?", rows, facts)
+    way = {"factor": "tier", "metric": "corrected_accuracy", "versus": TIERS[0], "level": TIERS[2]}
+    if rows := [row for row in facts.findings if way.items() <= row.items()]:
+        yield _of_rows("tiers", "Do models that read images also reach the diagnosis?", rows)
 
 
 def _pooled(facts: Facts, factor: str, metric: str = "primary") -> list[Row]:
@@ -281,53 +256,48 @@ def too_few_items(facts: Facts) -> str:
 
 def cautions(facts: Facts) -> list[str]:
     """Return the cautions of a run, the gravest first."""
+    return [*_cautions(facts), *(str(row["sentence"]) for row in facts.analysis("hospitals"))]
+
+
+def _cautions(facts: Facts) -> Iterator[str]:
     dataset = facts.specs[0].dataset
-    scored = {arm.model for row in facts.scores_of(["primary"], "tier:") if (arm := facts.arm(row["arm_id"]))}
-    unscored = ", ".join(model for model in facts.models if model not in scored)
-    versions = sorted({str(manifest["cardiolens"]) for manifest in facts.manifests})
-    rules = (
-        (
-            facts.is_synthetic,
+    if facts.is_synthetic:
+        yield (
             "A synthetic cohort: phantoms that this software draws. No score here says how well a model "
-            "reads a patient.",
-        ),
-        *(
-            (
-                facts.is_synthetic,
+            "reads a patient."
+        )
+        for model in facts.packaged:
+            yield (
                 f"{model} was trained on phantoms of the same kind; with options in another order it answers "
-                "fewer questions right.",
+                "fewer questions right."
             )
-            for model in facts.packaged
-        ),
-        (
-            facts.simulated.issuperset(facts.models),
-            "Simulated readers only: these numbers test the software, not a model.",
-        ),
-        (
-            facts.n_patients < FEWEST_FOR_CLAIM,
+    if facts.simulated.issuperset(facts.models):
+        yield "Simulated readers only: these numbers test the software, not a model."
+    if facts.n_patients < FEWEST_FOR_CLAIM:
+        yield (
             f"{facts.patients_in_words}: with fewer than {FEWEST_FOR_CLAIM} this page claims nothing and "
-            "prints no interval.",
-        ),
-        (
-            "unverified" in dataset.allow,
-            "Answers that nobody verified were allowed (dataset.allow=[unverified]).",
-        ),
-        (
-            "public_hearts" in dataset.allow,
+            "prints no interval."
+        )
+    if "unverified" in dataset.allow:
+        yield "Answers that nobody verified were allowed (dataset.allow=[unverified])."
+    if "public_hearts" in dataset.allow:
+        yield (
             "Pictures and labels are of public sets, which may be in the training data of any model: a high "
             "score may be memory. The answers are labels of the sets; nobody verified them for these "
-            "questions.",
-        ),
-        (
-            dataset.has_pictures,
+            "questions."
+        )
+    if dataset.has_pictures:
+        yield (
             "Closed questions of a public benchmark alone. Its pictures, questions and answers may be in the "
-            "training data of any model: a high score may be memory.",
-        ),
-        (bool(unscored) and bool(scored), f"Not in the scores, as no reply was judged: {unscored}."),
-        (len(versions) > 1, f"The runs were made by versions {', '.join(versions)} of CardioLens."),
-        (facts.is_unfinished, "Some requests have no answer yet: the scores are not final."),
-    )
-    sentences = [sentence for applies, sentence in rules if applies]
-    too_few = too_few_items(facts)
-    of_hospitals = [str(row["sentence"]) for row in facts.analysis("hospitals")]
-    return [*sentences, *([too_few] if too_few else []), *of_hospitals]
+            "training data of any model: a high score may be memory."
+        )
+    scored = {arm.model for row in facts.scores_of(["primary"], "tier:") if (arm := facts.arm(row["arm_id"]))}
+    if scored and (unscored := [model for model in facts.models if model not in scored]):
+        yield f"Not in the scores, as no reply was judged: {', '.join(unscored)}."
+    versions = sorted({str(manifest["cardiolens"]) for manifest in facts.manifests})
+    if len(versions) > 1:
+        yield f"The runs were made by versions {', '.join(versions)} of CardioLens."
+    if facts.is_unfinished:
+        yield "Some requests have no answer yet: the scores are not final."
+    if too_few := too_few_items(facts):
+        yield too_few

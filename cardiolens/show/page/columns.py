@@ -51,7 +51,7 @@ def cells(facts: Facts, row: Mapping[str, Any]) -> dict[str, Any]:
     if scope.startswith("subtask:"):
         texts["subtask"] = subtask_words(facts, scope.removeprefix("subtask:"))
     if arm := facts.arm(row.get("arm_id")):
-        texts |= arm_cells(arm, facts.simulated)
+        texts |= arm_cells(facts, arm)
     elif model := row.get("model") or model_of(row):
         texts["model"] = starred(model, facts)
     if "decision" in row:
@@ -124,9 +124,9 @@ def scope_words(scope: object) -> str:
     return TIER_WORDS.get(str(scope), str(scope).replace(":", " ").removeprefix("subtask "))
 
 
-def arm_cells(arm: ArmFactors, simulated: frozenset[str]) -> dict[str, object]:
-    """Cells of an arm; the name of a simulated reader carries an asterisk."""
-    model = f"{arm.model}*" if arm.model in simulated else arm.model
+def arm_cells(facts: Facts, arm: ArmFactors) -> dict[str, object]:
+    """Cells of an arm."""
+    model = starred(arm.model, facts)
     return {
         "model": model,
         "selector": arm.selector,
@@ -143,16 +143,11 @@ def prompt_words(arm: ArmFactors) -> str:
     """Name of a prompt, with its solved examples, and the wording where it is not the questions' own."""
     words = [
         arm.prompt,
-        *([shots_words(arm.shots)] if arm.shots else []),
+        *([counted(arm.shots, "shot")] if arm.shots else []),
         *(["cine as video"] if arm.cine == "video" else []),
         *([f"wording {arm.wording}"] if arm.wording != "0" else []),
     ]
     return ", ".join(words)
-
-
-def shots_words(shots: int) -> str:
-    """How many solved examples stand before a question, e.g. 2 shots."""
-    return counted(shots, "shot")
 
 
 def setting(arm: ArmFactors, *without: str) -> str:

@@ -1,7 +1,7 @@
 """Elements of a page as values: tables of cells, charts over them, sections. No HTML, no files."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -9,6 +9,7 @@ from typing import Any, Literal
 import yaml
 
 Cell = str | int | float | bool | None
+Record = dict[str, Any]  # fields of a row by name
 Kind = Literal["text", "count", "score", "points", "p", "number"]
 """Format of a cell: score and points have one decimal, points a sign, p three decimals."""
 Reading = Literal["claimed", "equivalent", "open", "explored"]
@@ -33,35 +34,30 @@ class Table:
     rows: Sequence[tuple[Cell, ...]]
 
     @staticmethod
-    def of(name: str, records: Sequence[Mapping[str, object]], columns: Sequence[Column] = ()) -> "Table":
-        """Make a table of `tables.yaml` of records, with further columns.
+    def of(name: str, records: Iterable[Record]) -> "Table":
+        """Make a table of `tables.yaml` of records.
 
-        A missing field is undefined, a field without a column is left out.
+        A missing field is undefined, a field without a column is left out; a sparse table has only columns
+        that some record has.
         """
-        described = _tables()[name]
-        every = [
-            *(
-                Column(field, title, kind)
-                for group in described["columns"]
-                for kind, titles in group.items()
-                for field, title in titles.items()
-            ),
-            *columns,
+        table, records = described("tables.yaml")[name], list(records)
+        columns = [
+            Column(field, title, kind)
+            for group in table["columns"]
+            for kind, titles in group.items()
+            for field, title in titles.items()
         ]
-        rows = [tuple(_cell(record.get(column.name)) for column in every) for record in records]
-        return Table(name, described["title"], tuple(every), rows)
-
-    def without(self, names: Collection[str]) -> "Table":
-        """This table without some columns."""
-        kept = [at for at, column in enumerate(self.columns) if column.name not in names]
-        rows = [tuple(row[at] for at in kept) for row in self.rows]
-        return replace(self, columns=tuple(self.columns[at] for at in kept), rows=rows)
+        if table.get("sparse"):
+            fields = {field for record in records for field in record}
+            columns = [column for column in columns if column.name in fields]
+        rows = [tuple(_cell(record.get(column.name)) for column in columns) for record in records]
+        return Table(name, table["title"], tuple(columns), rows)
 
 
 @cache
-def _tables() -> dict[str, Any]:
-    """Titles and columns of the tables by name."""
-    tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("tables.yaml").read_text("utf-8"))
+def described(file: str) -> dict[str, Any]:
+    """What a file of the page describes, by name: `tables.yaml` or `sections.yaml`."""
+    tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(file).read_text("utf-8"))
     return tree
 
 
@@ -71,19 +67,21 @@ def _cell(value: object) -> Cell:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Chart of a form over the rows of a table.
+    """Chart of a form over the rows of a table, or a coloured grid.
 
     `where` restricts the rows to those with these cell values; for each column of `choices` the reader of the
-    page picks one value.
+    page picks one value. `grid` names the columns of a grid by `down`, `across` and `value`; a `normalised`
+    one is coloured by the share of its row, not by its value in percent.
     """
 
     name: str
     title: str
-    form: str
     table: Table
+    form: str = ""
     where: Mapping[str, str] | None = None
     choices: tuple[str, ...] = ()
     note: str = ""
+    grid: Mapping[str, str | bool] | None = None
 
     @property
     def has_rows(self) -> bool:
@@ -94,47 +92,16 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """Coloured grid over a table: one row per value of `down`, one column per value of `across`."""
-
-    name: str
-    title: str
-    table: Table
-    down: str
-    across: str
-    value: str
-    choices: tuple[str, ...] = ()
-    normalised: bool = False  # coloured by the share of its row, not by its value in percent
-    note: str = ""
-
-    @property
-    def has_rows(self) -> bool:
-        """Return whether the grid has something to draw."""
-        return bool(self.table.rows)
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a page: its question, and the figures and tables that have rows.
-
-    A table stands below its last figure; that of a figure with nothing to draw stands with the others.
-    """
+    """One part of a page: its question, and the figures and tables that have rows."""
 
     name: str
     title: str
     question: str
-    figures: tuple[Chart | Grid, ...] = ()
+    figures: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()  # besides those of the figures
     notes: tuple[str, ...] = ()
     is_folded: bool = False
-
-    def __post_init__(self) -> None:
-        drawn = tuple(figure for figure in self.figures if figure.has_rows)
-        seen = {figure.table.name for figure in drawn}
-        left = {figure.table.name: figure.table for figure in self.figures if figure.table.name not in seen}
-        object.__setattr__(self, "figures", drawn)
-        tables = (*left.values(), *self.tables)
-        object.__setattr__(self, "tables", tuple(table for table in tables if table.rows))
 
     @property
     def is_empty(self) -> bool:

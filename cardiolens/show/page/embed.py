@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cardiolens.show.page.elements import Cell, Chart, Grid, Section, Table
+from cardiolens.show.page.elements import Cell, Chart, Section, Table
 
 CHUNK_BYTES = 200_000  # a larger table has a file of its own, loaded when the reader opens it
 _MIN_REPEATS = 4  # mean repeats of a value from which a column is dictionary-encoded
@@ -84,11 +84,9 @@ def tables_of(sections: Sequence[Section]) -> Mapping[str, Table]:
     return by_name
 
 
-def figure_json(figure: Chart | Grid) -> str:
+def figure_json(figure: Chart) -> str:
     """Description of a figure for the page's script, with its table by name."""
-    if isinstance(figure, Grid):
-        own = {name: getattr(figure, name) for name in ("down", "across", "value", "normalised")}
-    else:
-        own = {"form": figure.form, "where": dict(figure.where or {})}
+    of_chart = {"form": figure.form, "where": dict(figure.where or {})}
+    own: Mapping[str, object] = figure.grid or of_chart
     common = {"table": figure.table.name, "choices": list(figure.choices), "title": figure.title}
     return to_json({**common, **own})

@@ -1,11 +1,10 @@
 """The data of a page: records, scores, analyses and usage of one run, or of several merged runs."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import AuditedModel
 from cardiolens.storage.places import Run, Store
 
+_OF_CHAINS = {"requests": "sum", "refused": "sum", "frames": "max"}  # numbers of a chain, from its stages
 _COLUMNS = (
     *("request_key", "status", "written_at"),
     *("prompt_tokens", "cached_tokens", "output_tokens", "seconds"),
@@ -43,24 +43,18 @@ class Usage:
     last_at: datetime | None = None  # when the last of its replies came
 
 
-def usage_of(
-    parts: Sequence[Run], specs: Sequence[SweepSpec], manifests: Sequence[Mapping[str, Any]]
-) -> tuple[Usage, ...]:
-    """Usage of all models of all runs, one entry per model; its runs are joined, of two stores too."""
-    places: dict[str, list[tuple[Run, Path]]] = {}  # with the folder of completions
-    for run, spec, manifest in zip(parts, specs, manifests, strict=True):
-        for model, facts in manifest["models"].items():
-            folder = Store(spec.store).completions(str(facts["model_key"]))
-            places.setdefault(model, []).append((run, folder))
-    return tuple(_usage(model, of_model) for model, of_model in places.items())
+def usage_of(header: "Header") -> tuple[Usage, ...]:
+    """Usage of each model over all runs that asked it, of two stores too."""
+    models = dict.fromkeys(model for manifest in header.manifests for model in manifest["models"])
+    return tuple(_usage(model, list(header.runs_of(model))) for model in models)
 
 
-def _usage(model: str, places: Sequence[tuple[Run, Path]]) -> Usage:
+def _usage(model: str, runs: Sequence[tuple[Run, Path]]) -> Usage:
     requests = pa.concat_tables(
-        tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run, _ in places
+        tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run, _ in runs
     )
     keys = pc.unique(requests.filter(pc.equal(requests["status"], "planned"))["request_key"])
-    folders = dict.fromkeys(folder for _, folder in places)
+    folders = dict.fromkeys(folder for _, folder in runs)
     stored = pa.concat_tables(tables.read(folder, schemas.COMPLETIONS, _COLUMNS) for folder in folders)
     final = finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys)))
     sums = {name: pc.sum(final[name]).as_py() or 0 for name in _COLUMNS[3:]}
@@ -68,73 +62,58 @@ def _usage(model: str, places: Sequence[tuple[Run, Path]]) -> Usage:
     return Usage(model, requests.num_rows, len(keys), final.num_rows, last_at=last_at, **sums)
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceCounts:
-    """Counts over the questions of one arm with a reader that requests frames."""
+def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """Numbers of each arm with a reader that chose its frames.
 
-    arm_id: str
-    asked: int  # questions
-    requests: float  # for frames, mean of a question
-    frames: float  # shown with the question, mean over questions reached; NaN without any
-    refused: float  # names that were no frame to show, mean of a question
-    unanswered: int  # questions without a legal request for frames, or not reached
-
-
-def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> tuple[ChoiceCounts, ...]:
-    """Counts per arm with a reader that chooses frames; empty if none does."""
-    by_arm: dict[str, list[_Question]] = {}
-    for run, manifest in zip(parts, manifests, strict=True):
-        questions = _questions(run)
-        for model in manifest["models"] if questions else ():
-            requests = tables.read(run.requests(model), schemas.REQUESTS, ["arm_id", "request_key"])
-            chains = requests.filter(pc.is_in(requests["request_key"], value_set=pa.array(list(questions))))
-            for row in chains.to_pylist():
-                by_arm.setdefault(row["arm_id"], []).append(questions[row["request_key"]])
-    return tuple(_counts(arm_id, questions) for arm_id, questions in by_arm.items())
-
-
-@dataclass(slots=True)
-class _Question:
-    """One chain: its requests for frames, the names refused in them, and the frames beside the question."""
-
-    requests: int = 0
-    refused: int = 0
-    frames: int | None = None
+    By arm: the questions asked, and those without a legal request for frames or not reached; means over
+    questions of requests for frames, of names refused in them, and of frames shown with the question.
+    """
+    found = [
+        questions
+        for run, manifest in zip(parts, manifests, strict=True)
+        for questions in _chosen(run, manifest["models"])
+    ]
+    if not found:
+        return []
+    means = [(name, "mean") for name in _OF_CHAINS]
+    counts = [([], "count_all"), ("frames", "count")]
+    by_arm = pa.concat_tables(found).group_by("arm_id").aggregate([*counts, *means])
+    return [
+        {
+            "arm_id": row["arm_id"],
+            "asked": row["count_all"],
+            "unanswered": row["count_all"] - row["frames_count"],
+            **{name: row[f"{name}_mean"] for name in _OF_CHAINS},
+        }
+        for row in by_arm.to_pylist()
+    ]
 
 
-def _questions(run: Run) -> dict[str, _Question]:
-    """The chains of a run that request frames, by request_key."""
-    stages = tables.read(run.seen, schemas.SEEN, ["request_key", "frames", "not_shown", "status"])
-    questions: dict[str, _Question] = {}
-    for row in stages.to_pylist():
-        if row["frames"] is None:  # a chain whose frames the plan knew
-            continue
-        question = questions.setdefault(row["request_key"], _Question())
-        if row["not_shown"] is not None:
-            question.requests += 1
-            question.refused += row["not_shown"]
-        elif row["status"] is not None:
-            question.frames = len(row["frames"])
-    return questions
-
-
-def _counts(arm_id: str, questions: Sequence[_Question]) -> ChoiceCounts:
-    frames = [question.frames for question in questions if question.frames is not None]
-    return ChoiceCounts(
-        arm_id=arm_id,
-        asked=len(questions),
-        requests=fmean(question.requests for question in questions),
-        frames=fmean(frames) if frames else float("nan"),
-        refused=fmean(question.refused for question in questions),
-        unanswered=len(questions) - len(frames),
-    )
+def _chosen(run: Run, models: Iterable[str]) -> Iterator[pa.Table]:
+    """Yield the questions of each model in which its reader chose the frames, with their numbers by arm."""
+    seen = tables.read(run.seen, schemas.SEEN, ["request_key", "frames", "not_shown", "status"])
+    seen = seen.filter(pc.is_valid(seen["frames"]))  # the plan knew those of any other chain
+    is_request = pc.is_valid(seen["not_shown"])
+    is_question = pc.and_(pc.invert(is_request), pc.is_valid(seen["status"]))
+    stages = {
+        "request_key": seen["request_key"],
+        "requests": pc.cast(is_request, pa.int64()),
+        "refused": pc.fill_null(seen["not_shown"], 0),
+        "frames": pc.if_else(is_question, pc.list_value_length(seen["frames"]), pa.scalar(None, pa.int32())),
+    }
+    chains = pa.table(stages).group_by("request_key").aggregate([*_OF_CHAINS.items()])
+    chains = chains.rename_columns([*stages])
+    for model in models if chains.num_rows else ():
+        asked = tables.read(run.requests(model), schemas.REQUESTS, ["arm_id", "request_key"])
+        yield asked.join(chains, "request_key", join_type="inner")
 
 
 @dataclass(frozen=True)
 class Header:
-    """Name, specs, manifests and arms of a run; `manifests` and `specs` have one entry per run."""
+    """Name and arms of a run; the runs that it joins, or itself alone, with their specs and manifests."""
 
     name: str
+    parts: tuple[Run, ...]
     specs: tuple[SweepSpec, ...]
     manifests: tuple[Mapping[str, Any], ...]
     arms: tuple[ArmFactors, ...]  # models before simulated readers, with images before without
@@ -164,6 +143,12 @@ class Header:
         """Model names in the order of the arms."""
         return tuple(dict.fromkeys(arm.model for arm in self.arms))
 
+    def runs_of(self, model: str) -> Iterator[tuple[Run, Path]]:
+        """Yield the runs that asked a model, each with the folder of its completions."""
+        for part, spec, manifest in zip(self.parts, self.specs, self.manifests, strict=True):
+            if model in manifest["models"]:
+                yield part, Store(spec.store).completions(str(manifest["models"][model]["model_key"]))
+
 
 @dataclass(frozen=True)
 class Facts(Header):
@@ -173,7 +158,7 @@ class Facts(Header):
     comparisons: pa.Table
     analyses: Analyses
     usage: tuple[Usage, ...]
-    choices: tuple[ChoiceCounts, ...]  # of arms whose readers chose their frames
+    choices: tuple[Row, ...]  # of arms whose readers chose their frames
     n_patients: int
     rules: str  # version of the rules that judged the run
     audits: tuple[AuditedModel, ...] = ()  # of replies that a person read, by model
@@ -249,14 +234,16 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
     """
     header = read_header(run, parts)
     rules, analyses = read_judged(run)
+    batches = tables.scan(run.verdicts, schemas.VERDICTS, ["patient_id"], encoded=["patient_id"])
+    patients = {patient for batch in batches for patient in pc.unique(batch["patient_id"]).to_pylist()}
     return Facts(
-        **{field.name: getattr(header, field.name) for field in fields(Header)},
+        **vars(header),
         scores=tables.read(run.scores, schemas.SCORES),
         comparisons=tables.read(run.comparisons, schemas.COMPARISONS),
         analyses=analyses,
-        usage=usage_of(parts, header.specs, header.manifests),
-        choices=choices_of(parts, header.manifests),
-        n_patients=_n_patients(run),
+        usage=usage_of(header),
+        choices=tuple(choices_of(parts, header.manifests)),
+        n_patients=len(patients),
         rules=rules,
         audits=tuple(entry for part in parts for entry in documents.read_audit(part)),
     )
@@ -271,12 +258,6 @@ def read_header(run: Run, parts: Sequence[Run]) -> Header:
         ArmFactors(**{**arm, "budget": str(arm["budget"]), "wording": str(arm.get("wording", 0))})
         for arm in by_id.values()
     ]
-    header = Header(run.root.name, specs, manifests, tuple(arms))
+    header = Header(run.root.name, tuple(parts), specs, manifests, ())
     arms.sort(key=lambda arm: (arm.model in header.simulated, arm.control != "none"))
     return replace(header, arms=tuple(arms))
-
-
-def _n_patients(run: Run) -> int:
-    column = "patient_id"
-    batches = tables.scan(run.verdicts, schemas.VERDICTS, [column], encoded=[column])
-    return len({patient for batch in batches for patient in pc.unique(batch[column]).to_pylist()})

@@ -12,11 +12,11 @@ from rich.text import Text
 from cardiolens.base.phrasing import counted
 from cardiolens.score.run_results.run_analyses import AnalysisRow
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
-from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.factors import FACTORS
 from cardiolens.score.statistics.statistic import TIERS
 from cardiolens.score.statistics.verdict_rows import percent_read
 from cardiolens.show.page.cards import NOT_ASKED, cards, too_few_items
-from cardiolens.show.page.columns import ends, model_of
+from cardiolens.show.page.columns import ends, model_of, setting
 from cardiolens.show.page.page_data import Facts
 
 _MOST_ANSWERS = 5
@@ -42,7 +42,7 @@ def _parts(facts: Facts) -> Iterator[RenderableType]:
     if too_few := too_few_items(facts):
         yield Text(too_few)
     scores = _scores(facts)
-    simulated = {key: by_tier for key, by_tier in scores.items() if _is_simulated(facts, key)}
+    simulated = {key: by_tier for key, by_tier in scores.items() if _model(facts, key) in facts.simulated}
     shown = {key: by_tier for key, by_tier in scores.items() if key not in simulated} or simulated
     if shown:
         yield ""
@@ -56,7 +56,7 @@ def _parts(facts: Facts) -> Iterator[RenderableType]:
         yield "Simulated readers only: these numbers test the software, not a model."
     elif simulated:
         values = "; ".join(
-            f"{_name(facts, key)} {', '.join(_value(row) for row in by_tier.values())}"
+            f"{_name(facts, key)} {', '.join(map(_value, by_tier.values()))}"
             for key, by_tier in simulated.items()
         )
         yield Text(f"Simulated readers, which test the software: {values}")
@@ -66,45 +66,39 @@ def _scores(facts: Facts) -> dict[str, dict[str, AnalysisRow]]:
     """Tier scores of headlines, the highest first; without any, of the arms if these are few."""
     rows = facts.scores_of(["primary"], "tier:")
     shown = [row for row in rows if model_of(row)]
-    if not shown:
+    if is_of_arms := not shown:
         keys = {arm.arm_id for arm in facts.arms if arm.control == "none"}
-        shown = [row for row in rows if row["arm_id"] in keys] if len(keys) <= _MOST_ROWS else []
+        shown = [row for row in rows if row["arm_id"] in keys and len(keys) <= _MOST_ROWS]
     scores: dict[str, dict[str, AnalysisRow]] = {}
     for row in shown:
         scores.setdefault(str(row["arm_id"]), {})[str(row["scope"])] = row
-    defined = {
-        key: by_tier for key, by_tier in scores.items() if not all(map(_is_undefined, by_tier.values()))
-    }
-    if facts.arm(next(iter(defined), None)):
-        return dict(sorted(defined.items(), key=lambda item: facts.place(item[0])))
-    return dict(sorted(defined.items(), key=lambda item: [_rank(item[1].get(tier)) for tier in TIERS]))
-
-
-def _is_undefined(row: AnalysisRow) -> bool:
-    return math.isnan(row["value"])
+    defined = [
+        (key, by_tier)
+        for key, by_tier in scores.items()
+        if not all(math.isnan(row["value"]) for row in by_tier.values())
+    ]
+    if not is_of_arms:
+        defined.sort(key=lambda item: [_rank(item[1].get(tier)) for tier in TIERS])
+    return dict(defined)
 
 
 def _rank(row: AnalysisRow | None) -> float:
-    return math.inf if row is None or _is_undefined(row) else -row["value"]
+    return math.inf if row is None or math.isnan(row["value"]) else -row["value"]
 
 
-def _is_simulated(facts: Facts, key: str) -> bool:
+def _model(facts: Facts, key: str) -> str:
+    """The model of an arm or a headline."""
     arm = facts.arm(key)
-    return (arm.model if arm else model_of({"arm_id": key})) in facts.simulated
+    return model_of({"arm_id": key}) if arm is None else arm.model
 
 
 def _name(facts: Facts, key: str) -> str:
     """The model of a headline; of an arm, its model and whatever differs between the run's arms."""
-    arm = facts.arm(key)
+    model, arm = _model(facts, key), facts.arm(key)
     if arm is None:
-        return model_of({"arm_id": key})
-    factors = ("selector", "budget", "prompt", "wording")
-    varied = [name for name in factors if len({getattr(each, name) for each in facts.arms}) > 1]
-    return " ".join([arm.model, *(_level(arm, name) for name in varied)])
-
-
-def _level(arm: ArmFactors, factor: str) -> str:
-    return f"budget {arm.budget}" if factor == "budget" else str(getattr(arm, factor))
+        return model
+    same = [name for name in FACTORS if len({getattr(each, name) for each in facts.arms}) == 1]
+    return f"{model} {setting(arm, *same).replace(' · ', ' ')}".strip()
 
 
 def _title(facts: Facts, scores: Mapping[str, Scores]) -> str:
@@ -137,7 +131,7 @@ def _cell(row: AnalysisRow | None) -> str:
 
 
 def _value(row: AnalysisRow | None) -> str:
-    return "none" if row is None or _is_undefined(row) else f"{row['value']:.1f}"
+    return "none" if row is None or math.isnan(row["value"]) else f"{row['value']:.1f}"
 
 
 def _notes(scores: Mapping[str, Scores]) -> Iterator[Text]:

@@ -27,12 +27,20 @@ _CAPTION = (
 )
 
 
+def table_of(
+    title: str, columns: Sequence[str], *, words: Sequence[str] = ("model",), caption: str | None = None
+) -> Table:
+    """A table without rows; columns of words stand to the left, of numbers to the right."""
+    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    for name in columns:
+        table.add_column(name, justify="left" if name in words else "right")
+    return table
+
+
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
     """Print the plan of a sweep, one row per model, and the declared comparison."""
-    table = Table(title=f"plan of {plan.run.root}", title_justify="left")
-    columns = ("model", "arms", "asked", "unique", "done", "to do", "overflow", "skipped")
-    for name in (*columns, "frames referenced", "distinct", "prompt tokens"):
-        table.add_column(name, justify="left" if name == "model" else "right")
+    numbers = ("asked", "unique", "done", "to do", "overflow", "skipped", "frames referenced", "distinct")
+    table = table_of(f"plan of {plan.run.root}", ("model", "arms", *numbers, "prompt tokens"))
     for model, work in missing.items():
         total = totals[model]
         arms = [arm for arm in plan.arms if arm.model.name == model]
@@ -119,9 +127,7 @@ def show_changes(changes: Changes, score_changes: Sequence[tuple[str, str, float
 
 def show_placement(placement: Placement) -> None:
     """Print one row per model, the estimated total, and the models that cannot run."""
-    table = Table(title=cluster_of(placement), title_justify="left", caption=_CAPTION, caption_justify="left")
-    for name in COLUMNS:
-        table.add_column(name, justify="left" if name in ("model", "why") else "right")
+    table = table_of(cluster_of(placement), COLUMNS, words=("model", "why"), caption=_CAPTION)
     for row in placement_rows(placement):
         table.add_row(*row)
     if placement.waves:
@@ -174,22 +180,20 @@ def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm]) -> None
     """Print the counts by arm, and the agreement of the two orders and with entities."""
     every: list[Mapping[str, Any]] = list(document["arms"].values())
     columns = [name for counts in every[:1] for name in (*counts["by_type"], *counts["by_weight"])]
-    table = Table(
-        title=f"errors of reports that {document['model']} names in both orders",
-        title_justify="left",
+    labels = ("model", "selector", "budget", "prompt")
+    table = table_of(
+        f"errors of reports that {document['model']} names in both orders",
+        (*labels, "reports", "per report", *(name.replace("_", " ") for name in columns)),
+        words=labels,
         caption=f"! {document['model']} judges what it wrote itself; no score of the run",
-        caption_justify="left",
     )
-    for name in ("model", "selector", "budget", "prompt"):
-        table.add_column(name)
-    for name in ("reports", "per report", *(name.replace("_", " ") for name in columns)):
-        table.add_column(name, justify="right")
     for arm in arms:
         if (counts := document["arms"].get(arm.arm_id)) is not None:
             numbers = {**counts["by_type"], **counts["by_weight"]}
             cells = [str(counts["reports"]), f"{counts['errors_per_report']:.2f}"]
-            labels = _labels(arm, document["judges_itself"])
-            table.add_row(*labels, *cells, *(str(numbers[name]) for name in columns))
+            own = "!" if arm.arm_id in document["judges_itself"] else ""
+            named = f"{arm.model.name}{own}", arm.selector_name, str(arm.budget), arm.prompt.name
+            table.add_row(*named, *cells, *(str(numbers[name]) for name in columns))
     console.print(table)
     for line in agreement_lines(document):
         say(line)
@@ -205,11 +209,6 @@ def agreement_lines(document: Mapping[str, Any]) -> list[str]:
         f"with entity F1 of the rules: Kendall's tau-b {_number(entities['tau_b'])} over "
         f"{entities['reports']} reports (-1 agrees best)",
     ]
-
-
-def _labels(arm: Arm, itself: Sequence[str]) -> tuple[str, ...]:
-    own = "!" if arm.arm_id in itself else ""
-    return f"{arm.model.name}{own}", arm.selector_name, str(arm.budget), arm.prompt.name
 
 
 def _number(value: float | None) -> str:

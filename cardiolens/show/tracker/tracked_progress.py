@@ -6,8 +6,9 @@ import math
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -20,7 +21,7 @@ from pydantic import TypeAdapter, ValidationError
 from cardiolens.base import disk
 from cardiolens.base.sanitize import one_line
 from cardiolens.base.untrusted.bounded_files import read_bytes
-from cardiolens.config.sweep import TrackerSpec
+from cardiolens.config.sweep import SweepSpec, TrackerSpec
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -28,8 +29,8 @@ from cardiolens.inference.stream.execution import Standing, Watch
 from cardiolens.score.statistics.scores import PREFIX
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.page_data import Facts, read_facts
-from cardiolens.show.tracker.wandb_runs import DONE, WandbGroup, WandbRun, open_group
-from cardiolens.storage import documents, schemas, tables
+from cardiolens.show.tracker.wandb_runs import DONE, WandbGroup, add_table
+from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 
 log = logging.getLogger(__name__)
@@ -39,37 +40,27 @@ _ROW = TypeAdapter(ProgressRow)
 _PATIENCE = 20.0  # seconds for W&B to take in the last rows
 Summary = dict[str, Any]
 _REQUESTS = ("asked", "unique", "executed", "reused", "error", "overflow")  # counters of the manifest
-_USAGE = {  # of a model: name in a summary, and in its usage
-    **{f"requests/{name}": name for name in ("asked", "unique", "answered")},
-    **{f"tokens/{name}": f"{name}_tokens" for name in ("prompt", "cached", "output")},
-    "request_seconds": "seconds",
-}
+_TOKENS = ("prompt", "cached", "output")
 
 
 def row_of(standing: Standing) -> ProgressRow:
     """Counters since the model began, under names that W&B can chart; zero failure kinds are left out."""
-    of = standing.counters
+    of = Counter(standing.counters)
     row = {
         "time": round(time.time(), 3),  # seconds since 1970
         "requests/unique": standing.unique,
         DONE: standing.done,
         "requests/reused": standing.reused,
         "requests/executed": standing.executed,
-        "requests/refused": of.get("refused", 0),
-        "requests/failed": of.get("error", 0),
+        "requests/refused": of["refused"],
+        "requests/failed": of["error"],
         "requests_per_second": round(standing.rate, 3),
-        **{f"failed/{kind.name.lower()}": of[kind] for kind in ErrorKind if of.get(kind)},
+        **{f"failed/{kind.name.lower()}": of[kind] for kind in ErrorKind if of[kind]},
     }
-    if of.get("prompt_tokens"):
-        row |= {
-            "tokens/prompt": of["prompt_tokens"],
-            "tokens/cached": of.get("cached_tokens", 0),
-            "tokens/output": of.get("output_tokens", 0),
-            "tokens_per_second": round(standing.tokens_per_second, 1),
-            "frames/referenced": of.get("frames_referenced", 0),
-            "frames/processed": of.get("frames_processed", 0),
-            "frames/encoded": of.get("frames_encoded", 0),
-        }
+    if of["prompt_tokens"]:
+        row |= {f"tokens/{name}": of[f"{name}_tokens"] for name in _TOKENS}
+        row["tokens_per_second"] = round(standing.tokens_per_second, 1)
+        row |= {f"frames/{name}": of[f"frames_{name}"] for name in ("referenced", "processed", "encoded")}
     return row
 
 
@@ -85,8 +76,9 @@ def appender(path: Path) -> Callable[[ProgressRow], None]:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle = disk.open_log(path)
             try:
-                cut = path.stat().st_size and not _ends_a_line(path)  # by a kill while a row was written
-                disk.append(handle, b"\n" * bool(cut) + json.dumps(row).encode() + b"\n", path)
+                end = os.lseek(handle, 0, os.SEEK_END)
+                is_cut = end and os.pread(handle, 1, end - 1) != b"\n"  # by a kill while a row was written
+                disk.append(handle, b"\n" * bool(is_cut) + json.dumps(row).encode() + b"\n", path)
             finally:
                 os.close(handle)
         except OSError as error:
@@ -109,82 +101,70 @@ def read_rows(path: Path) -> list[ProgressRow]:
     return rows
 
 
-def _ends_a_line(path: Path) -> bool:
-    with path.open("rb") as file:
-        file.seek(-1, 2)
-        return file.read(1) == b"\n"
-
-
 @contextmanager
 def watching(plan: Plan) -> Iterator[Watch]:
     """Yield a function that starts recording a model and returns the callback for its counters."""
-    tracker = plan.spec.tracker
-    group = open_group(plan.run, plan.spec, tracker, protocol=plan.protocol, studies=len(plan.study_ids))
-    mirror = None if tracker.mode == "none" else _Mirror(group)
+    with _mirror(_group(plan.run, plan.spec, plan.protocol, len(plan.study_ids))) as mirror:
 
-    def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
-        path = plan.run.progress(model)
-        append = appender(path)
-        if mirror is not None:
-            mirror.tell(model, read_rows(path))
+        def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
+            path = plan.run.progress(model)
+            append = appender(path)
+            mirror(model, read_rows(path))
 
-        def tell(standing: Standing) -> None:
-            row = row_of(standing)
-            append(row)
-            if mirror is not None:
-                mirror.tell(model, [row])
+            def tell(standing: Standing) -> None:
+                row = row_of(standing)
+                append(row)
+                mirror(model, [row])
 
-        return tell
+            return tell
 
-    try:
         yield begin
+
+
+def _group(run: Run, spec: SweepSpec, protocol: str, studies: int) -> WandbGroup:
+    """The runs of a sweep; each is configured with the number of the sweep's studies."""
+    config = {"experiment": spec.name, "protocol": protocol, "dataset": spec.dataset.name, "studies": studies}
+    return WandbGroup(run.root, spec.tracker, config)
+
+
+@contextmanager
+def _mirror(group: WandbGroup) -> Iterator[Callable[[str, list[ProgressRow]], None]]:
+    """Yield a function that queues rows of a model for W&B; at the end, an error if it takes too long.
+
+    A thread of its own writes them, so that a slow tracker delays no model.
+    """
+    if group.tracker.mode == "none":
+        yield lambda model, rows: None
+        return
+    queue = SimpleQueue[tuple[str, list[ProgressRow]] | None]()
+    thread = threading.Thread(target=_write_rows, args=(group, queue), name="tracker", daemon=True)
+    thread.start()
+    try:
+        yield lambda model, rows: queue.put((model, rows))
     finally:
-        if mirror is not None:
-            mirror.close()
+        queue.put(None)
+        thread.join(_PATIENCE)
+        if thread.is_alive():
+            log.error("Weights & Biases did not take in how far models were within %g s", _PATIENCE)
 
 
-class _Mirror:
-    """One run of the tracker per model, written by a separate thread so that a slow tracker delays no model.
+def _write_rows(group: WandbGroup, queue: SimpleQueue[tuple[str, list[ProgressRow]] | None]) -> None:
+    """Write queued rows, one run of W&B per model, until None comes.
 
     Steps are numbered from the first row on disk: a run that is resumed online skips the rows it has.
     """
-
-    def __init__(self, group: WandbGroup) -> None:
-        self._group = group
-        self._queue = SimpleQueue[tuple[str, list[ProgressRow]] | None]()
-        self._thread = threading.Thread(target=self._run, name="tracker", daemon=True)
-        self._thread.start()
-
-    def tell(self, model: str, rows: list[ProgressRow]) -> None:
-        """Queue rows of a model for writing."""
-        self._queue.put((model, rows))
-
-    def close(self) -> None:
-        """Finish all runs; logs an error if that takes longer than _PATIENCE."""
-        self._queue.put(None)
-        self._thread.join(_PATIENCE)
-        if self._thread.is_alive():
-            log.error("Weights & Biases did not take in how far models were within %g s", _PATIENCE)
-
-    def _run(self) -> None:
-        try:
-            self._write_rows()
-        except Exception as error:  # noqa: BLE001 - no failure of a tracker may stop the sweep
-            log.error("Weights & Biases gets no more progress rows (%s); the files on disk do", error)
-
-    def _write_rows(self) -> None:
-        runs: dict[str, WandbRun] = {}
-        steps: dict[str, int] = {}
-        while (entry := self._queue.get()) is not None:
-            model, rows = entry
-            if model not in runs:
-                runs[model], steps[model] = self._group.open_model(model), 0
-            for row in rows:
-                runs[model].log(row, steps[model])
-                steps[model] += 1
-        for run in runs.values():
-            with run:
-                pass
+    try:
+        with ExitStack() as stack:
+            logs: dict[str, Callable[..., None]] = {}
+            steps: Counter[str] = Counter()
+            for model, rows in iter(queue.get, None):
+                if model not in logs:
+                    logs[model] = stack.enter_context(group.opened(model)).log
+                for row in rows:
+                    logs[model](row, steps[model])
+                    steps[model] += 1
+    except Exception as error:  # noqa: BLE001 - no failure of a tracker may stop the sweep
+        log.error("Weights & Biases gets no more progress rows (%s); the files on disk do", error)
 
 
 def track(run: Run, tracker: TrackerSpec) -> bool:
@@ -193,7 +173,8 @@ def track(run: Run, tracker: TrackerSpec) -> bool:
         return True
     spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
     facts = read_facts(run, [run])
-    group = open_group(run, spec, tracker, protocol=manifest["protocol"], studies=manifest["studies"])
+    spec = spec.model_copy(update={"tracker": tracker})
+    group = _group(run, spec, manifest["protocol"], manifest["studies"])
     try:
         with _staging(tracker):
             _add_sweep(group, run, facts)
@@ -229,42 +210,44 @@ def _staging(tracker: TrackerSpec) -> Iterator[None]:
 
 def _add_sweep(group: WandbGroup, run: Run, facts: Facts) -> None:
     """Write summary, page and tables of the sweep."""
-    with group.open("sweep", tags=["sweep"]) as opened:
-        opened.summarize(_of_sweep(facts))
+    import wandb
+
+    with group.opened() as opened:
+        opened.summary.update(_of_sweep(facts))
         if run.page.exists():
-            opened.add_page(run.page)
-        for name, table in tables_of_run(run, facts):
-            opened.add_table(name, table)
+            opened.log({"page": wandb.Html(str(run.page), inject=False)})
+        for name, table in _tables(run, facts):
+            add_table(opened, name, table)
 
 
-def tables_of_run(run: Run, facts: Facts) -> Iterator[tuple[str, pa.Table]]:
+def _tables(run: Run, facts: Facts) -> Iterator[tuple[str, pa.Table]]:
     """Yield the tables by name: aggregates alone, without a study, patient or question."""
     names = ("question", "verdict", "sentence")
     card_rows = [{name: getattr(card, name) for name in names} for card in cards(facts)]
     yield "cards", pa.Table.from_pylist(card_rows)
     arms = [{name: str(value) for name, value in asdict(arm).items()} for arm in facts.arms]
     yield "arms", pa.Table.from_pylist(arms)
-    yield "scores", tables.read(run.scores, schemas.SCORES)
-    yield "comparisons", tables.read(run.comparisons, schemas.COMPARISONS)
+    yield "scores", facts.scores
+    yield "comparisons", facts.comparisons
     for name in ("collapse", "confusion"):
         yield name, pa.Table.from_pylist([dict(row) for row in facts.analysis(name)])
 
 
 def _add_model(group: WandbGroup, run: Run, facts: Facts, model: str) -> None:
     """Write the progress of a model, its scores and its cost."""
-    options = {
-        "model_key": facts.manifests[0]["models"][model]["model_key"],
-        "simulated": model in facts.simulated,
-        "scored_arm": _scored_arm(facts, model),
-    }
-    summary = _of_arm(facts, _scored_arm(facts, model))
+    arm_id = _scored_arm(facts, model)
+    summary = _of_arm(facts, arm_id)
     for usage in facts.usage:
         if usage.model == model:
-            summary |= {name: getattr(usage, of) for name, of in _USAGE.items()}
-    with group.open_model(model, options) as opened:
+            summary |= {f"requests/{name}": getattr(usage, name) for name in ("asked", "unique", "answered")}
+            summary |= {f"tokens/{name}": getattr(usage, f"{name}_tokens") for name in _TOKENS}
+            summary["request_seconds"] = usage.seconds
+    model_key = facts.manifests[0]["models"][model]["model_key"]
+    is_simulated = model in facts.simulated
+    with group.opened(model, model_key=model_key, simulated=is_simulated, scored_arm=arm_id) as opened:
         for step, row in enumerate(read_rows(run.progress(model))):
             opened.log(row, step)
-        opened.summarize(summary)
+        opened.summary.update(summary)
 
 
 def _of_sweep(facts: Facts) -> Summary:

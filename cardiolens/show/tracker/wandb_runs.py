@@ -2,13 +2,13 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from netrc import netrc
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,35 +16,42 @@ import pyarrow.parquet as pq
 
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
-from cardiolens.config.sweep import SweepSpec, TrackerSpec
-from cardiolens.storage.places import Run
+from cardiolens.config.sweep import TrackerSpec
+
+if TYPE_CHECKING:
+    from wandb import Run as WandbRun
 
 SHOWN_ROWS = 10_000  # of a table that W&B shows; of a longer one it drops the rest and says nothing
-
 DONE = "requests/done"  # the axis of every series: two runs of one model differ in time, not in requests
-JobType = Literal["sweep", "model"]
 
 _AGENT = ("WANDB_SWEEP_ID", "WANDB_LAUNCH")  # whose one id would be that of every run
 
 
 @dataclass(frozen=True, slots=True)
 class WandbGroup:
-    """The runs of W&B of one sweep, and their common configuration."""
+    """The runs of W&B of one sweep: one of its own, and one for each model, with a common configuration."""
 
     folder: Path
     tracker: TrackerSpec
     config: Mapping[str, object]
 
-    def open(
-        self,
-        job_type: JobType,
-        name: str | None = None,
-        *,
-        key: Sequence[str] = (),
-        tags: Sequence[str] = (),
-        config: Mapping[str, object] | None = None,
-    ) -> "WandbRun":
-        """Open a run of W&B; its id is a digest of the run's folder and `key`.
+    @contextmanager
+    def opened(self, model: str | None = None, **config: object) -> "Iterator[WandbRun]":
+        """Yield the run of the sweep or of a model; it ends as failed where something goes wrong.
+
+        Online, the end waits until everything was sent. (W&B's own block prints a traceback.)
+        """
+        run = self.open(model, **config)
+        try:
+            yield run
+        except BaseException:
+            with suppress(Exception):
+                run.finish(exit_code=1)
+            raise
+        run.finish(exit_code=0)
+
+    def open(self, model: str | None = None, **config: object) -> "WandbRun":
+        """Open the run of the sweep or of a model; its id is a digest of the run's folder and the model.
 
         Host name, code and output are left out: a path or a log line may hold a patient's name.
         """
@@ -58,14 +65,14 @@ class WandbGroup:
             entity=os.environ.get("WANDB_ENTITY"),  # else your own
             mode=mode,
             dir=str(self.folder),
-            id=digest_of([group, *key])[:16],
-            name=name or group,
+            id=digest_of([group, "model", model] if model else [group])[:16],
+            name=model or group,
             group=group,
-            job_type=job_type,
-            tags=list(tags),
-            config={**self.config, **(config or {})},
+            job_type="model" if model else "sweep",
+            tags=[model or "sweep"],
+            config={**self.config, **({"model": model} if model else {}), **config},
             # the progress of a model goes on where it stopped; everything else is replaced
-            resume="allow" if mode == "online" and job_type == "model" else None,
+            resume="allow" if mode == "online" and model else None,
             reinit="create_new",
             settings=wandb.Settings(
                 console="off",
@@ -78,65 +85,30 @@ class WandbGroup:
                 x_save_requirements=False,
             ),
         )
-        if job_type == "model":  # which has a series; its summary is what `summarize` sets
+        if model:  # which has a series; its summary is what is set after the run
             run.define_metric(DONE, summary="none")
             run.define_metric("*", step_metric=DONE, summary="none")
-        return WandbRun(run, group)
-
-    def open_model(self, model: str, options: Mapping[str, object] | None = None) -> "WandbRun":
-        """Open the run of a model; during a sweep and after it, it is the same."""
-        config = {"model": model, **(options or {})}
-        return self.open("model", model, key=["model", model], tags=[model], config=config)
+        return run
 
 
-@dataclass(frozen=True, slots=True)
-class WandbRun:
-    """An open run of W&B; as a block it ends as failed where something goes wrong."""
+def add_table(run: "WandbRun", name: str, table: pa.Table) -> None:
+    """Keep a table whole as a Parquet file of an artifact, and show it if W&B shows all of it."""
+    import wandb
 
-    run: Any
-    group: str
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
-        """End the run; online, this waits until everything was sent. (W&B's own block prints a traceback.)"""
-        with suppress(Exception) if kind else nullcontext():
-            self.run.finish(exit_code=int(kind is not None))
-
-    def log(self, row: Mapping[str, int | float], step: int) -> None:
-        """Add a row of a series."""
-        self.run.log(row, step=step)
-
-    def summarize(self, values: Mapping[str, Any]) -> None:
-        """Set the run's summary."""
-        self.run.summary.update(dict(values))
-
-    def add_table(self, name: str, table: pa.Table) -> None:
-        """Keep a table whole as a Parquet file of an artifact, and show it if W&B shows all of it."""
-        import wandb
-
-        if table.num_rows <= SHOWN_ROWS:
-            columns = [_defined(column).to_pylist() for column in table.columns]
-            rows = [list(row) for row in zip(*columns, strict=True)]
-            shown = wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)
-            self.run.log({name: shown})
-        artifact = wandb.Artifact(
-            re.sub(r"[^A-Za-z0-9_.-]", "-", f"{self.group}-{name}")[-128:],
-            type="table",
-            metadata={"rows": table.num_rows, "columns": {at.name: str(at.type) for at in table.schema}},
-        )
-        with TemporaryDirectory(prefix="cardiolens-") as folder:  # W&B's own is left to the garbage collector
-            file = Path(folder, f"{name}.parquet")
-            pq.write_table(table.replace_schema_metadata(None), file, compression="zstd")
-            artifact.add_file(str(file), name=file.name)
-        self.run.log_artifact(artifact)
-
-    def add_page(self, page: Path) -> None:
-        """Show a page, as it is."""
-        import wandb
-
-        self.run.log({"page": wandb.Html(str(page), inject=False)})
+    if table.num_rows <= SHOWN_ROWS:
+        columns = [_defined(column).to_pylist() for column in table.columns]
+        rows = [list(row) for row in zip(*columns, strict=True)]
+        run.log({name: wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)})
+    artifact = wandb.Artifact(
+        re.sub(r"[^A-Za-z0-9_.-]", "-", f"{run.group}-{name}")[-128:],
+        type="table",
+        metadata={"rows": table.num_rows, "columns": {at.name: str(at.type) for at in table.schema}},
+    )
+    with TemporaryDirectory(prefix="cardiolens-") as folder:  # W&B's own is left to the garbage collector
+        file = Path(folder, f"{name}.parquet")
+        pq.write_table(table.replace_schema_metadata(None), file, compression="zstd")
+        artifact.add_file(str(file), name=file.name)
+    run.log_artifact(artifact)
 
 
 def _defined(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -149,12 +121,6 @@ def _defined(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _project() -> str:
     """Return the project of the runs; the variable is W&B's own."""
     return os.environ.get("WANDB_PROJECT", "cardiolens")
-
-
-def open_group(run: Run, spec: SweepSpec, tracker: TrackerSpec, *, protocol: str, studies: int) -> WandbGroup:
-    """The runs of a sweep; each is configured with the number of the sweep's studies."""
-    config = {"experiment": spec.name, "protocol": protocol, "dataset": spec.dataset.name, "studies": studies}
-    return WandbGroup(run.root, tracker, config)
 
 
 def check_tracker(tracker: TrackerSpec) -> None:

@@ -19,7 +19,7 @@ from cardiolens.inference.plan.missing import WORK
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.loader import StudyLoader
 from cardiolens.inference.stream.replica import StudyInFlight
-from cardiolens.show.page.case_viewer.pictures import png_of
+from cardiolens.show.page.case_viewer.pictures import StudyPictures
 from cardiolens.storage import schemas, tables
 from cardiolens.study.shards import read_volumes
 from tests.support.cases.example_cases import make_cases
@@ -124,11 +124,11 @@ def test_frames_of_any_channels_from_file_to_engine_and_viewer(root):
         loader = StudyLoader(root / "store", volumes, Rendering(32))
         [[loaded]] = [table.to_pylist() for table in loader(pa.Table.from_pylist([work], WORK))]
         shown = StudyInFlight(loaded, None)
-        places = [("images", image.number - 1) for image in case.images]
-        pngs = png_of(root / "store", volumes, name, places)
+        pictures = StudyPictures(root / "store", root, [name])
         for image in case.images:
             stored = Image.open(root / image.path)
-            viewed = Image.open(io.BytesIO(pngs["images", image.number - 1]))
+            png = pictures.at(f"frames/0/images-{image.number - 1}.png")
+            viewed = Image.open(io.BytesIO(png))
             assert np.array_equal(np.asarray(viewed), np.asarray(stored))
             modes.add(viewed.mode)
         for key in loaded["asks"][0]["frame_keys"]:

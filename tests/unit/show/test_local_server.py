@@ -6,12 +6,15 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
+import pyarrow as pa
 import pytest
 from running_server import running
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.ingest.confirm_server import Desk, desk_server
 from cardiolens.curation.ingest.decisions import Ledger
 from cardiolens.curation.review import desk as review
@@ -27,7 +30,10 @@ from cardiolens.show.local_server import (
     json_reply,
     text_reply,
 )
+from cardiolens.show.page.case_viewer.item_sources import Sources
 from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
+from cardiolens.show.page.page_data import Header
+from cardiolens.storage.places import Run
 
 PACKAGE = Path(__file__).resolve().parents[3] / "cardiolens"
 LARGE = 32 << 20  # bytes, more than the buffers of a socket hold
@@ -284,7 +290,11 @@ def reviewed(folder: Path) -> LocalServer:
 
 
 def view(folder: Path) -> LocalServer:
-    return viewer_server(Viewer("<p>", lambda path, words: None, folder, folder, ("a",)))
+    dataset = SimpleNamespace(studies=folder, roots=(), protocol="openprotocol-1")
+    spec = SimpleNamespace(store=folder, dataset=dataset, model=())
+    questions = pa.table({name: ["a"] for name in ("study_id", "subtask", "qa_id")})
+    header = Header("run", (), (cast(SweepSpec, spec),), (), ())
+    return viewer_server(Viewer(Sources(Run(folder), header, questions, {})))
 
 
 @pytest.mark.parametrize(

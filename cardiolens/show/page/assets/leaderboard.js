@@ -59,7 +59,7 @@ tableNamed("standings").then((table) => {
     if (!tiers.some(([tier]) => tier === name) || value === null) return made;
     const part = (of) => row[at[`${name}_${of}`]];
     const told = part("note") ?? "";
-    if (/^(highest|not told apart)/.test(told)) made.classList.add("best");
+    if (/^(highest|not shown to be lower)/.test(told)) made.classList.add("best");
     const interval = part("low") === null ? "no interval" : `${written(part("low"), "score")} to ${written(part("high"), "score")}`;
     made.append(
       element("span", { class: "interval" }, interval),

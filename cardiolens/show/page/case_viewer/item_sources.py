@@ -1,7 +1,7 @@
 """Random access to the tables of a run for the case viewer: rows of single cases, endings of arms."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,29 +15,30 @@ from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.show.page.page_data import Header, read_header
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
+from cardiolens.study.shards import read_volumes
 
 NOT_ASKED = " "
-_REQUEST = (
-    *("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "system", "prompt", "flags", "status"),
+SENT = (
+    *("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "flags", "status", "request_key"),
     "request_key",
 )
+_REQUEST = (*SENT, "system", "prompt")
 _VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
 _ENDING = ("qa_id", "channel", "status", "parse_status", "parsed", "correct")
 _COMPLETION = ("request_key", "text", "reasoning", "status", "written_at")
 _STAGE = ("request_key", "stage", "frames", "prompt", "reply", "status")
-_SEPARATOR = "\x1f"
 
 CaseKey = tuple[int, int]  # places of a question and of an arm
+CaseRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Requests, verdicts and replies of some questions under some arms; `replies` are by request key."""
 
-    requests: Sequence[dict[str, Any]]
-    verdicts: Sequence[dict[str, Any]]
-    replies: dict[str, str | None]
-    stages: Mapping[str, Sequence[dict[str, Any]]] = field(default_factory=dict)  # stages of chains, in order
+    requests: Sequence[CaseRow]
+    verdicts: Sequence[CaseRow]
+    replies: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,6 @@ class Sources:
     """
 
     run: Run
-    parts: tuple[Run, ...]
     header: Header
     questions: pa.Table
     evidence: Mapping[str, Mapping[str, Any]]  # rows of table `evidence` by question
@@ -68,26 +68,33 @@ class Sources:
             pc.index_in(self.questions["study_id"], value_set=pa.array(self.studies, pa.string()))
         )
 
+    @cached_property
+    def n_phases(self) -> Mapping[tuple[str, str], int]:
+        """The phases of each volume in the store, by study and volume."""
+        volumes = read_volumes(self.header.specs[0].store)
+        columns = (volumes[name].to_pylist() for name in ("study_id", "volume_id", "n_phases"))
+        return {(study, volume_id): count for study, volume_id, count in zip(*columns, strict=True)}
+
     def rows(self, keys: Collection[CaseKey]) -> Rows:
         """Read the requests, verdicts and replies of some cases.
 
         Reads only the models and parts that hold them.
         """
-        requests, verdicts, replies, stages = [], [], {}, {}
+        requests, verdicts, replies = list(self.requests(keys, _REQUEST)), [], {}
+        wanted = pa.array(sorted({row["request_key"] for row in requests}), pa.string())
         for model, pairs in self._by_model(keys).items():
-            for part, store, key in self._runs_of(model):
-                own = self._own(part.requests(model), schemas.REQUESTS, _REQUEST, pairs)
-                requests += own.to_pylist()
-                stages.update(read_stages(part, pc.unique(own["request_key"])))
-                replies.update(_replies(store.completions(key), pc.unique(own["request_key"])))
-            verdicts += self._own(self.run.verdicts, schemas.VERDICTS, _VERDICT, pairs).to_pylist()
-        return Rows(requests, verdicts, replies, stages)
+            for _, completions in self.header.runs_of(model):
+                replies.update(_replies(completions, wanted))
+            verdicts += self._own(self.run.verdicts, schemas.VERDICTS, _VERDICT, pairs)
+        return Rows(requests, verdicts, replies)
 
-    def requests(self, keys: Collection[CaseKey], columns: Sequence[str]) -> Iterator[tuple[Run, pa.Table]]:
-        """Yield columns of the requests of some cases, with the run that made them; no reply is read."""
+    def requests(self, keys: Collection[CaseKey], columns: Sequence[str] = SENT) -> Iterator[CaseRow]:
+        """Yield the requests of some cases, each with the `stages` of its chain; no reply is read."""
         for model, pairs in self._by_model(keys).items():
-            for part, _, _ in self._runs_of(model):
-                yield part, self._own(part.requests(model), schemas.REQUESTS, columns, pairs)
+            for part, _ in self.header.runs_of(model):
+                rows = self._own(part.requests(model), schemas.REQUESTS, columns, pairs)
+                stages = _stages(part, [row["request_key"] for row in rows])
+                yield from (row | {"stages": stages.get(row["request_key"], [])} for row in rows)
 
     def qa_id(self, question: int) -> str:
         """The id of a question."""
@@ -110,13 +117,12 @@ class Sources:
 
     def saying(self, arm: int, words: str) -> list[int]:
         """Indices of the questions with a reply under an arm that contains `words`, ignoring case."""
-        model = self.header.arms[arm].model
         keys = [
             batch["request_key"].filter(
                 pc.match_substring(pc.fill_null(batch["text"], ""), words, ignore_case=True)
             )
-            for _, store, key in self._runs_of(model)
-            for batch in tables.scan(store.completions(key), schemas.COMPLETIONS, ("request_key", "text"))
+            for _, completions in self.header.runs_of(self.header.arms[arm].model)
+            for batch in tables.scan(completions, schemas.COMPLETIONS, ("request_key", "text"))
         ]
         matches = pa.chunked_array(keys, pa.string()).combine_chunks()
         condition = (pc.field("arm_id") == self.arms[arm]) & pc.field("request_key").isin(matches)
@@ -135,7 +141,7 @@ class Sources:
 
     def _own(
         self, folder: Path, schema: pa.Schema, columns: Sequence[str], pairs: Sequence[CaseKey]
-    ) -> pa.Table:
+    ) -> list[CaseRow]:
         """The rows of a table that belong to pairs of question and arm."""
         questions = pa.array(sorted({question for question, _ in pairs}))
         qa_ids = self._qa_ids.take(questions)
@@ -143,17 +149,8 @@ class Sources:
         studies = pc.unique(self.questions["study_id"].combine_chunks().take(questions))
         condition = pc.field("study_id").isin(studies) & pc.field("arm_id").isin(arms)
         rows = tables.query(folder, schema, columns, condition & pc.field("qa_id").isin(qa_ids))
-        pair_names = pa.array(
-            [_SEPARATOR.join((self.arms[arm], self._qa_ids[at].as_py())) for at, arm in pairs]
-        )
-        row_names = pc.binary_join_element_wise(rows["arm_id"], rows["qa_id"], _SEPARATOR)
-        return rows.filter(pc.is_in(row_names, value_set=pair_names))
-
-    def _runs_of(self, model: str) -> Iterator[tuple[Run, Store, str]]:
-        """Yield the runs that asked a model, with the store and the key of its completions."""
-        for part, spec, manifest in zip(self.parts, self.header.specs, self.header.manifests, strict=True):
-            if model in manifest["models"]:
-                yield part, Store(spec.store), str(manifest["models"][model]["model_key"])
+        wanted = {(self.qa_id(question), self.arms[arm]) for question, arm in pairs}
+        return [row for row in rows.to_pylist() if (row["qa_id"], row["arm_id"]) in wanted]
 
 
 def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -> Sources:
@@ -174,7 +171,7 @@ def open_sources(run: Run, parts: Sequence[Run], header: Header | None = None) -
     questions = questions.filter(pa.array(is_used))
     order = [(name, "ascending") for name in ("study_id", "subtask", column)]
     evidence = {row["qa_id"]: row for row in tables.read(store.evidence, schemas.EVIDENCE).to_pylist()}
-    return Sources(run, tuple(parts), header, questions.sort_by(order), evidence)
+    return Sources(run, header, questions.sort_by(order), evidence)
 
 
 def _index(values: pa.Array, value_set: pa.Array) -> np.ndarray:
@@ -193,10 +190,10 @@ def _letters(verdicts: pa.RecordBatch) -> np.ndarray:
     return np.where(np.asarray(pc.equal(verdicts["status"], "judged")), letters, ord("o")).astype(np.uint8)
 
 
-def read_stages(run: Run, keys: pa.Array) -> dict[str, list[dict[str, Any]]]:
+def _stages(run: Run, keys: Sequence[str]) -> dict[str, list[CaseRow]]:
     """Stages by request key, in order; keys that are no chain are absent."""
-    condition = pc.field("request_key").isin(keys)
-    stages: dict[str, list[dict[str, Any]]] = {}
+    condition = pc.field("request_key").isin(pa.array(keys, pa.string()))
+    stages: dict[str, list[CaseRow]] = {}
     for row in tables.query(run.seen, schemas.SEEN, _STAGE, condition).sort_by("stage").to_pylist():
         stages.setdefault(row["request_key"], []).append(row)
     return stages

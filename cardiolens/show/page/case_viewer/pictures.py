@@ -1,78 +1,131 @@
 """PNG pictures of stored frames for the case viewer."""
 
 import io
-from collections.abc import Collection, Mapping, Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
-from cardiolens.show.local_server import number_of
-from cardiolens.study.manifest import MANIFEST_NAME, read_study
+from cardiolens.study.anatomy import Anatomy, heart
+from cardiolens.study.cohort import read_cohort
+from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
 from cardiolens.study.overlay import Overlay, read_overlay
 from cardiolens.study.shards import read_frames, read_volumes, shaped
 
 FRAMES = "frames"
-MASKS = "masks"  # the same frames with the masks of the study over them
-SLICES = "slices"  # all phases of a slice in one picture
-MASKED_SLICES = "masked-slices"
+BLOCK = 64  # phases in one picture, so that none is larger than a browser draws
+_FRAME = re.compile(r"(frames|masks)/([0-9]{1,10})/([^/]+)-([0-9]{1,10})\.png")
+_PHASES = re.compile(r"(slices|masked-slices)/([0-9]{1,10})/([^/]+)-([0-9]{1,10})-([0-9]{1,10})\.png")
+_MASKED = ("masks", "masked-slices")  # with the masks of the study over the frames
+_VOLUMES_KEPT = 8  # in memory: a large cine has 100 MB
 
 Picture = NDArray[np.uint8]  # (height, width), or (height, width, 3) in colour
 Place = tuple[str, int]  # volume_id, idx
-FramesByStudy = dict[int, set[Place]]  # frames by study number
 
 
-def png_of(store: Path, volumes: pa.Table, study: str, places: Collection[Place]) -> dict[Place, bytes]:
-    """Read frames of one study as PNG pictures, as prepared: native size, windowed."""
-    indices: dict[str, set[int]] = {}
-    for volume_id, idx in places:
-        indices.setdefault(volume_id, set()).add(idx)
-    own = volumes.filter(pc.equal(volumes["study_id"], study))
-    rows = read_frames(store, own, indices)
-    return {
-        (row["volume_id"], row["idx"]): encoded(
-            shaped(row["pixels"], row["height"], row["width"], row["channels"])
+class StudyPictures:
+    """Pictures of the frames of studies as prepared: native size, windowed, with or without their masks.
+
+    `frames/STUDY/VOLUME-INDEX.png` is a frame, `slices/STUDY/VOLUME-SLICE-BLOCK.png` a block of the phases of
+    a slice; `masks` and `masked-slices` are the same with masks. STUDY is the place of a study in `studies`.
+    """
+
+    def __init__(self, store: Path, folder: Path, studies: Sequence[str], roots: Sequence[Path] = ()) -> None:
+        self._store, self._folder, self._studies, self._roots = store, folder, studies, roots
+        self._reading = Lock()  # a volume that several pictures need is read once
+        self._images = lru_cache(maxsize=_VOLUMES_KEPT)(self._read_images)
+        self._overlay = lru_cache(maxsize=_VOLUMES_KEPT)(self.overlay)
+
+    @cached_property
+    def volumes(self) -> pa.Table:
+        """The volumes of the store."""
+        return read_volumes(self._store)
+
+    @cached_property
+    def anatomy(self) -> Anatomy:
+        """The organ of the store's studies."""
+        cohort = read_cohort(self._store)
+        return heart() if cohort is None else cohort.organ
+
+    def read(self, study: str) -> Study:
+        """Read a study from its folder: that of its name, else the one with its id in the manifest.
+
+        InputError, OSError or KeyError if there is none that can be read.
+        """
+        folder = self._folder / study
+        with suppress(InputError, OSError, ValueError, LookupError, TypeError):
+            if read_json(folder / MANIFEST_NAME)["study_id"] == study:
+                return read_study(folder, self._roots, self.anatomy)
+        return read_study(self._folders[study], self._roots, self.anatomy)
+
+    @cached_property
+    def _folders(self) -> Mapping[str, Path]:
+        """Study folders by study id; unreadable manifests are skipped."""
+        folders: dict[str, Path] = {}
+        for path in sorted(self._folder.glob(f"*/{MANIFEST_NAME}")):
+            with suppress(InputError, OSError, ValueError):
+                folders[str(read_json(path)["study_id"])] = path.parent
+        return folders
+
+    def at(self, path: str, *, fast: bool = True) -> bytes | None:
+        """The picture at a path, None where there is none; InputError if the store cannot be read."""
+        parts = _FRAME.fullmatch(path) or _PHASES.fullmatch(path)
+        if parts is None or int(parts[2]) >= len(self._studies):
+            return None
+        study, volume_id = self._studies[int(parts[2])], parts[3]
+        with self._reading:
+            images, n_phases = self._images(study, volume_id)
+            overlay = self._overlay(study, volume_id) if parts[1] in _MASKED else None
+        if parts.re is _FRAME:
+            idx, columns = int(parts[4]), 1
+            indices = range(idx, idx + 1)
+        else:
+            first, block = int(parts[4]) * n_phases, int(parts[5]) * BLOCK
+            indices = range(first + block, first + min(block + BLOCK, n_phases))
+            columns = columns_of(n_phases)
+        shown = [
+            images[idx] if overlay is None else over(images[idx], overlay, idx)
+            for idx in indices
+            if idx < len(images)
+        ]
+        return encoded(tiled(shown, columns), fast=fast) if shown else None
+
+    def _read_images(self, study: str, volume_id: str) -> tuple[Sequence[Picture], int]:
+        """Frames of a volume by canonical index, and its phases; no frames where the store lacks it."""
+        is_own = pc.and_(
+            pc.equal(self.volumes["study_id"], study), pc.equal(self.volumes["volume_id"], volume_id)
         )
-        for row in rows
-    }
+        own = self.volumes.filter(is_own)
+        if not own.num_rows:
+            return (), 1
+        n_phases, n_slices = own["n_phases"][0].as_py(), own["n_slices"][0].as_py()
+        frames = read_frames(self._store, own, {volume_id: range(n_slices * n_phases)})
+        images = (shaped(row["pixels"], row["height"], row["width"], row["channels"]) for row in frames)
+        return tuple(images), n_phases
+
+    def overlay(self, study: str, volume_id: str) -> Overlay | None:
+        """Read the mask of a volume from its study's folder; None if the mask or the folder is missing."""
+        try:
+            record = self.read(study)
+            named = {manifest.volume_id: manifest for manifest in record.manifest.volumes}
+            return read_overlay(record, named[volume_id])
+        except (InputError, OSError, KeyError):
+            return None
 
 
-def overlay_of(studies: Path, volumes: pa.Table, study: str, volume_id: str) -> Overlay | None:
-    """Read the mask of a volume from its study's folder; None if the mask or the folder is missing."""
-    rows = volumes.filter(pc.equal(volumes["study_id"], study)).to_pylist()
-    row = next((row for row in rows if row["volume_id"] == volume_id), None)
-    try:
-        record = read_study(study_folder(studies, study))
-        manifest = next((volume for volume in record.manifest.volumes if volume.volume_id == volume_id), None)
-        return None if row is None or manifest is None else read_overlay(record, manifest)
-    except (InputError, OSError, KeyError):
-        return None
-
-
-def study_folder(studies: Path, study: str) -> Path:
-    """The folder of a study: that of its name, else the one with its id in the manifest; KeyError if none."""
-    with suppress(InputError, OSError, ValueError, LookupError, TypeError):
-        if read_json(studies / study / MANIFEST_NAME)["study_id"] == study:
-            return studies / study
-    return _folders(studies)[study]
-
-
-@lru_cache(maxsize=1)
-def _folders(studies: Path) -> Mapping[str, Path]:
-    """Study folders by study id; unreadable manifests are skipped."""
-    folders: dict[str, Path] = {}
-    for path in sorted(studies.glob(f"*/{MANIFEST_NAME}")):
-        with suppress(InputError, OSError, ValueError):
-            folders[str(read_json(path)["study_id"])] = path.parent
-    return folders
+def columns_of(n_phases: int) -> int:
+    """Columns of the picture that holds the phases of a slice, row by row."""
+    return math.ceil(math.sqrt(min(n_phases, BLOCK)))
 
 
 def over(image: Picture, overlay: Overlay, idx: int) -> Picture:
@@ -99,35 +152,3 @@ def tiled(images: Sequence[Picture], columns: int) -> Picture:
         tile = image[..., None] if colour and image.ndim == 2 else image
         sheet[top : top + image.shape[0], start : start + image.shape[1]] = tile
     return sheet
-
-
-def collect_frames(cases: Mapping[str, Any], frames: FramesByStudy) -> None:
-    """Add the frames that `cases` show to `frames`."""
-    for arms in cases["cases"].values():
-        for case in arms.values():
-            if case["frames_of"] is not None:
-                places = frames.setdefault(case["frames_of"], set())
-                places.update((volume_id, idx) for volume_id, idx in cases["frames"][case["frames"]])
-
-
-def write_pictures(folder: Path, store: Path, studies: Sequence[str], frames: FramesByStudy) -> None:
-    """Write frames below the viewer's folder."""
-    volumes = read_volumes(store)
-    for number in sorted(number for number, places in frames.items() if places):
-        pictures = png_of(store, volumes, studies[number], frames[number])
-        for (volume_id, idx), picture in pictures.items():
-            disk.write_bytes(folder / FRAMES / str(number) / f"{volume_id}-{idx}.png", picture)
-
-
-def parse_name(words: Sequence[str], numbers: int = 1) -> tuple[int, str, tuple[int, ...]] | None:
-    """Parse a picture's path below its kind: study number, volume, and so many numbers.
-
-    The numbers are the index of a frame, or slice and block of a picture of phases. None for any other path.
-    """
-    if len(words) != 3 or not words[2].endswith(".png"):
-        return None
-    volume_id, *parts = words[2].removesuffix(".png").rsplit("-", numbers)
-    study, places = number_of(words[1]), tuple(number_of(part) for part in parts)
-    if len(parts) != numbers or not volume_id or min(study, *places) < 0:
-        return None
-    return study, volume_id, places

@@ -1,43 +1,23 @@
 """The case viewer: served with its frames and scripts built per request, and frozen as files."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
-from threading import Lock
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.show.local_server import LocalServer, Reply, Request, Site, number_of, png_reply, text_reply
 from cardiolens.show.page.case_viewer.cases import index_of, question_cases
 from cardiolens.show.page.case_viewer.item_sources import NOT_ASKED, Sources, open_sources
-from cardiolens.show.page.case_viewer.pictures import (
-    FRAMES,
-    MASKED_SLICES,
-    MASKS,
-    SLICES,
-    FramesByStudy,
-    Picture,
-    collect_frames,
-    encoded,
-    over,
-    overlay_of,
-    parse_name,
-    tiled,
-    write_pictures,
-)
+from cardiolens.show.page.case_viewer.pictures import FRAMES, StudyPictures
 from cardiolens.show.page.case_viewer.study_layout import (
-    BLOCK,
     NOT_KNOWN,
-    EvidenceIndex,
-    columns_of,
-    evidence_index,
     lanes,
     shown_letters,
     shown_under,
@@ -47,13 +27,7 @@ from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.storage.places import Run
-from cardiolens.study.anatomy import Anatomy, heart
-from cardiolens.study.cohort import read_cohort
-from cardiolens.study.overlay import Overlay
-from cardiolens.study.shards import read_frames, read_volumes, shaped
 
-_VOLUMES_KEPT = 8  # in memory: a large cine has 100 MB
-_reading = Lock()  # a volume that several pictures need is read once
 MOST_WORDS = 200  # characters of a search
 _AS_IT_IS = "!'()*~"  # by the page's encodeURIComponent
 _MOST_ARMS = 2  # side by side
@@ -62,166 +36,62 @@ SEED = 2026
 _SCRIPTS = ("format.js", "words.js", "filters.js", "stage.js", "study.js", "case.js", "viewer.js")
 
 
-@dataclass(frozen=True)
 class Viewer:
-    """Content that may be read: the viewer's page, scripts with cases, and frames of the run's studies.
+    """Content that may be read of a run: the viewer's page, scripts with cases, and pictures of its studies.
 
-    `script` returns the script at a path, with the words that are searched; None where there is none.
-    """
-
-    index: str
-    script: Callable[[str, str], str | None]
-    store: Path
-    folder: Path  # of the studies, for their masks
-    studies: tuple[str, ...]
-
-    def read(self, request: Request) -> Reply | None:
-        """What stands at an address; None where nothing may be read."""
-        parts = list(request.parts)
-        if parts in ([""], ["index.html"]):
-            return text_reply("html", self.index)
-        if parts[:1] in ([FRAMES], [MASKS], [SLICES], [MASKED_SLICES]):
-            return png_reply(self._picture(parts))
-        script = self.script("/".join(parts), request.query.get("words", ""))
-        return None if script is None else text_reply("js", script)
-
-    def _picture(self, parts: list[str]) -> bytes | None:
-        """One frame, or a block of phases of a slice."""
-        is_block = parts[0] in (SLICES, MASKED_SLICES)
-        place = parse_name(parts, 2 if is_block else 1)
-        if place is None or place[0] >= len(self.studies):
-            return None
-        number, volume_id, numbers = place
-        masks = self.folder if parts[0] in (MASKS, MASKED_SLICES) else None
-        try:
-            with _reading:
-                volume = _volume(self.store, self.studies[number], volume_id)
-                overlay = _overlay(self.store, masks, self.studies[number], volume_id) if masks else None
-        except InputError:
-            return None
-        indices = volume.block(*numbers) if is_block else volume.frame(*numbers)
-        images = [
-            volume.images[idx] if overlay is None else over(volume.images[idx], overlay, idx)
-            for idx in indices
-        ]
-        if not images:
-            return None
-        return encoded(tiled(images, columns_of(volume.n_phases)) if is_block else images[0], fast=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Volume:
-    images: tuple[Picture, ...]  # by canonical index
-    n_phases: int
-
-    def frame(self, idx: int) -> range:
-        return range(idx, idx + 1) if idx < len(self.images) else range(0)
-
-    def block(self, rank: int, number: int) -> range:
-        """Indices of a block of phases of a slice."""
-        first, end = rank * self.n_phases, (rank + 1) * self.n_phases
-        return range(first + number * BLOCK, min(first + (number + 1) * BLOCK, end, len(self.images)))
-
-
-@lru_cache(maxsize=_VOLUMES_KEPT)
-def _volume(store: Path, study: str, volume_id: str) -> _Volume:
-    """All frames of one volume."""
-    volumes = _volumes(store)
-    own = volumes.filter(
-        pc.and_(pc.equal(volumes["study_id"], study), pc.equal(volumes["volume_id"], volume_id))
-    )
-    if not own.num_rows:
-        raise InputError(f"{study} has no volume {volume_id}")
-    n_phases, n_slices = own["n_phases"][0].as_py(), own["n_slices"][0].as_py()
-    frames = read_frames(store, own, {volume_id: range(n_slices * n_phases)})
-    images = (shaped(row["pixels"], row["height"], row["width"], row["channels"]) for row in frames)
-    return _Volume(tuple(images), n_phases)
-
-
-@lru_cache(maxsize=_VOLUMES_KEPT)
-def _overlay(store: Path, masks: Path, study: str, volume_id: str) -> Overlay | None:
-    return overlay_of(masks, _volumes(store), study, volume_id)
-
-
-@lru_cache(maxsize=1)
-def _volumes(store: Path) -> pa.Table:
-    return read_volumes(store)
-
-
-def viewer_server(viewer: Viewer, port: int = 0) -> LocalServer:
-    """Make a server that is not yet running; port 0 takes a free port."""
-    return LocalServer(Site(viewer.read, inline=True), port)
-
-
-class Scripts:
-    """Scripts by path.
-
-    `endings/ARM.js`, `shown/ARM.js`, `cases/QUESTION/ARM-ARM.js`, `said/ARM.js` with words to find; of whole
-    studies `studies/STUDY.js`, and `sent/QUESTION/ARM.js` with what each selector sent at each budget.
+    Scripts are `endings/ARM.js`, `shown/ARM.js`, `cases/QUESTION/ARM-ARM.js`, and `said/ARM.js` with words to
+    find; of whole studies `studies/STUDY.js`, and `sent/QUESTION/ARM.js` with what each selector sent at each
+    budget. Nothing is written.
     """
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
+        self._pictures = pictures_of(sources)
         self._endings = lru_cache(maxsize=1024)(sources.endings)
-        self._shown = lru_cache(maxsize=1024)(self._shown_under)
-        self._layout = lru_cache(maxsize=64)(self._study_layout)
+        self._shown = lru_cache(maxsize=1024)(partial(shown_under, sources))
+        self._layout = lru_cache(maxsize=64)(partial(study_layout, self._pictures))
+        words = "All answers of the run, read from its tables as you open them."
+        self.index = render_viewer(sources, words, images=True, served=True)
 
-    def __call__(self, path: str, words: str = "") -> str | None:
+    def read(self, request: Request) -> Reply | None:
+        """What stands at an address; None where nothing may be read."""
+        path = "/".join(request.parts)
+        if [*request.parts] in ([""], ["index.html"]):
+            return text_reply("html", self.index)
+        with suppress(InputError):
+            if (picture := self._pictures.at(path)) is not None:
+                return png_reply(picture)
+        script = self.script(path, request.query.get("words", ""))
+        return None if script is None else text_reply("js", script)
+
+    def script(self, path: str, words: str = "") -> str | None:
         """Return the script at a path, None if unknown; it reports a table that cannot be read."""
         address = f"{path}?words={quote(words, safe=_AS_IT_IS)}" if words else path
         try:
             content = self.content(path, words)
         except InputError as error:
             return f"cardiolens.refuse({to_json(address)},{to_json(str(error))});\n"
-        return None if content is None else script_of(address, content)
+        return None if content is None else _script_of(address, content)
 
     def content(self, path: str, words: str = "") -> object | None:
         """What the script at a path holds; InputError where a table of the run cannot be read."""
         name, _, kind = path.rpartition(".")
-        parts = name.split("/") if kind == "js" else []
-        match parts:
-            case ["endings", arm] if self._arms(arm):
-                return self._endings(self._arms(arm)[0])
-            case ["cases", question, arms] if self._arms(arms) and self._question(question):
+        content: object | None = None
+        match name.split("/") if kind == "js" else []:
+            case ["endings", arms] if self._arms(arms):
+                content = self._endings(self._arms(arms)[0])
+            case ["shown", arms] if self._arms(arms):
+                content = self._shown(self._arms(arms)[0])
+            case ["said", arms] if self._arms(arms) and 0 < len(words) <= MOST_WORDS:
+                content = self._sources.saying(self._arms(arms)[0], words)
+            case ["cases", question, arms] if self._arms(arms) and self._is_question(question):
                 keys = [(int(question), arm) for arm in self._arms(arms)]
-                ((_, cases),) = question_cases(self._sources, keys, self._evidence, private=True)
-                return cases
-            case ["said", arm] if self._arms(arm) and 0 < len(words) <= MOST_WORDS:
-                return self._sources.saying(self._arms(arm)[0], words)
-            case _:
-                return self._of_studies(parts)
-
-    def _of_studies(self, parts: list[str]) -> object | None:
-        """What was shown or left out of studies."""
-        match parts:
-            case ["shown", arm] if self._arms(arm):
-                return self._shown(self._arms(arm)[0])
+                ((_, content),) = question_cases(self._sources, keys, private=True)
+            case ["sent", question, arms] if self._arms(arms) and self._is_question(question):
+                content = lanes(self._sources, int(question), self._arms(arms)[0])
             case ["studies", study] if 0 <= number_of(study) < len(self._sources.studies):
-                return self._layout(int(study))
-            case ["sent", question, arm] if self._arms(arm) and self._question(question):
-                return lanes(self._sources, int(question), self._arms(arm)[0])
-            case _:
-                return None
-
-    def _shown_under(self, arm: int) -> str:
-        return shown_under(self._sources, arm, self._evidence)
-
-    def _study_layout(self, study: int) -> dict[str, Any]:
-        folder = self._sources.header.specs[0].dataset.studies
-        return study_layout(self._volumes, folder, self._sources.studies[study], self._anatomy)
-
-    @cached_property
-    def _evidence(self) -> EvidenceIndex:
-        return evidence_index(self._sources)
-
-    @cached_property
-    def _anatomy(self) -> Anatomy:
-        cohort = read_cohort(self._sources.header.specs[0].store)
-        return heart() if cohort is None else cohort.organ
-
-    @cached_property
-    def _volumes(self) -> pa.Table:
-        return read_volumes(self._sources.header.specs[0].store)
+                content = self._layout(self._sources.studies[int(study)])
+        return content
 
     def _arms(self, words: str) -> list[int]:
         """Places of arms, e.g. of `3-17`; none where one of them does not exist."""
@@ -229,8 +99,19 @@ class Scripts:
         all_exist = len(arms) <= _MOST_ARMS and all(0 <= arm < len(self._sources.arms) for arm in arms)
         return arms if all_exist else []
 
-    def _question(self, word: str) -> bool:
+    def _is_question(self, word: str) -> bool:
         return 0 <= number_of(word) < len(self._sources.study)
+
+
+def pictures_of(sources: Sources) -> StudyPictures:
+    """The pictures of the studies of a run."""
+    spec = sources.header.specs[0]
+    return StudyPictures(spec.store, spec.dataset.studies, sources.studies, spec.dataset.roots)
+
+
+def viewer_server(viewer: Viewer, port: int = 0) -> LocalServer:
+    """Make a server that is not yet running; port 0 takes a free port."""
+    return LocalServer(Site(viewer.read, inline=True), port)
 
 
 def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_images: bool) -> None:
@@ -242,25 +123,34 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
     sources, letters, words = sampled(open_sources(run, parts, header))
     keys = [(int(question), int(arm)) for question, arm in np.argwhere(letters != ord(NOT_ASKED))]
     shown = np.full(letters.shape, ord(NOT_KNOWN), np.uint8)
-    evidence = evidence_index(sources)
-    for (question, arm), letter in shown_letters(sources, keys, evidence).items():
+    for (question, arm), letter in shown_letters(sources, keys).items():
         shown[question, arm] = ord(letter)
     disk.remove_tree(folder)
     for name, columns in (("endings", letters), ("shown", shown)):
         for arm in range(columns.shape[1]):
             _write(folder, f"{name}/{arm}.js", columns[:, arm].tobytes().decode())
-    frames = FramesByStudy()
-    for question, cases in question_cases(sources, keys, evidence, private=include_images):
-        collect_frames(cases, frames)
+    paths: set[str] = set()
+    for question, cases in question_cases(sources, keys, private=include_images):
+        paths |= set(_pictures_shown(cases))
         _write(folder, f"cases/{question}.js", cases)
-    if include_images:
-        write_pictures(folder, header.specs[0].store, sources.studies, frames)
-    page = render_viewer(header, index_of(sources), words, images=include_images)
-    disk.write_text(folder / "index.html", page)
+    pictures = pictures_of(sources)
+    for path in sorted(paths) if include_images else ():
+        if (picture := pictures.at(path, fast=False)) is not None:
+            disk.write_bytes(folder / path, picture)
+    disk.write_text(folder / "index.html", render_viewer(sources, words, images=include_images))
+
+
+def _pictures_shown(cases: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the paths of the pictures that the cases of a question show."""
+    for arms in cases["cases"].values():
+        for case in arms.values():
+            if case["frames_of"] is not None:
+                for volume_id, idx in cases["frames"][case["frames"]]:
+                    yield f"{FRAMES}/{case['frames_of']}/{volume_id}-{idx}.png"
 
 
 def _write(folder: Path, path: str, content: object) -> None:
-    disk.write_text(folder / path, script_of(path, content))
+    disk.write_text(folder / path, _script_of(path, content))
 
 
 def sampled(sources: Sources) -> tuple[Sources, np.ndarray, str]:
@@ -291,21 +181,20 @@ def sampled(sources: Sources) -> tuple[Sources, np.ndarray, str]:
     return replace(sources, questions=sources.questions.take(ranks)), letters[ranks], words
 
 
-def script_of(path: str, content: object) -> str:
+def _script_of(path: str, content: object) -> str:
     """Script that passes `content` to the viewer under its path."""
     return f"cardiolens.receive({to_json(path)},{to_json(content)});\n"
 
 
-def render_viewer(
-    header: Header, index: Mapping[str, object], words: str, *, images: bool, served: bool = False
-) -> str:
+def render_viewer(sources: Sources, words: str, *, images: bool, served: bool = False) -> str:
     """Render the viewer's page; `words` say what it holds, `images` whether frames are there too."""
+    header = sources.header
     run = {"name": header.name, "images": images, "served": served, "simulated": sorted(header.simulated)}
     context = {
         "name": header.name,
         "words": words,
         "run": to_json(run),
-        "index": to_json(index),
+        "index": to_json(index_of(sources)),
         "style": asset("page.css") + asset("viewer.css"),
         "scripts": [asset(name) for name in _SCRIPTS],
     }

@@ -38,7 +38,7 @@ from cardiolens.curation.review.queue import Ledger, read_ledger
 from cardiolens.show.local_server import LocalServer
 from cardiolens.show.notebook.run import FinishedRun, read_run
 from cardiolens.show.page.page_data import read_facts
-from cardiolens.show.page.sections.run_setup import run_setup
+from cardiolens.show.page.sections.page_sections import section_of
 from cardiolens.storage.places import Run
 
 TOKEN = "t" * 32
@@ -150,7 +150,7 @@ def test_a_report_stands_beside_the_scores(
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
     facts = read_facts(Run(run.folder), [Run(run.folder)])
-    tables = run_setup(facts).tables
+    tables = section_of(facts, "asked").tables
     (table,) = (one for one in tables if one.title == "Replies that a person read")
     assert sorted(str(row[0]) for row in table.rows) == sorted(facts.models)
     (run.folder / "audit.json").write_text('{"models": 5}')
@@ -159,8 +159,8 @@ def test_a_report_stands_beside_the_scores(
     (run.folder / "audit.json").unlink()
     unknown = "is not known of this run"
     notes = " ".join(
-        run_setup(replace(facts, audits=())).notes
+        section_of(replace(facts, audits=()), "asked").notes
     )  # simulated readers write what the rules read
     assert unknown not in notes
     real = replace(facts.arms[0], model="a")
-    assert unknown in " ".join(run_setup(replace(facts, audits=(), arms=(real,))).notes)
+    assert unknown in " ".join(section_of(replace(facts, audits=(), arms=(real,)), "asked").notes)

@@ -14,15 +14,14 @@ from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.sweep_factors import PrimarySpec
 from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.statistics.factors import ArmFactors
+from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.cards import cards
 from cardiolens.show.page.elements import Card, Estimate
 from cardiolens.show.page.page_data import Facts, Header, read_facts
 from cardiolens.show.page.page_rendering import WIDTH, render, strip, templates
-from cardiolens.show.page.sections.answer_sections import collapse
-from cardiolens.show.page.sections.comparison_sections import questions
-from cardiolens.show.page.sections.score_sections import landscape
+from cardiolens.show.page.sections.page_sections import section_of
 from cardiolens.storage.schemas import COMPARISONS, VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -122,7 +121,7 @@ def test_what_is_equivalent_is_named_and_what_is_open_is_counted(facts: Facts) -
 
 
 def test_every_model_stands_below_the_mean_of_all(facts: Facts) -> None:
-    (chart,) = questions(facts).figures
+    (chart,) = section_of(facts, "questions").figures
     names = [column.name for column in chart.table.columns]
     shown = [dict(zip(names, row, strict=True)) for row in chart.table.rows]
     of_prompt = [
@@ -142,18 +141,18 @@ def test_every_model_stands_below_the_mean_of_all(facts: Facts) -> None:
 def test_one_model_stands_alone(simulated: Facts) -> None:
     facts = of_models(simulated, ["a"])
     assert by_name(facts)["prompt"].sentence.startswith("One model. ")
-    (chart,) = questions(facts).figures
+    (chart,) = section_of(facts, "questions").figures
     assert {row[3] for row in chart.table.rows} == {"a"}
 
 
 def test_ranks_of_models_on_tiers_1_and_3_stand_under_the_landscape(facts: Facts) -> None:
-    (note,) = landscape(facts).notes
+    (note,) = section_of(facts, "landscape").notes
     assert note.startswith("Ranks of models on tiers 1 and 3: Kendall's tau ")
     assert " over 3 models (p = " in note
 
 
 def test_a_run_of_simulated_readers_answers_no_question_over_models(simulated: Facts) -> None:
-    assert questions(simulated).is_empty
+    assert section_of(simulated, "questions").is_empty
     (card,) = cards(simulated)
     assert (card.verdict, card.sentence.startswith("Simulated readers only")) == ("No model", True)
 
@@ -187,7 +186,7 @@ def test_a_synthetic_cohort_and_a_reader_of_its_kind_are_called_so(simulated: Fa
 
 def drawn_card(answer: Card) -> str:
     module = templates().get_template("parts.html").module
-    return str(module.answer_card(answer, strip(answer), WIDTH))  # type: ignore[attr-defined]
+    return str(module.answer_card(answer, strip(answer), WIDTH, MARGIN))  # type: ignore[attr-defined]
 
 
 def test_few_estimates_have_a_row_with_a_label_each() -> None:
@@ -203,24 +202,23 @@ def test_of_many_estimates_the_largest_are_drawn_and_the_rest_is_counted() -> No
     estimates = [Estimate(str(number), number / 10, -1, 9) for number in range(40)]
     drawn = strip(Card("x", "?", "", "", tuple(estimates)))
     assert drawn is not None
-    assert [row.label for row in drawn.rows] == [
-        *map(str, range(28, 40)),
-        "and 28 smaller, in the table below",
-    ]
+    assert [row.label for row in drawn.rows] == [*map(str, range(28, 40))]
+    text = drawn_card(Card("x", "?", "", "", tuple(estimates)))
+    assert '<span class="name">and 28 smaller, in the table below</span>' in text
 
 
 def test_models_stand_under_the_mean_within_the_scale() -> None:
     drawn = strip(Card("x", "?", "", "", (Estimate("all", 1.0, 0.0, 2.0, models=(-12.0, 3.0)),)))
     assert drawn is not None
-    assert drawn.ends[2] == "+15 points"
-    assert drawn.rows[0].models == (20.0, 120.0)
+    assert drawn.words[2] == "+15 points"
+    assert [drawn.x(value) for value in drawn.rows[0].models] == [20.0, 120.0]
 
 
 def test_a_criterion_has_its_own_unit_and_no_band_of_points() -> None:
     answer = Card("x", "?", "", "", (Estimate("all", 0.1, -0.2, 0.7),), unit="z", has_band=False)
     drawn = strip(answer)
     assert drawn is not None
-    assert (drawn.ends, drawn.band) == (("−1", "0", "+1 z"), None)
+    assert (drawn.words, drawn.has_band) == (("−1", "0", "+1 z"), False)
     assert 'class="band"' not in drawn_card(answer)
 
 
@@ -235,7 +233,7 @@ def test_charts_open_on_a_model_that_sees_images(tmp_path: Path, monkeypatch: py
         assert [(arm.model, arm.control) for arm in facts.arms] == [
             *((real, "none"), (real, "blind"), (simulated, "none"), (simulated, "blind"))
         ]
-        for figure in collapse(facts).figures:
+        for figure in section_of(facts, "collapse").figures:
             place = [column.name for column in figure.table.columns].index("arm")
             assert figure.table.rows[0][place].startswith(f"{real} ")
             assert "blind" not in figure.table.rows[0][place]

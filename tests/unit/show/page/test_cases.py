@@ -5,23 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort, reader, sweep_spec
 from study_folders import study, volume, voxels, write_nifti
 
-from cardiolens.config.dataset import Windows
 from cardiolens.curation.review.review_commands import keep_quotes
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.pictures import overlay_of
-from cardiolens.show.page.case_viewer.study_layout import evidence_index
+from cardiolens.show.page.case_viewer.pictures import StudyPictures
 from cardiolens.show.page.case_viewer.withheld import WITHHELD
 from cardiolens.show.page.embed import to_json
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
-from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
 
 QUOTE = "Severely reduced <b>systolic</b> function"
@@ -65,7 +61,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def shown(sources: Sources, *, private: bool) -> list[dict[str, Any]]:
     """Every question with its cases under every arm."""
     keys = [(at, arm) for at in range(sources.questions.num_rows) for arm in range(len(sources.arms))]
-    return [case for _, case in question_cases(sources, keys, evidence_index(sources), private=private)]
+    return [case for _, case in question_cases(sources, keys, private=private)]
 
 
 def questions(sources: Sources, *, private: bool) -> dict[str, Any]:
@@ -103,9 +99,14 @@ def test_the_mask_of_a_study_is_drawn_over_its_frames_and_nothing_else_is(tmp_pa
     mask[1, 2, 5] = 7
     entry = {"mask": {"path": "mask.nii.gz", "sha256": write_nifti(folder / "mask.nii.gz", mask)}}
     found = read_study(study(folder, volume(folder, voxels(), **entry)))
-    (shown_volume,) = displayed_volumes(found, Windows(pct=(1, 99)))
-    volumes = pa.Table.from_pylist([shown_volume.row])
-    overlay = overlay_of(tmp_path, volumes, found.study_id, "cine_sax")
+    overlay = StudyPictures(tmp_path / "store", tmp_path, ()).overlay(found.study_id, "cine_sax")
+    linked = tmp_path / "links" / "S"
+    linked.mkdir(parents=True)
+    for file in folder.iterdir():
+        (linked / file.name).symlink_to(file)
+    for roots, is_read in (((), False), ((folder,), True)):
+        pictures = StudyPictures(tmp_path / "store", tmp_path / "links", (), roots)
+        assert (pictures.overlay(found.study_id, "cine_sax") is not None) == is_read
     assert overlay is not None
     height, width = overlay.mask.displayed_shape
     drawn = [overlay.on(np.full((height, width), 100, np.uint8), idx) for idx in range(12)]
@@ -113,7 +114,7 @@ def test_the_mask_of_a_study_is_drawn_over_its_frames_and_nothing_else_is(tmp_pa
     own = found.study_id
     nowhere = (("elsewhere", own, "cine_sax"), ("", "S9", "cine_sax"), ("", own, "x"))
     for name, other, volume_id in nowhere:
-        assert overlay_of(tmp_path / name, volumes, other, volume_id) is None
+        assert StudyPictures(tmp_path / "store", tmp_path / name, ()).overlay(other, volume_id) is None
 
 
 def read(root: Path, model: str) -> Sources:

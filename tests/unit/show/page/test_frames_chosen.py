@@ -1,9 +1,9 @@
 """What the page says of readers that chose their frames, against what was seen."""
 
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from page_markup import Markup, records
 from page_run import write_record
@@ -14,7 +14,7 @@ from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import ENDING_WORDS
-from cardiolens.show.page.page_data import ChoiceCounts, choices_of, read_facts
+from cardiolens.show.page.page_data import choices_of, read_facts
 from cardiolens.show.page.page_rendering import render
 
 PATIENTS = 2
@@ -38,29 +38,29 @@ class Asking(Engine):
 
 def counted(
     root: Path, name: str, choose: Callable[[list[str]], list[str]], *selectors
-) -> list[ChoiceCounts]:
+) -> list[dict[str, Any]]:
     model = reader("uniform") | {"name": name}  # a reader of its own, so that no completion is another's
     spec = sweep_spec(root, model, selector=list(selectors) or [SELF], budget=[4], subtask=["C10"], name=name)
     planned, _ = swept(spec, Asking(choose))
-    return list(choices_of([planned.run], [{"models": dict.fromkeys(planned.identities)}]))
+    return choices_of([planned.run], [{"models": dict.fromkeys(planned.identities)}])
 
 
 def test_names_that_are_no_frame_are_counted_beside_the_frames_shown(root):
     (found,) = counted(root, "mixed", lambda names: [*names[:2], "no such frame"])
-    assert (found.asked, found.unanswered) == (2, 0)
-    assert (found.requests, found.refused, found.frames) == (2, 2, 4)
+    assert (found["asked"], found["unanswered"]) == (2, 0)
+    assert (found["requests"], found["refused"], found["frames"]) == (2, 2, 4)
 
 
 def test_a_reader_that_takes_all_at_once_asks_once(root):
     (found,) = counted(root, "greedy", lambda names: names[:4], SELF, CLINICAL)
-    assert "self" in found.arm_id
-    assert (found.requests, found.refused, found.frames) == (1, 0, 4)
+    assert "self" in found["arm_id"]
+    assert (found["requests"], found["refused"], found["frames"]) == (1, 0, 4)
 
 
 def test_a_reader_that_never_asks_legally_has_no_mean_of_frames(root):
     (found,) = counted(root, "illegal", lambda names: ["everything"])
-    assert (found.asked, found.unanswered, found.requests) == (2, 2, 2)
-    assert math.isnan(found.frames)
+    assert (found["asked"], found["unanswered"], found["requests"]) == (2, 2, 2)
+    assert found["frames"] is None
 
 
 def test_an_illegal_selection_ends_its_questions_and_is_counted_as_that(root):

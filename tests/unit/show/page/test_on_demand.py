@@ -13,7 +13,7 @@ from page_run import finished, small_spec
 from cardiolens.base.errors import InputError
 from cardiolens.show.page.case_viewer import viewer_server
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.viewer_server import MOST_WORDS, Scripts, sampled
+from cardiolens.show.page.case_viewer.viewer_server import MOST_WORDS, Viewer, sampled
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
@@ -51,16 +51,16 @@ def test_endings_of_arms_are_those_of_the_verdicts(run: Run, sources: Sources) -
 
 def test_a_case_is_read_from_its_own_parts_alone(run: Run, sources: Sources) -> None:
     """The other model's requests and replies may be gone: nothing of them is opened."""
-    scripts = Scripts(sources)
+    viewer = Viewer(sources)
     arm = next(at for at, entry in enumerate(sources.header.arms) if entry.model == "noisy")
-    case = scripts.content(f"cases/0/{arm}.js")
+    case = viewer.content(f"cases/0/{arm}.js")
     assert isinstance(case, dict)
     (qa_id,) = case["cases"]
     assert qa_id == qa_ids(sources)[0]
     kept = run.requests("collapse")
     hidden = kept.rename(kept.with_name("elsewhere"))
     try:
-        assert scripts.content(f"cases/0/{arm}.js") == case
+        assert viewer.content(f"cases/0/{arm}.js") == case
     finally:
         hidden.rename(kept)
 
@@ -74,15 +74,15 @@ def test_of_several_cases_none_is_read_under_the_arm_of_another(sources: Sources
 
 
 def test_words_find_the_replies_that_hold_them(run: Run, sources: Sources) -> None:
-    scripts = Scripts(sources)
+    viewer = Viewer(sources)
     said = {row["qa_id"]: row for row in _replies(run, sources, 0)}
     for words in ("ANSWER: a", "lv_size", "no such words"):
-        found = scripts.content("said/0.js", words)
+        found = viewer.content("said/0.js", words)
         wanted = [
             at for at, qa_id in enumerate(qa_ids(sources)) if words.lower() in said[qa_id]["text"].lower()
         ]
         assert found == wanted
-    assert scripts.content("said/0.js", "x" * (MOST_WORDS + 1)) is None
+    assert viewer.content("said/0.js", "x" * (MOST_WORDS + 1)) is None
 
 
 def _replies(run: Run, sources: Sources, arm: int) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ def _replies(run: Run, sources: Sources, arm: int) -> list[dict[str, Any]]:
     ],
 )
 def test_no_other_path_is_answered(sources: Sources, path: str) -> None:
-    assert Scripts(sources)(path) is None
+    assert Viewer(sources).script(path) is None
 
 
 def test_a_part_that_is_not_whole_is_told_on_the_page(run: Run, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_part_that_is_not_whole_is_told_on_the_page(run: Run, tmp_path: Path) 
         tables.query(broken.verdicts, schemas.VERDICTS, ("qa_id",), pc.field("arm_id") == "x")
     with pytest.raises(InputError, match="its columns are not those"):
         list(tables.scan(run.verdicts, schemas.SCORES, ("metric",)))
-    told = Scripts(replace(open_sources(run, [run]), run=broken))("endings/0.js")
+    told = Viewer(replace(open_sources(run, [run]), run=broken)).script("endings/0.js")
     assert told is not None
     assert told.startswith('cardiolens.refuse("endings/0.js",')
     assert "not a whole Parquet file" in json.loads(told.partition(",")[2].removesuffix(");\n"))

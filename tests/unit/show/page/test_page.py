@@ -18,7 +18,6 @@ from cardiolens.score.claims.descriptions import hospital_rows
 from cardiolens.score.verdicts.case_verdict import ParseStatus
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.study_layout import evidence_index
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.embed import embed, to_json
 from cardiolens.show.page.page_data import read_facts
@@ -72,8 +71,9 @@ def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
     counted = {row["what"]: row["value"] for row in records(page.tables["work"])}
     manifest = json.loads(run.manifest.read_text())
     assert counted["questions asked under all arms"] == manifest["requests"]["asked"]
-    endings = sum(row["n"] for row in records(page.tables["endings_by_arm"]))
-    assert endings == manifest["requests"]["asked"]
+    rows = records(page.tables["endings_by_arm"])
+    assert sum(row["n"] for row in rows) == manifest["requests"]["asked"]
+    assert sum(row["share"] for row in rows) == pytest.approx(100 * len(manifest["arms"]))
 
 
 def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:
@@ -190,7 +190,7 @@ def test_the_viewer_has_the_frames_of_every_request_in_their_order(root: Path) -
     wanted = [(places[qa_id], sources.arms.index(arm)) for arm, qa_id in asked]
     shown = {
         (sources.arms[arm], qa_id): cases["frames"][case["frames"]]
-        for _, cases in question_cases(sources, wanted, evidence_index(sources), private=False)
+        for _, cases in question_cases(sources, wanted, private=False)
         for qa_id, arms in cases["cases"].items()
         for arm, case in arms.items()
     }

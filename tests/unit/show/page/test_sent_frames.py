@@ -10,8 +10,8 @@ from small_cohort import VIEWS, make_cohort, reader
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
-from cardiolens.show.page.case_viewer.study_layout import Sent, evidence_index, shown_under
-from cardiolens.show.page.case_viewer.viewer_server import Scripts
+from cardiolens.show.page.case_viewer.study_layout import shown_letter, shown_under
+from cardiolens.show.page.case_viewer.viewer_server import Viewer
 from cardiolens.storage import schemas, tables
 
 SLICES = {
@@ -67,9 +67,9 @@ def expected_letter(sources: Sources, request: dict[str, Any]) -> str:
 
 
 def test_letters_are_those_of_the_definition(sources: Sources) -> None:
-    shown, asked = evidence_index(sources), set()
+    asked: set[str] = set()
     for at, arm in enumerate(sources.header.arms):
-        letters = shown_under(sources, at, shown)
+        letters = shown_under(sources, at)
         rows = tables.read(sources.run.requests(arm.model), schemas.REQUESTS).to_pylist()
         wanted = {row["qa_id"]: expected_letter(sources, row) for row in rows if row["arm_id"] == arm.arm_id}
         given = {sources.qa_id(place): letter for place, letter in enumerate(letters)}
@@ -88,18 +88,19 @@ def test_subtasks_on_motion_are_the_catalogues() -> None:
 def test_what_was_planned_and_not_sent_showed_nothing(sources: Sources) -> None:
     place = sources.questions["subtask"].to_pylist().index("C06")
     study = sources.studies[sources.study[place]]
-    frames = tuple(("cine_sax", idx) for idx in range(18))
+    frames = [{"volume_id": "cine_sax", "idx": idx} for idx in range(18)]
+    request = {"frames_study_id": study, "frames": frames, "flags": [], "stages": []}
     for status, letter in (("planned", "s"), ("overflow", "n")):
-        assert evidence_index(sources).letter(sources, place, Sent(study, frames, (), status)) == letter
+        assert shown_letter(sources, place, request | {"status": status}) == letter
 
 
 def test_lanes_are_the_requests_of_each_selector_at_each_budget(sources: Sources) -> None:
-    scripts = Scripts(sources)
+    viewer = Viewer(sources)
     why = {"other_patient": "frames of another patient", "blank": "every frame was shown black"}
     for control in ("none", "other_patient", "blank", "blind"):
         arm = next(at for at, one in enumerate(sources.header.arms) if one.control == control)
         own = sources.header.arms[arm]
-        lanes = scripts.content(f"sent/0/{arm}.js")
+        lanes = viewer.content(f"sent/0/{arm}.js")
         assert isinstance(lanes, list)
         rows = tables.read(sources.run.requests(own.model), schemas.REQUESTS).to_pylist()
         by_arm = {row["arm_id"]: row for row in rows if row["qa_id"] == sources.qa_id(0)}
@@ -116,12 +117,12 @@ def test_lanes_are_the_requests_of_each_selector_at_each_budget(sources: Sources
 
 
 def test_a_case_says_whether_its_evidence_was_shown(sources: Sources) -> None:
-    scripts = Scripts(sources)
+    viewer = Viewer(sources)
     for arm in range(0, len(sources.arms), 5):
-        letters = scripts.content(f"shown/{arm}.js")
+        letters = viewer.content(f"shown/{arm}.js")
         assert isinstance(letters, str)
         for question in range(0, sources.questions.num_rows, 3):
-            case = scripts.content(f"cases/{question}/{arm}.js")
+            case = viewer.content(f"cases/{question}/{arm}.js")
             assert isinstance(case, dict)
             for arms in case["cases"].values():
                 assert arms[arm]["shown"] == letters[question]
@@ -133,7 +134,7 @@ def test_a_chain_sends_the_frames_of_all_its_requests(tmp_path: Path) -> None:
     chosen: dict[str, Any] = {"selector": selectors, "budget": [3], "subtask": ["C10"], "control": ["none"]}
     run = finished(small_spec(root, "chain", model=[reader("oracle", chooses="illegal")], **chosen))
     opened = open_sources(run, [run])
-    (lane, *_) = Scripts(opened).content("sent/0/0.js")  # type: ignore[misc]
+    (lane, *_) = Viewer(opened).content("sent/0/0.js")  # type: ignore[misc]
     stages = tables.read(run.seen, schemas.SEEN).to_pylist()
     wanted = {(frame["volume_id"], frame["idx"]) for stage in stages for frame in stage["frames"] or ()}
     assert {tuple(frame) for frame in lane["frames"]} == wanted

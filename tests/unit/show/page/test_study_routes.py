@@ -13,21 +13,23 @@ from small_cohort import make_cohort, reader, sweep_spec
 from cardiolens.base.errors import InputError
 from cardiolens.commands.view import served_of
 from cardiolens.show.local_server import Request
-from cardiolens.show.page.case_viewer.pictures import tiled
-from cardiolens.show.page.case_viewer.study_layout import BLOCK, study_layout
+from cardiolens.show.page.case_viewer.pictures import BLOCK, StudyPictures, tiled
+from cardiolens.show.page.case_viewer.study_layout import study_layout
 from cardiolens.show.page.case_viewer.viewer_server import Viewer
-from cardiolens.study.anatomy import heart
-from cardiolens.study.shards import read_volumes
 
 LONG = BLOCK + 6  # phases: two pictures
 
 
 @pytest.fixture(scope="module")
-def viewer(tmp_path_factory: pytest.TempPathFactory) -> Viewer:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(small_cohort, "VIEWS", {"cine_sax": (3, 6), "cine_4ch": (1, LONG), "lge_sax": (3, 1)})
-        root = make_cohort(tmp_path_factory.mktemp("routes"), 2)
-        return served_of([finished(sweep_spec(root, reader("uniform"), name="routes", subtask=["C12"]))])
+        return make_cohort(tmp_path_factory.mktemp("routes"), 2)
+
+
+@pytest.fixture(scope="module")
+def viewer(root: Path) -> Viewer:
+    return served_of([finished(sweep_spec(root, reader("uniform"), name="routes", subtask=["C12"]))])
 
 
 def picture(viewer: Viewer, path: str) -> np.ndarray | None:
@@ -50,6 +52,8 @@ def test_every_frame_stands_once_in_a_picture_of_phases(
             assert sheet is not None
             assert frame is not None
             columns = int(layout.split(f'"id":"{volume}"')[1].split('"columns":')[1].split("}")[0])
+            n_shown = min(BLOCK, phases - phase // BLOCK * BLOCK)
+            assert sheet.shape == (2 * -(-n_shown // columns), 2 * columns), "phases of this slice alone"
             row, column = divmod(phase % BLOCK, columns)
             assert (sheet[2 * row : 2 * row + 2, 2 * column : 2 * column + 2] == frame).all()
             assert frame.tolist() == [[2, 0], [len(volume), rank * phases + phase]]
@@ -86,14 +90,14 @@ def test_without_its_folder_a_study_has_no_lines_but_a_reason(viewer: Viewer) ->
     assert layout.count("the study's folder is not where the run had it") == 3
 
 
-def test_a_study_that_the_store_no_longer_has_is_refused_in_words(viewer: Viewer) -> None:
-    none = read_volumes(viewer.store).slice(0, 0)
+def test_a_study_that_the_store_no_longer_has_is_refused_in_words(root: Path) -> None:
+    pictures = StudyPictures(root / "store", root / "studies", ())
+    pictures.volumes = pictures.volumes.slice(0, 0)
     with pytest.raises(InputError, match="PH-0001: the store has no volume of it any more; run the sweep"):
-        study_layout(none, viewer.folder, "PH-0001", heart())
+        study_layout(pictures, "PH-0001")
 
 
-def test_nothing_is_written_beside_the_store(viewer: Viewer, tmp_path: Path) -> None:
-    root = viewer.store.parent
+def test_nothing_is_written_beside_the_store(root: Path, viewer: Viewer, tmp_path: Path) -> None:
     before = sorted(path for path in root.rglob("*"))
     picture(viewer, "slices/0/cine_sax-0-0.png")
     viewer.script("sent/0/0.js", "")

@@ -1,4 +1,4 @@
-"""Section on the run itself: models, arms, cohort, protocol, how requests ended, and what they took."""
+"""Tables on the run itself: models, arms, cohort, protocol, how requests ended, and what they took."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from cardiolens.base.phrasing import counted
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
-from cardiolens.protocol.replies import peer_readings
 from cardiolens.score.run_results import reply_readings
 from cardiolens.score.run_results.stored_replies import phrase
-from cardiolens.show.page.columns import ENDING_WORDS, arm_cells, cells, setting, shots_words
-from cardiolens.show.page.elements import Chart, Column, Section, Table
+from cardiolens.show.page.columns import ENDING_WORDS, arm_cells, cells, setting
+from cardiolens.show.page.elements import Record
 from cardiolens.show.page.page_data import Facts
 from cardiolens.storage.documents import release_of
 
@@ -20,11 +20,6 @@ _NO_AUDIT = (
     "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
     "run=<folder> shows a person a sample of the replies and reports the errors by model."
 )
-_PEERS = tuple(
-    column
-    for name, words in {reply_readings.STRICT: "strict, with second turns", **peer_readings.WORDS}.items()
-    for column in (Column(name, words, "score"), Column(f"{name}_rank", "rank", "count"))
-)
 _FRAMES = {  # counters of the manifest; readers and served models report no encoder runs
     "referenced": "frames shown, over all requests",
     "processed": "frames processed for models",
@@ -32,29 +27,8 @@ _FRAMES = {  # counters of the manifest; readers and served models report no enc
 }
 
 
-def run_setup(facts: Facts) -> Section:
-    """Models, arms, and what all arms share."""
-    note = (
-        "No answer, not readable, cut off, illegal selection and refused count as wrong; unanswered ones are "
-        "in no score."
-    )
-    table = _endings(facts)
-    return Section(
-        "asked",
-        "What was run",
-        "Models, arms, cohort and protocol, how every request ended, and what it took.",
-        figures=(Chart("endings-chart", "How questions ended", "endings", table, None, ("model",), note),),
-        tables=(
-            *(_models(facts), _ceiling(facts), *_readings(facts)),
-            *(_audits(facts), _arms(facts), shared_settings(facts)),
-            _named("work", _work(facts)),
-        ),
-        notes=tuple(_notes(facts)),
-        is_folded=True,
-    )
-
-
-def _notes(facts: Facts) -> Iterator[str]:
+def on_run(facts: Facts) -> Iterator[str]:
+    """What must be known of the models, and of what was asked."""
     if names := ", ".join(name for name in facts.models if name in facts.simulated):
         yield (
             f"* Simulated readers ({names}) know or ignore the answers by construction: their numbers test "
@@ -96,7 +70,7 @@ def _examples(facts: Facts) -> list[str]:
     if n_training := facts.most("examples_kept"):
         whose = f"{n_training} patients of the cohort, who are asked nothing"
     return [
-        f"Prompt {prompt} shows {shots_words(shots)} before each question but those for reports: solved "
+        f"Prompt {prompt} shows {counted(shots, 'shot')} before each question but those for reports: solved "
         f"questions of {whose}."
         for prompt, shots in sorted({(arm.prompt, arm.shots) for arm in facts.arms if arm.shots})
     ]
@@ -124,47 +98,42 @@ def kind_of(facts: Facts, model: str) -> str:
     return "simulated reader" if model in facts.simulated else "model"
 
 
-def _models(facts: Facts) -> Table:
-    """What each model is, and its tokens and GPUs. Requests overlap: their summed seconds are no time."""
+def model_cells(facts: Facts) -> dict[str, dict[str, Any]]:
+    """What each model is, its tokens, and its GPUs and their hours in the last invocation."""
     described = {name: record for manifest in facts.manifests for name, record in manifest["models"].items()}
-    hours = gpu_hours_by_model(facts)
-    gpus = {group["model"]: group["replicas"] * group["gpus_per_replica"] for group in _groups(facts)}
-    records = [
-        {
-            **described.get(usage.model, {}),
-            **asdict(usage),
-            "kind": kind_of(facts, usage.model),
-            "per_request": usage.prompt_tokens / usage.answered if usage.answered else None,
-            "gpus": gpus.get(usage.model),
-            "gpu_hours": hours.get(usage.model),
-        }
-        for usage in facts.usage
-    ]
-    return Table.of("models", records)
-
-
-def _groups(facts: Facts) -> list[Mapping[str, Any]]:
-    """Where models ran in the last invocation."""
     placements = (manifest.get("placement", {}) for manifest in facts.manifests)
-    return [group for placement in placements for wave in placement.get("waves", []) for group in wave]
-
-
-def gpu_hours_by_model(facts: Facts) -> dict[str, float]:
-    """GPU hours of the last invocation by model; a model that held no GPU is left out."""
+    groups = [group for placement in placements for wave in placement.get("waves", []) for group in wave]
+    gpus = {group["model"]: group["replicas"] * group["gpus_per_replica"] for group in groups}
     hours: Counter[str] = Counter()
-    for group in _groups(facts):
+    for group in groups:
         if (span := group["span"]) is not None:
             n_gpus = group["replicas"] * group["gpus_per_replica"]
             hours[group["model"]] += n_gpus * (span["ended"] - span["began"]) / 3600
-    return {model: value for model, value in hours.items() if value}
+    return {
+        usage.model: {
+            **described.get(usage.model, {}),
+            **asdict(usage),
+            "kind": kind_of(facts, usage.model),
+            "gpus": gpus.get(usage.model),
+            "gpu_hours": hours[usage.model] or None,
+        }
+        for usage in facts.usage
+    }
 
 
-def _ceiling(facts: Facts) -> Table:
+def models(facts: Facts) -> list[Record]:
+    """What each model is and took. Requests overlap: their summed seconds are no time."""
+    return [
+        row | {"per_request": row["prompt_tokens"] / row["answered"] if row["answered"] else None}
+        for row in model_cells(facts).values()
+    ]
+
+
+def ceiling(facts: Facts) -> list[Record]:
     """How far people agree, where their review was exported: what a model can reach at most."""
-    models = (model for spec in facts.specs for model in spec.model if model.answers_from == "readings")
-    files = sorted({Path(model.source).parent.parent / CEILING for model in models})
-    records = [_agreement(line) for file in files for line in _lines(file)]
-    return Table.of("ceiling", records)
+    people = (model for spec in facts.specs for model in spec.model if model.answers_from == "readings")
+    files = sorted({Path(model.source).parent.parent / CEILING for model in people})
+    return [_agreement(line) for file in files for line in _lines(file)]
 
 
 def _lines(file: Path) -> list[Mapping[str, Any]]:
@@ -186,16 +155,19 @@ def _agreement(line: Mapping[str, Any]) -> dict[str, object]:
     return record
 
 
-def _readings(facts: Facts) -> tuple[Table, Table]:
-    """How replies were read by model, and scores by the rules of others (reading=all)."""
-    shares = [cells(facts, row) for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id") is None]
-    peers = [cells(facts, row) for row in facts.analysis(reply_readings.PEERS)]
-    return Table.of("readings_by_model", shares), Table.of("readings_of_peers", peers, _PEERS)
+def readings_by_model(facts: Facts) -> list[Record]:
+    """How replies were read by model."""
+    return [cells(facts, row) for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id") is None]
 
 
-def _audits(facts: Facts) -> Table:
+def readings_of_peers(facts: Facts) -> list[Record]:
+    """Scores by the rules of others (reading=all)."""
+    return [cells(facts, row) for row in facts.analysis(reply_readings.PEERS)]
+
+
+def audits(facts: Facts) -> list[Record]:
     """The replies of each model that a person read otherwise than the rules did."""
-    records = [
+    return [
         {"model": entry.model, "audited": entry.audited, "replies": entry.replies}
         | {
             f"{name}{suffix}": 100 * getattr(getattr(entry, name), end)
@@ -204,11 +176,10 @@ def _audits(facts: Facts) -> Table:
         }
         for entry in facts.audits
     ]
-    return Table.of("audits", records)
 
 
-def _endings(facts: Facts) -> Table:
-    """One row per arm and ending; only the first six kinds of ending enter a score."""
+def endings_by_arm(facts: Facts) -> list[Record]:
+    """One row per arm and ending; those from read to refused enter a score."""
     counts: Counter[tuple[str, str]] = Counter()
     total: Counter[str] = Counter()
     for row in facts.analysis("how requests ended"):
@@ -216,29 +187,23 @@ def _endings(facts: Facts) -> Table:
             ending = str(row["parse_status"] or row["status"]).partition(":")[0]
             counts[row["arm_id"], ending] += row["n"]
             total[row["arm_id"]] += row["n"]
-    records = [
-        arm_cells(arm, facts.simulated)
+    return [
+        arm_cells(facts, arm)
         | {"arm": setting(arm), "ending": words, "order": at, "n": number}
         | {"share": 100 * number / total[arm.arm_id]}
         for arm in facts.arms
         for at, (ending, words) in enumerate(ENDING_WORDS.items())
         if (number := counts[arm.arm_id, ending])
     ]
-    return Table.of("endings_by_arm", records)
 
 
-def _arms(facts: Facts) -> Table:
+def arms(facts: Facts) -> list[Record]:
     """Every arm, and how its replies were read."""
     read = {row["arm_id"]: row for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id")}
-    records = [
-        {**read.get(arm.arm_id, {}), **arm_cells(arm, facts.simulated), "arm_id": arm.arm_id}
-        for arm in facts.arms
-    ]
-    absent = [name for name in reply_readings.BOUNDS if not any(name in record for record in records)]
-    return Table.of("arms", records).without([*absent, *(() if read else ("n", *reply_readings.READINGS))])
+    return [{**read.get(arm.arm_id, {}), **arm_cells(facts, arm), "arm_id": arm.arm_id} for arm in facts.arms]
 
 
-def shared_settings(facts: Facts) -> Table:
+def fixed(facts: Facts) -> list[Record]:
     """What all arms share: data, questions, protocol, rules, and the digests that name them."""
     manifest, spec, release = facts.manifests[0], facts.specs[0], release_of(facts.manifests[0])
     resampled = "pictures" if spec.dataset.has_pictures else "patients"
@@ -258,7 +223,7 @@ def shared_settings(facts: Facts) -> Table:
         ("CardioLens", "; ".join(dict.fromkeys(map(_version, facts.manifests)))),
         ("packages", "; ".join(dict.fromkeys(map(_packages, facts.manifests)))),
     ]
-    return _named("fixed", rows)
+    return _named(rows)
 
 
 def _version(manifest: Mapping[str, Any]) -> str:
@@ -269,26 +234,28 @@ def _packages(manifest: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {version}" for name, version in manifest["packages"].items())
 
 
-def _named(name: str, rows: Iterable[tuple[str, object]]) -> Table:
+def _named(rows: Iterable[tuple[str, object]]) -> list[Record]:
     """Values by name; what is not there has no row."""
-    records = [{"what": what, "value": value} for what, value in rows if value not in (None, False, 0)]
-    return Table.of(name, records)
+    return [{"what": what, "value": value} for what, value in rows if value not in (None, False, 0)]
 
 
-def _work(facts: Facts) -> Iterator[tuple[str, object]]:
+def work(facts: Facts) -> list[Record]:
     """Requests, frames and seconds of all runs."""
     asked, unique = (sum(getattr(usage, name) for usage in facts.usage) for name in ("asked", "unique"))
-    yield "questions asked under all arms", asked
-    yield "distinct requests", unique
-    yield "saved, as other arms ask the same", asked - unique
-    yield "distinct requests with a final answer", sum(usage.answered for usage in facts.usage)
-    for name in ("executed", "reused"):
-        number = sum(manifest["requests"][name] for manifest in facts.manifests)
-        yield f"{name} by the last invocation", str(number)
-    for name, words in _FRAMES.items():
-        yield words, sum(manifest.get("frames", {}).get(name, 0) for manifest in facts.manifests)
+    requests: Counter[str] = Counter()
+    frames: Counter[str] = Counter()
     seconds: Counter[str] = Counter()
     for manifest in facts.manifests:
+        requests.update(manifest["requests"])
+        frames.update(manifest.get("frames", {}))
         seconds.update(manifest["seconds"])
-    yield from ((f"{step}, seconds", round(value, 3)) for step, value in seconds.items())
-    yield "GPU hours held", round(sum(gpu_hours_by_model(facts).values()), 4)
+    rows: list[tuple[str, object]] = [
+        *(("questions asked under all arms", asked), ("distinct requests", unique)),
+        ("saved, as other arms ask the same", asked - unique),
+        ("distinct requests with a final answer", sum(usage.answered for usage in facts.usage)),
+        *((f"{name} by the last invocation", str(requests[name])) for name in ("executed", "reused")),
+        *((words, frames[name]) for name, words in _FRAMES.items()),
+        *((f"{step}, seconds", round(value, 3)) for step, value in seconds.items()),
+        ("GPU hours held", round(sum(row["gpu_hours"] or 0 for row in model_cells(facts).values()), 4)),
+    ]
+    return _named(rows)
