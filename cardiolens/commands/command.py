@@ -107,13 +107,10 @@ def warn_of_open_folders(spec: SweepSpec) -> None:
 
 
 def print_error(error: InputError | RunError | StoppedError) -> int:
-    """Print an error without a traceback, and return its exit code."""
-    if isinstance(error, StoppedError):
-        print(_plain(f"stopped {error}"), file=sys.stderr)
+    """Print an error on one line, without a traceback, and return its exit code."""
+    is_stop = isinstance(error, StoppedError)
+    message = f"stopped {error}" if is_stop else f"error: {error}"
+    print(one_line(without_credentials(message)), file=sys.stderr)
+    if is_stop:
         return EXIT_CODE
-    print(_plain(f"error: {error}"), file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
-
-
-def _plain(message: str) -> str:
-    return one_line(without_credentials(message))

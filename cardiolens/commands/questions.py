@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 def main() -> int:
     """Draft questions from the reports and masks that the command line names."""
-    from cardiolens.config.command_words import MODEL_OPTIONS, check_once, split_words
+    from cardiolens.config.command_words import MODEL_OPTIONS, split_words
     from cardiolens.config.curation_specs import QuestionsSpec
     from cardiolens.curation.probes.blind_probes import probe
     from cardiolens.curation.questions.draft_questions import questions
 
     def act(words: list[str]) -> int:
         spec, about_model = split_words(QuestionsSpec, words, MODEL_OPTIONS)
-        check_once(about_model)
         if spec.draft is not None:
             return probe(spec, about_model)
         return questions(spec, *second_of(spec, about_model))

@@ -5,14 +5,25 @@
 """
 
 import sys
+from typing import Annotated
+
+from pydantic import Field
 
 from cardiolens.commands.command import door
 from cardiolens.commands.help import Options
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import read_words
+
+
+class VerifyWords(Spec):
+    """The words of the command that compares a release with its index."""
+
+    verify: GivenPath
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
 
 
 def main() -> int:
     """Make or verify a release, or make a task folder of one."""
-    from cardiolens.config.command_words import VerifyWords, verify_words
     from cardiolens.curation.release.make import release
     from cardiolens.curation.release.make_tasks import Harness, make_tasks
     from cardiolens.curation.release.release_words import Release
@@ -20,7 +31,8 @@ def main() -> int:
 
     def act(words: list[str]) -> int:
         named = {word.partition("=")[0] for word in words}
-        if (given := verify_words(words)) is not None:
+        if "verify" in named:
+            given = read_words(VerifyWords, words)
             return verify(given.verify, given.sha256)
         return make_tasks(words) if "harness" in named else release(words)
 

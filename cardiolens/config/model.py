@@ -25,11 +25,6 @@ class Sampling(Spec):
         """What decides the draw of a token; top_p 1.0 leaves none out as unlikely."""
         return {"temperature": self.temperature, "top_p": 1.0, "seed": self.seed}
 
-    @property
-    def determined(self) -> bool:
-        """True if the same request yields the same answer: greedy decoding, or a seed."""
-        return self.temperature == 0 or self.seed is not None
-
 
 _LISTS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
     files("cardiolens.config").joinpath("engine_options.yaml").read_text(encoding="utf-8")
@@ -79,21 +74,6 @@ EngineName = Annotated[Annotated[OwnEngine, Tag(BUILT_IN)] | PluginEngine, Discr
 Text = Annotated[str, Field(min_length=1)]
 
 
-class PublicCopy(Spec):
-    """A public copy of one of a model's files, read for its entry; the copy is not in this project."""
-
-    file: Literal["config", "processor", "template"]  # config.json, preprocessor_config.json, chat template
-    of: Text | None = None  # the model whose file it is, e.g. one in fewer bits; None: this one
-    repository: Text  # owner/name on GitHub; hub:owner/name: a stored page of the model hub
-    path: Text  # of the copy in it; after #: the entry, where a file carries several
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = (
-        None  # of that repository; None: not known
-    )
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None  # of its text; None: read in parts
-    values: Mapping[str, int] = {}  # as the file names them, e.g. num_attention_heads
-    note: str = ""  # what it was compared with, and where it differs
-
-
 class ModelCard(Spec):
     """A catalogue entry; it changes no request of a sweep."""
 
@@ -111,7 +91,7 @@ class ModelCard(Spec):
     verified: Literal[
         "engine", "processor", "config and template", "config", "template", "none"
     ]  # how far this project checked the entry
-    sources: tuple[PublicCopy, ...] = ()  # public copies of the model's files, as far as they were read
+    sources: tuple[Mapping[str, JsonValue], ...] = ()  # public copies of its files that were read
     note: Text  # the source of each fact
 
 
@@ -185,8 +165,9 @@ class ModelSpec(Spec):
 
     @property
     def determined(self) -> bool:
-        """True if the same request yields the same answer, so that arms may share a completion."""
-        return self.sampling.determined and (self.http is None or self.http.sends_sampling)
+        """True if greedy decoding or a seed yields the same answer again, so that arms may share it."""
+        is_fixed = self.sampling.temperature == 0 or self.sampling.seed is not None
+        return is_fixed and (self.http is None or self.http.sends_sampling)
 
     @property
     def counts_tokens(self) -> bool:
@@ -228,22 +209,16 @@ class ModelSpec(Spec):
 
     @property
     def why_no_video(self) -> str | None:
-        """Why a model is sent no videos, and what helps; None if it may be."""
+        """Why a model is sent no videos; None if it may be."""
         if self.simulated or self.engine == "person":
             return None
         if self.engine == "http":
-            return (
-                "is asked over HTTP, where a video is coded with loss and would show other pixels than its "
-                "frames; serve it with engine: vllm, or leave one of them out"
-            )
+            return "is asked over HTTP, where a video is coded with loss (it is not with engine: vllm)"
         if self.plugged:
-            return f"has engine: {self.engine}, which is sent single frames alone; leave one of them out"
+            return f"has engine: {self.engine}, which is sent single frames alone"
         if self.card is None or self.card.architecture in VIDEO_ARCHITECTURES:
             return None
-        return (
-            f"is of {self.card.architecture}, and videos are sent to {', '.join(VIDEO_ARCHITECTURES)}; leave "
-            "one of them out"
-        )
+        return f"is of {self.card.architecture}, and videos are sent to {', '.join(VIDEO_ARCHITECTURES)}"
 
     @property
     def served(self) -> HttpSpec:

@@ -1,8 +1,8 @@
 """The sweep's configuration as frozen, validated values; no code after `parse` sees a DictConfig."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
@@ -17,9 +17,9 @@ from cardiolens.config.sweep_factors import (
     REFERENCES,
     AnyControl,
     Budget,
-    Control,
     Primary,
     PrimaryQuestionSpec,
+    PrimarySpec,
     PromptSpec,
     SelectorSpec,
     TokenBudget,
@@ -167,57 +167,84 @@ def _clashes(sweep: SweepSpec) -> Iterator[str]:
     yield from _of_models(sweep)
     if "captions" in sweep.control and sweep.caption == "none":
         yield "control captions shows captions alone, and caption is none; give view or full"
-    yield from _of_primary(sweep)
+    if sweep.primary is not None:
+        yield from _of_primary(sweep, sweep.primary)
 
 
-def _clash(first: str, second: str) -> str:
-    return f"{first}, and {second}; leave one of them out"
+def _clash(first: str, others: Iterable[str]) -> Iterator[str]:
+    for other in others:
+        yield f"{first}, and {other}; leave one of them out"
 
 
 def _of_prompt(sweep: SweepSpec, prompt: PromptSpec) -> Iterator[str]:
     """A prompt goes with the data, the controls, the selectors and the models of its sweep."""
-    hidden = [name for name in sweep.control if name in ("blind", "captions")]
-    if prompt.chained and hidden:
-        yield _clash(f"prompt {prompt.name} writes about images first", f"control {hidden[0]} shows none")
-    if prompt.steps != "none" and not sweep.dataset.has_cases:
-        yield (
-            f"prompt {prompt.name} has steps {prompt.steps}, which need cases, e.g. those of "
-            "dataset=medthinkvqa; leave it out"
+    name, cases = f"prompt {prompt.name}", sweep.dataset.has_cases
+    choosing = [selector.name for selector in sweep.selector if selector.kind == "self"]
+    if prompt.chained:
+        hiding = (control for control in sweep.control if control in ("blind", "captions"))
+        yield from _clash(
+            f"{name} writes about images first", (f"control {one} shows none" for one in hiding)
         )
-    if prompt.name == HEADLINE["prompt"] and (prompt.shots or prompt.cine == "video"):
-        what = f"{prompt.shots} solved examples" if prompt.shots else "cine as videos"
+    if prompt.steps != "none" and not cases:
+        where = "e.g. those of dataset=medthinkvqa"
+        yield f"{name} has steps {prompt.steps}, which need cases, {where}; leave it out"
+    shots = f"{name} shows {prompt.shots} solved examples" if prompt.shots else ""
+    videos = f"{name} shows cine as videos" if prompt.cine == "video" else ""
+    if prompt.name == HEADLINE["prompt"] and (shots or videos):
         yield (
-            f"prompt {prompt.name} shows {what}, and headlines are asked with {prompt.name} alone; "
-            "give the prompt a name of its own, e.g. prompt=[standard,two_shots]"
+            f"{shots or videos}, and headlines are asked with {prompt.name} alone; give the prompt a name of "
+            "its own, e.g. prompt=[standard,two_shots]"
         )
-    if prompt.shots:
-        shown = f"prompt {prompt.name} shows {prompt.shots} solved examples"
-        if sweep.dataset.has_cases:
-            yield _clash(shown, f"the cases of dataset={sweep.dataset.map} have texts that they would repeat")
-        for name in _choosing(sweep):
-            yield _clash(shown, f"with selector {name} the reader chooses its frames, which examples do not")
-    if prompt.cine == "video":
-        yield from _of_videos(sweep, f"prompt {prompt.name} shows cine as videos")
+    if shots:
+        texts = [f"the cases of dataset={sweep.dataset.map} have texts that they would repeat"]
+        yield from _clash(shots, texts if cases else [])
+        yield from _clash(
+            shots,
+            (f"with selector {one} the reader chooses its frames, which examples do not" for one in choosing),
+        )
+    if videos:
+        yield from _clash(videos, _without_videos(sweep))
     if prompt.samples > 1:
-        yield from _of_samples(sweep, f"prompt {prompt.name} asks for {prompt.samples} samples")
+        samples = f"{name} asks for {prompt.samples} samples"
+        yield from _clash(
+            samples, (f"with selector {one} each would choose other frames" for one in choosing)
+        )
+        yield from _clash(samples, _without_samples(sweep))
 
 
-def _choosing(sweep: SweepSpec) -> list[str]:
-    """Return the names of the selectors with which the reader chooses its frames."""
-    return [selector.name for selector in sweep.selector if selector.kind == "self"]
+def _without_videos(sweep: SweepSpec) -> Iterator[str]:
+    """Videos need cine, its phases in order, and a model that takes videos."""
+    if sweep.dataset.source is not None:
+        yield f"dataset={sweep.dataset.map} has single images and no cine"
+    for selector in sweep.selector:
+        if selector.kind == "self":
+            yield f"selector {selector.name} asks for single frames (it has kind self)"
+        if selector.order == "nested":
+            yield f"selector {selector.name} parts the phases of a slice (it has order nested)"
+    for model in sweep.model:
+        if why := model.why_no_video:
+            yield f"model {model.name} {why}"
+
+
+def _without_samples(sweep: SweepSpec) -> Iterator[str]:
+    """Several samples need readers that answer one request repeatedly, with other seeds."""
+    for model in sweep.model:
+        if model.engine == "person":
+            yield f"{model.name} is a person, who read each question once"
+        if model.http is not None and not model.http.sends_sampling:
+            yield (
+                f"model {model.name} has http.dialect: reasoning, without a temperature and a seed for each "
+                "(openai, if the server takes them)"
+            )
 
 
 def _of_pictures(sweep: SweepSpec) -> Iterator[str]:
     """Images of a case or of a public set of pictures have no views, and not all have captions."""
-    if sweep.dataset.source is None:
-        return
-    if sweep.dataset.has_pictures and "captions" in sweep.control:
-        yield (
-            f"control captions: the pictures of dataset={sweep.dataset.map} have no captions; leave "
-            "it out, or take control=[none,blind]"
-        )
+    dataset = sweep.dataset
+    if dataset.has_pictures and "captions" in sweep.control:
+        yield f"control captions: the pictures of dataset={dataset.map} have no captions; leave it out"
     for selector in sweep.selector:
-        if selector.kind not in CASE_SELECTORS:
+        if dataset.source is not None and selector.kind not in CASE_SELECTORS:
             yield (
                 f"selector {selector.name}: images of a case have no views to route and no common size; "
                 f"choose of kind {', '.join(CASE_SELECTORS)}, e.g. selector=[uniform]"
@@ -226,49 +253,16 @@ def _of_pictures(sweep: SweepSpec) -> Iterator[str]:
 
 def _of_chosen_frames(sweep: SweepSpec) -> Iterator[str]:
     """A reader that chooses its frames is shown them, and asks for a number of them."""
-    strange = [control for control in sweep.control if control in CHANGED_FRAMES or is_word(control)]
-    counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
-    for name in _choosing(sweep):
-        if strange:
-            legal = ", ".join(control for control in get_args(Control) if control not in CHANGED_FRAMES)
-            yield (
-                f"control {strange[0]} does not show the chosen frames, and with selector {name} the "
-                f"reader chooses its frames; leave one of them out, or choose of control {legal}"
-            )
-        if counted:
-            yield (
-                f"budget {counted[0]}: with selector {name} a reader asks for a number of frames; "
-                "give a number, e.g. 16, or leave that selector out"
-            )
-
-
-def _of_videos(sweep: SweepSpec, shown: str) -> Iterator[str]:
-    """Videos need cine, its phases in order, and a model that takes videos."""
-    if sweep.dataset.source is not None:
-        yield _clash(shown, f"dataset={sweep.dataset.map} has single images and no cine")
     for selector in sweep.selector:
-        if selector.kind == "self":
-            yield _clash(shown, f"selector {selector.name} asks for single frames (it has kind self)")
-        if selector.order == "nested":
-            parts = "parts the phases of a slice (it has order nested)"
-            yield _clash(shown, f"selector {selector.name} {parts}")
-    for model in sweep.model:
-        if why := model.why_no_video:
-            yield f"{shown}, and model {model.name} {why}"
-
-
-def _of_samples(sweep: SweepSpec, asks: str) -> Iterator[str]:
-    """Several samples need readers that answer one request repeatedly, with other seeds."""
-    for name in _choosing(sweep):
-        yield _clash(asks, f"with selector {name} each would choose other frames")
-    for model in sweep.model:
-        if model.engine == "person":
-            yield _clash(asks, f"{model.name} is a person, who read each question once")
-        if model.http is not None and not model.http.sends_sampling:
-            yield (
-                f"{asks}, with a temperature and a seed for each, and model {model.name} has "
-                "http.dialect: reasoning; set openai if the server takes them, or leave one of them out"
-            )
+        if selector.kind != "self":
+            continue
+        chooses = f"with selector {selector.name} the reader chooses its frames"
+        for control in sweep.control:
+            if control in CHANGED_FRAMES or is_word(control):
+                yield from _clash(chooses, [f"control {control} does not show the chosen frames"])
+        for budget in sweep.budget:
+            if isinstance(budget, TokenBudget):
+                yield f"{chooses}, and asks for a number of them; give a number, e.g. 16, for budget {budget}"
 
 
 def _of_models(sweep: SweepSpec) -> Iterator[str]:
@@ -276,11 +270,10 @@ def _of_models(sweep: SweepSpec) -> Iterator[str]:
     counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
     for model in sweep.model:
         if counted and not model.counts_tokens:
-            kinds = {"vllm": "has no processor", "http": "declares no image_tokens", "person": "is a person"}
+            why = "declares no image_tokens" if model.engine == "http" else f"has engine: {model.engine}"
             yield (
                 f"budget {counted[0]} needs a model with a known number of visual tokens, and {model.name} "
-                f"{kinds.get(model.engine, 'is a simulated reader')}; give a number of frames, or leave "
-                "that model out"
+                f"{why}; give a number of frames, or leave that model out"
             )
         if sweep.answer_format == "choice" and model.http and model.http.dialect != "vllm":
             yield (
@@ -289,35 +282,27 @@ def _of_models(sweep: SweepSpec) -> Iterator[str]:
             )
 
 
-def _of_primary(sweep: SweepSpec) -> Iterator[str]:
-    """What is declared before a run must be in the run."""
-    names = [model.name for model in sweep.model]
-    for name in sweep.compared:
-        if name not in names:
-            yield f"primary names {name!r}, which is none of the models {', '.join(names)}"
-    levels = {name: {entry.name for entry in getattr(sweep, name)} for name in ("prompt", "selector")}
+def _of_primary(sweep: SweepSpec, primary: PrimarySpec | PrimaryQuestionSpec) -> Iterator[str]:
+    """What is declared before a run must be in the run: the models, and the levels of what is compared."""
+    levels = {
+        name: {entry.name for entry in getattr(sweep, name)} for name in ("model", "prompt", "selector")
+    }
     levels |= {name: set(map(str, getattr(sweep, name))) for name in ("budget", "control", "wording")}
-    if isinstance(sweep.primary, PrimaryQuestionSpec):
-        yield from _of_question(sweep, sweep.primary, levels[sweep.primary.factor])
-        return
-    for factor, value in HEADLINE.items() if sweep.primary else ():
-        if value not in levels[factor]:
-            yield (
-                f"primary compares headlines, which are asked with {factor} {value}, and {factor} is "
-                f"{', '.join(sorted(levels[factor]))}; add {value}"
-            )
-
-
-def _of_question(sweep: SweepSpec, primary: PrimaryQuestionSpec, levels: set[str]) -> Iterator[str]:
-    """A declared question needs models to ask, and both of the levels that it compares."""
-    if not sweep.compared:
-        yield "primary asks a question over all models, and every model is a simulated reader"
-    if primary.factor == "budget":
-        if sum(level.isdecimal() for level in levels) < 2:
-            yield f"primary compares budgets, and budget is {', '.join(levels)}; give two numbers"
-        return
-    for lacking in sorted({str(primary.level), REFERENCES[primary.factor]} - levels):
-        yield (
-            f"primary compares {primary.words}, and {primary.factor} is {', '.join(sorted(levels))}; "
-            f"add {lacking}"
-        )
+    if isinstance(primary, PrimarySpec):
+        what, needed = "headlines, which are", {factor: {level} for factor, level in HEADLINE.items()}
+        for name in (primary.model, primary.versus):
+            if name not in levels["model"]:
+                models = ", ".join(model.name for model in sweep.model)
+                yield f"primary names {name!r}, which is none of the models {models}"
+    else:
+        what, needed = f"{primary.words},", {}
+        if not sweep.compared:
+            yield "primary asks a question over all models, and every model is a simulated reader"
+        if primary.factor != "budget":
+            needed = {primary.factor: {str(primary.level), REFERENCES[primary.factor]}}
+        elif sum(level.isdecimal() for level in levels["budget"]) < 2:
+            yield f"primary compares budgets, and budget is {', '.join(levels['budget'])}; give two numbers"
+    for factor, wanted in needed.items():
+        for level in sorted(wanted - levels[factor]):
+            given = ", ".join(sorted(levels[factor]))
+            yield f"primary compares {what} asked with {factor} {level}, and {factor} is {given}; add {level}"
