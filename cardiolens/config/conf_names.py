@@ -60,8 +60,8 @@ def is_release(folder: Path) -> bool:
     return (folder / INDEX).is_file()
 
 
-def released_options(folder: Path) -> dict[str, str]:
-    """Name, studies, questions and protocol of a release, as options of a data set; InputError if none."""
+def released_options(folder: Path) -> dict[str, Any]:
+    """Return the options of the data set that a release is; InputError if the folder holds none."""
     release, facts = read_release(folder)
     own_protocol, protocol = folder / "protocol", str(facts.get("protocol"))
     if not own_protocol.is_dir() and not _PROTOCOL.fullmatch(protocol):
@@ -80,6 +80,8 @@ def released_options(folder: Path) -> dict[str, str]:
         "studies": str(folder.absolute() / "studies"),
         "questions": str(folder.absolute() / _QUESTIONS),
         "protocol": str(own_protocol.absolute()) if own_protocol.is_dir() else protocol,
+        "allow": ["unverified"] if facts.get("unverified_allowed") is True else [],
+        "release": release.model_dump(),
     }
 
 

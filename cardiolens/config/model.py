@@ -238,17 +238,9 @@ class ModelSpec(Spec):
         return value
 
     def _problems(self) -> Iterator[str]:
-        yield from self._vllm_problems()
-        yield from self._source_problems()
-
-    def _vllm_problems(self) -> Iterator[str]:
-        """Yield what is for vLLM alone, or works with none of its models."""
-        of_vllm = {
-            "engine_options": self.engine_options,
-            "reasoning_parser": self.reasoning_parser,
-        }
-        for name, value in of_vllm.items():
-            if value and self.engine != "vllm":
+        is_vllm, is_http = self.engine == "vllm", self.engine == "http"
+        for name in ("engine_options", "reasoning_parser"):
+            if getattr(self, name) and not is_vllm:
                 yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
         if self.reasoning_parser == "mistral":
             yield (
@@ -256,10 +248,7 @@ class ModelSpec(Spec):
                 "reads the marks of a rendered prompt as plain text; serve the model by vLLM with "
                 "tokenizer_mode: mistral, and ask it with engine: http (a server separates reasoning itself)"
             )
-
-    def _source_problems(self) -> Iterator[str]:
-        """Yield what an engine needs to know of where its model is, or does not read."""
-        if self.engine == "vllm" and not self.source:
+        if is_vllm and not self.source:
             yield "a vllm model needs source: a hub id, a local folder, 'packaged/reader_small' or 'embedded'"
         if self.plugged and self.source:
             yield (
@@ -268,14 +257,14 @@ class ModelSpec(Spec):
             )
         if self.engine == "person" and not self.source:
             yield "a person needs source: a file of readings that cardiolens.review export wrote"
-        if (self.engine == "http") != (self.http is not None):
+        if is_http != (self.http is not None):
             yield "engine: http needs http: with base_url and api_model, and no other engine has it"
-        if self.engine == "http" and not self.revision:
+        if is_http and not self.revision:
             yield (
                 "an http model needs revision: what is known of its version, e.g. the served commit, a dated "
                 "snapshot's name, or the date of the requests"
             )
-        if self.engine == "http" and self.replicas not in ("auto", 1):
+        if is_http and self.replicas not in ("auto", 1):
             yield "an http model has one replica; raise max_num_seqs to ask more at once"
 
 

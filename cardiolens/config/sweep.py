@@ -1,6 +1,6 @@
 """The sweep's configuration as frozen, validated values; no code after `parse` sees a DictConfig."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -150,7 +150,7 @@ class SweepSpec(Spec):
         return value
 
     def _problems(self) -> Iterator[str]:
-        return _clashes(self)
+        return _problems_of(self)
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
@@ -158,89 +158,90 @@ def parse(tree: Mapping[str, Any]) -> SweepSpec:
     return validated(SweepSpec, tree)
 
 
-def _clashes(sweep: SweepSpec) -> Iterator[str]:
+def _problems_of(sweep: SweepSpec) -> Iterator[str]:
     """Yield the parts of a sweep that do not go together, and what to do."""
-    for prompt in sweep.prompt:
-        yield from _of_prompt(sweep, prompt)
-    yield from _of_pictures(sweep)
-    yield from _of_chosen_frames(sweep)
-    yield from _of_models(sweep)
-    if "captions" in sweep.control and sweep.caption == "none":
-        yield "control captions shows captions alone, and caption is none; give view or full"
+    for first, others in (*_of_prompts(sweep), *_of_frames(sweep), *_of_budgets(sweep)):
+        yield from (f"{first}, and {other}; leave one of them out" for other in others)
+    yield from _of_data(sweep)
     if sweep.primary is not None:
         yield from _of_primary(sweep, sweep.primary)
 
 
-def _clash(first: str, others: Iterable[str]) -> Iterator[str]:
-    for other in others:
-        yield f"{first}, and {other}; leave one of them out"
+Clash = tuple[str, Sequence[str]]
+"""A part of a sweep, and the other parts that it does not go with."""
 
 
-def _of_prompt(sweep: SweepSpec, prompt: PromptSpec) -> Iterator[str]:
+def _of_prompts(sweep: SweepSpec) -> Iterator[Clash]:
     """A prompt goes with the data, the controls, the selectors and the models of its sweep."""
-    name, cases = f"prompt {prompt.name}", sweep.dataset.has_cases
-    choosing = [selector.name for selector in sweep.selector if selector.kind == "self"]
-    if prompt.chained:
-        hiding = (control for control in sweep.control if control in ("blind", "captions"))
-        yield from _clash(
-            f"{name} writes about images first", (f"control {one} shows none" for one in hiding)
-        )
-    if prompt.steps != "none" and not cases:
-        where = "e.g. those of dataset=medthinkvqa"
-        yield f"{name} has steps {prompt.steps}, which need cases, {where}; leave it out"
-    shots = f"{name} shows {prompt.shots} solved examples" if prompt.shots else ""
-    videos = f"{name} shows cine as videos" if prompt.cine == "video" else ""
-    if prompt.name == HEADLINE["prompt"] and (shots or videos):
-        yield (
-            f"{shots or videos}, and headlines are asked with {prompt.name} alone; give the prompt a name of "
-            "its own, e.g. prompt=[standard,two_shots]"
-        )
-    if shots:
-        texts = [f"the cases of dataset={sweep.dataset.map} have texts that they would repeat"]
-        yield from _clash(shots, texts if cases else [])
-        yield from _clash(
-            shots,
-            (f"with selector {one} the reader chooses its frames, which examples do not" for one in choosing),
-        )
-    if videos:
-        yield from _clash(videos, _without_videos(sweep))
-    if prompt.samples > 1:
-        samples = f"{name} asks for {prompt.samples} samples"
-        yield from _clash(
-            samples, (f"with selector {one} each would choose other frames" for one in choosing)
-        )
-        yield from _clash(samples, _without_samples(sweep))
+    data, choosing = sweep.dataset, _choosing(sweep)
+    hiding = [f"control {name} shows none" for name in sweep.control if name in ("blind", "captions")]
+    texts = [f"the cases of dataset={data.map} have texts that they would repeat"] if data.has_cases else []
+    single = [f"dataset={data.map} has single images and no cine"] if data.source is not None else []
+    nested = [
+        f"selector {selector.name} parts the phases of a slice (it has order nested)"
+        for selector in sweep.selector
+        if selector.order == "nested"
+    ]
+    videoless = [f"model {model.name} {why}" for model in sweep.model if (why := model.why_no_video)]
+    people = [model.name for model in sweep.model if model.engine == "person"]
+    once = [f"{name} is a person, who read each question once" for name in people]
+    seedless = [
+        f"model {model.name} has http.dialect: reasoning, which is sent no seeds"
+        for model in sweep.model
+        if model.http is not None and not model.http.sends_sampling
+    ]
+    for prompt in sweep.prompt:
+        name = f"prompt {prompt.name}"
+        headline = [f"headlines are asked with {prompt.name} alone (give it a name of its own)"]
+        named = headline if prompt.name == HEADLINE["prompt"] else []
+        if prompt.chained:
+            yield f"{name} writes about images first", hiding
+        if prompt.shots:
+            yield f"{name} shows {prompt.shots} solved examples", [*texts, *choosing, *named]
+        if prompt.cine == "video":
+            unshown = [*single, *choosing, *nested, *videoless, *named]
+            yield f"{name} shows cine as videos", unshown
+        if prompt.samples > 1:
+            yield f"{name} asks for {prompt.samples} samples", [*choosing, *once, *seedless]
 
 
-def _without_videos(sweep: SweepSpec) -> Iterator[str]:
-    """Videos need cine, its phases in order, and a model that takes videos."""
-    if sweep.dataset.source is not None:
-        yield f"dataset={sweep.dataset.map} has single images and no cine"
-    for selector in sweep.selector:
-        if selector.kind == "self":
-            yield f"selector {selector.name} asks for single frames (it has kind self)"
-        if selector.order == "nested":
-            yield f"selector {selector.name} parts the phases of a slice (it has order nested)"
-    for model in sweep.model:
-        if why := model.why_no_video:
-            yield f"model {model.name} {why}"
+def _choosing(sweep: SweepSpec) -> list[str]:
+    names = [selector.name for selector in sweep.selector if selector.kind == "self"]
+    return [f"with selector {name} the reader chooses its frames" for name in names]
 
 
-def _without_samples(sweep: SweepSpec) -> Iterator[str]:
-    """Several samples need readers that answer one request repeatedly, with other seeds."""
-    for model in sweep.model:
-        if model.engine == "person":
-            yield f"{model.name} is a person, who read each question once"
-        if model.http is not None and not model.http.sends_sampling:
-            yield (
-                f"model {model.name} has http.dialect: reasoning, without a temperature and a seed for each "
-                "(openai, if the server takes them)"
-            )
+def _of_frames(sweep: SweepSpec) -> Iterator[Clash]:
+    """A reader that chooses its frames is shown them; captions are shown alone."""
+    for control in sweep.control:
+        if control in CHANGED_FRAMES or is_word(control):
+            yield f"control {control} does not show the chosen frames", _choosing(sweep)
+    if "captions" in sweep.control:
+        yield "control captions shows captions alone", ["caption is none"] if sweep.caption == "none" else []
 
 
-def _of_pictures(sweep: SweepSpec) -> Iterator[str]:
-    """Images of a case or of a public set of pictures have no views, and not all have captions."""
+def _of_budgets(sweep: SweepSpec) -> Iterator[Clash]:
+    """A token budget needs models with known tokens, and structured decoding a server that has it."""
+    unknown = [
+        f"{model.name} declares no image_tokens (it has engine: {model.engine})"
+        for model in sweep.model
+        if not model.counts_tokens
+    ]
+    for budget in sweep.budget:
+        if isinstance(budget, TokenBudget):
+            yield f"budget {budget} needs a known number of visual tokens", [*unknown, *_choosing(sweep)]
+    if sweep.answer_format == "choice":
+        servers = [model for model in sweep.model if model.http and model.http.dialect != "vllm"]
+        why = "is not known to have it (http.dialect: vllm, if vLLM serves it)"
+        yield "answer_format choice needs structured decoding", [f"{model.name} {why}" for model in servers]
+
+
+def _of_data(sweep: SweepSpec) -> Iterator[str]:
+    """Images of a case or of a public set of pictures have no views, and not all have captions or steps."""
     dataset = sweep.dataset
+    for prompt in sweep.prompt:
+        if prompt.steps != "none" and not dataset.has_cases:
+            where = "e.g. those of dataset=medthinkvqa"
+            yield f"prompt {prompt.name} has steps {prompt.steps}, which need cases, {where}; leave it out"
     if dataset.has_pictures and "captions" in sweep.control:
         yield f"control captions: the pictures of dataset={dataset.map} have no captions; leave it out"
     for selector in sweep.selector:
@@ -248,37 +249,6 @@ def _of_pictures(sweep: SweepSpec) -> Iterator[str]:
             yield (
                 f"selector {selector.name}: images of a case have no views to route and no common size; "
                 f"choose of kind {', '.join(CASE_SELECTORS)}, e.g. selector=[uniform]"
-            )
-
-
-def _of_chosen_frames(sweep: SweepSpec) -> Iterator[str]:
-    """A reader that chooses its frames is shown them, and asks for a number of them."""
-    for selector in sweep.selector:
-        if selector.kind != "self":
-            continue
-        chooses = f"with selector {selector.name} the reader chooses its frames"
-        for control in sweep.control:
-            if control in CHANGED_FRAMES or is_word(control):
-                yield from _clash(chooses, [f"control {control} does not show the chosen frames"])
-        for budget in sweep.budget:
-            if isinstance(budget, TokenBudget):
-                yield f"{chooses}, and asks for a number of them; give a number, e.g. 16, for budget {budget}"
-
-
-def _of_models(sweep: SweepSpec) -> Iterator[str]:
-    """A token budget needs models with known tokens, and structured decoding a server that has it."""
-    counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
-    for model in sweep.model:
-        if counted and not model.counts_tokens:
-            why = "declares no image_tokens" if model.engine == "http" else f"has engine: {model.engine}"
-            yield (
-                f"budget {counted[0]} needs a model with a known number of visual tokens, and {model.name} "
-                f"{why}; give a number of frames, or leave that model out"
-            )
-        if sweep.answer_format == "choice" and model.http and model.http.dialect != "vllm":
-            yield (
-                f"answer_format choice needs structured decoding, which {model.name} is not known to have; "
-                "use letters or json, or declare http.dialect: vllm if vLLM serves it"
             )
 
 

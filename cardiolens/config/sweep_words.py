@@ -14,12 +14,14 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.base import annotation_at, kinds_within
 from cardiolens.config.command_words import joined_hint, listed
-from cardiolens.config.conf_names import quoted, read_release, released_options
+from cardiolens.config.conf_names import quoted, released_options
 from cardiolens.config.dataset import JOIN
 from cardiolens.config.sweep import SweepSpec
 
 # before models that are named without a file: of the hub, and of a server; a folder is one by its slash
 _HUB, _SERVER = "hf:", "http:"
+_SERVER_UNKNOWN = "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md"
+_UNKNOWN = "whether it thinks (reasoning_parser) and its sampling; see docs/guides/gpus.md"
 _INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
 
 
@@ -90,13 +92,15 @@ def _models(value: str) -> list[str]:
         return [f"model={value}"]
     added: dict[str, str] = {}
     for entry, options in named.items():
+        if options is None:
+            continue
         name = _name(entry)
-        if options is not None and (name in files or name in added):
+        if name in files or name in added:
             raise InputError(
                 f"model={entry}: another model is called {name} as well; ask it in another sweep"
             )
-        if options is not None:
-            added[name] = _option(f"model.{name}", options)
+        say(f"model {name}: {entry}; not known: {_SERVER_UNKNOWN if 'http' in options else _UNKNOWN}")
+        added[name] = _option(f"model.{name}", options)
     return [f"model=[{','.join(files)}]", *added.values()]
 
 
@@ -108,7 +112,6 @@ def _named_model(entry: str) -> dict[str, Any] | None:
             raise InputError(
                 f"model={entry}: expected http:MODEL@URL, e.g. http:qwen@http://127.0.0.1:8000/v1"
             )
-        _say(entry, "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md")
         return {"engine": "http", "revision": "as served", "http": {"base_url": url, "api_model": model}}
     if entry.startswith(_HUB):
         source = entry.removeprefix(_HUB)
@@ -123,12 +126,7 @@ def _named_model(entry: str) -> dict[str, Any] | None:
         source = str(folder.absolute())
     else:
         return None
-    _say(entry, "whether it thinks (reasoning_parser) and its sampling; see docs/guides/gpus.md")
     return {"source": source}
-
-
-def _say(entry: str, unknown: str) -> None:
-    say(f"model {_name(entry)}: {entry}; not known: {unknown}")
 
 
 def _name(entry: str) -> str:
@@ -167,13 +165,7 @@ def _dataset(value: str) -> list[str]:
     inner = value.removeprefix(quote).removesuffix(quote)
     if "/" not in inner and not inner.startswith("."):
         return [f"dataset={value}"]
-    folder = Path(inner).expanduser()
-    release, facts = read_release(folder)
-    options = {
-        **released_options(folder),
-        "allow": ["unverified"] if facts.get("unverified_allowed") is True else [],
-        "release": release.model_dump(),
-    }
+    options = released_options(Path(inner).expanduser())
     return ["dataset=real", *(_option(f"dataset.{name}", option) for name, option in options.items())]
 
 

@@ -192,17 +192,17 @@ def _check_link(folder: Path, dataset: DatasetSpec) -> None:
 
 def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
     """Return the studies with a unique id; folders that share an id are added to `failed`."""
-    folders: dict[str, list[str]] = {}
+    by_id: dict[str, list[Study]] = {}
     for study in studies:
-        folders.setdefault(study.study_id, []).append(study.folder.name)
-    for study in studies:
-        sharing = folders[study.study_id]
-        if len(sharing) > 1:
-            failed[study.folder.name] = (
-                f"study.json: study_id {study.study_id!r} stands in the folders {', '.join(sharing)}; "
+        by_id.setdefault(study.study_id, []).append(study)
+    for study_id, sharing in by_id.items():
+        names = [study.folder.name for study in sharing]
+        for name in names if len(names) > 1 else ():
+            failed[name] = (
+                f"study.json: study_id {study_id!r} stands in the folders {', '.join(names)}; "
                 "expected one folder a study_id; rename or remove one"
             )
-    return [study for study in studies if len(folders[study.study_id]) == 1]
+    return [sharing[0] for sharing in by_id.values() if len(sharing) == 1]
 
 
 def _current(dataset: DatasetSpec, store: Path) -> Cohort:
