@@ -23,16 +23,8 @@ log = logging.getLogger(__name__)
 Verb = Callable[[SweepSpec], int]
 _SHOW = "--cfg=job"  # the word that prints the configuration
 
-_ACCESS = "change its permissions, or name another place"
-_SPACE = "free space there, or name another place"
-_DISK_REFUSES = {
-    errno.EACCES: _ACCESS,
-    errno.EPERM: _ACCESS,
-    errno.EROFS: _ACCESS,
-    errno.ENOSPC: _SPACE,
-    errno.EDQUOT: _SPACE,
-}
-"""Remedies by error number, where a file of the user's choice is in the way, and not a fault of the code."""
+_DISK_REFUSES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+"""Errors where a file of the user's choice is in the way, and not a fault of the code."""
 
 
 def begin(doc: str | None = None, options: Options | None = None) -> None:
@@ -96,7 +88,8 @@ def _run(verb: Verb, spec: SweepSpec) -> int:
     except OSError as error:
         if error.errno not in _DISK_REFUSES or error.filename is None:
             raise
-        raise RunError(f"{error.filename}: {error.strerror}; {_DISK_REFUSES[error.errno]}") from error
+        remedy = "free space there, change its permissions, or name another place"
+        raise RunError(f"{error.filename}: {error.strerror}; {remedy}") from error
 
 
 def warn_of_open_folders(spec: SweepSpec) -> None:

@@ -269,9 +269,19 @@ def conclude(
         started = time.monotonic()
         keys = {name: identity.model_key for name, identity in planned.identities.items()}
         replies = judge_and_write(planned.run, planned.store, keys, planned.spec).replies
-        judged = time.monotonic() - started
+        seconds = {
+            "prepare": prepared.seconds,
+            "plan": planned.seconds,
+            "load": executed.load_seconds,
+            "generate": executed.seconds - executed.load_seconds,
+            "judge": time.monotonic() - started,
+        }
         counts = counters(planned, unique, executed.counters, replies.counts)
-        outcome = _outcome(planned, prepared, placement, executed, replies, judged)
+        outcome = {
+            **_outcome(planned, placement, executed, replies),
+            "preparation": {"warnings": prepared.warnings, "found": prepared.found},
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        }
         write_manifest(planned, {**counts, **outcome})
         begin("reading scores for the page")
         facts = read_facts(planned.run, [planned.run])
@@ -282,22 +292,8 @@ def conclude(
     return _exit_code(planned, prepared, replies, counts["requests"], executed.failed)
 
 
-def _outcome(  # noqa: PLR0917
-    planned: Plan,
-    prepared: Prepared,
-    placement: Placement,
-    executed: Executed,
-    replies: Replies,
-    judged: float,
-) -> dict[str, Any]:
-    """Return what the manifest says of the outcome, besides the counters."""
-    seconds = {
-        "prepare": prepared.seconds,
-        "plan": planned.seconds,
-        "load": executed.load_seconds,
-        "generate": executed.seconds - executed.load_seconds,
-        "judge": judged,
-    }
+def _outcome(planned: Plan, placement: Placement, executed: Executed, replies: Replies) -> dict[str, Any]:
+    """Return what the manifest says of engines and replies, besides the counters."""
     return {
         "stages": _stages(replies.stages, executed.counters),
         "placement": {
@@ -309,8 +305,6 @@ def _outcome(  # noqa: PLR0917
             for name, identity in planned.identities.items()
         },
         "failed": executed.failed,
-        "preparation": {"warnings": prepared.warnings, "found": prepared.found},
-        "seconds": {name: round(value, 3) for name, value in seconds.items()},
         "duplicates": replies.duplicates,
         "unrequested": replies.unrequested,
         "questions_digest": replies.questions_digest,
