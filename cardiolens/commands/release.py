@@ -30,11 +30,11 @@ def main() -> int:
     from cardiolens.curation.release.verify import verify
 
     def act(words: list[str]) -> int:
-        named = {word.partition("=")[0] for word in words}
-        if "verify" in named:
-            given = read_words(VerifyWords, words)
-            return verify(given.verify, given.sha256)
-        return make_tasks(words) if "harness" in named else release(words)
+        names = {word.partition("=")[0] for word in words}
+        if "verify" in names:
+            place = read_words(VerifyWords, words)
+            return verify(place.verify, place.sha256)
+        return make_tasks(words) if "harness" in names else release(words)
 
     options: Options = {"": Release, "verify": VerifyWords, "harness": Harness}
     return door(__doc__, options, act)

@@ -80,14 +80,14 @@ def _find(group: str, word: str) -> Plugin:
             f"{word}: no installed package has this entry point of {_PREFIX}{group}; {legal} "
             "(docs/guides/extend.md)"
         )
-    found = plugins[key]
-    if version not in ("", found.version):
+    plugin = plugins[key]
+    if version not in ("", plugin.version):
         package = key.partition(".")[0]
         raise InputError(
-            f"{word}: version {found.version} of {package} is installed; install {package}=={version}, or "
-            f"name {key}@{found.version}"
+            f"{word}: version {plugin.version} of {package} is installed; install {package}=={version}, or "
+            f"name {key}@{plugin.version}"
         )
-    return found
+    return plugin
 
 
 def load(group: str, word: str) -> Callable[..., Any]:

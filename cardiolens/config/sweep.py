@@ -160,8 +160,8 @@ def parse(tree: Mapping[str, Any]) -> SweepSpec:
 
 def _problems_of(sweep: SweepSpec) -> Iterator[str]:
     """Yield the parts of a sweep that do not go together, and what to do."""
-    for first, others in (*_of_prompts(sweep), *_of_frames(sweep), *_of_budgets(sweep)):
-        yield from (f"{first}, and {other}; leave one of them out" for other in others)
+    for first, clashing in (*_of_prompts(sweep), *_of_frames(sweep), *_of_budgets(sweep)):
+        yield from (f"{first}, and {second}; leave one of them out" for second in clashing)
     yield from _of_data(sweep)
     if sweep.primary is not None:
         yield from _of_primary(sweep, sweep.primary)
@@ -192,14 +192,14 @@ def _of_prompts(sweep: SweepSpec) -> Iterator[Clash]:
     ]
     for prompt in sweep.prompt:
         name = f"prompt {prompt.name}"
-        headline = [f"headlines are asked with {prompt.name} alone (give it a name of its own)"]
-        named = headline if prompt.name == HEADLINE["prompt"] else []
+        alone = [f"headlines are asked with {prompt.name} alone (give it a name of its own)"]
+        headlines = alone if prompt.name == HEADLINE["prompt"] else []
         if prompt.chained:
             yield f"{name} writes about images first", hiding
         if prompt.shots:
-            yield f"{name} shows {prompt.shots} solved examples", [*texts, *choosing, *named]
+            yield f"{name} shows {prompt.shots} solved examples", [*texts, *choosing, *headlines]
         if prompt.cine == "video":
-            unshown = [*single, *choosing, *nested, *videoless, *named]
+            unshown = [*single, *choosing, *nested, *videoless, *headlines]
             yield f"{name} shows cine as videos", unshown
         if prompt.samples > 1:
             yield f"{name} asks for {prompt.samples} samples", [*choosing, *once, *seedless]
@@ -272,7 +272,7 @@ def _of_primary(sweep: SweepSpec, primary: PrimarySpec | PrimaryQuestionSpec) ->
             needed = {primary.factor: {str(primary.level), REFERENCES[primary.factor]}}
         elif sum(level.isdecimal() for level in levels["budget"]) < 2:
             yield f"primary compares budgets, and budget is {', '.join(levels['budget'])}; give two numbers"
-    for factor, wanted in needed.items():
-        for level in sorted(wanted - levels[factor]):
-            given = ", ".join(sorted(levels[factor]))
-            yield f"primary compares {what} asked with {factor} {level}, and {factor} is {given}; add {level}"
+    for factor, compared in needed.items():
+        for level in sorted(compared - levels[factor]):
+            chosen = ", ".join(sorted(levels[factor]))
+            yield f"primary compares {what} asked with {factor} {level}, and {factor} is {chosen}; add {level}"

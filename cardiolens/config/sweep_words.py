@@ -40,7 +40,7 @@ def hydra_words(words: Sequence[str]) -> list[str]:
             expanded[name] = _EXPANDED[name](value)
         else:
             options.append(_with_quoted_text(word))
-    first = [word for written in expanded.values() for word in written]
+    first = [word for expansion in expanded.values() for word in expansion]
     added = tuple(f"{word[2:].partition('=')[0]}." for word in first if word.startswith("++model."))
     return [*first, *(_forced(word) if word.lstrip("+").startswith(added) else word for word in options)]
 
@@ -86,12 +86,12 @@ def _read(word: str) -> Any:
 
 def _models(value: str) -> list[str]:
     """Write each model without a file as options of a model; InputError for two models of one name."""
-    named = {entry: _named_model(entry) for entry in listed(value)}
-    files = [entry for entry, options in named.items() if options is None]
-    if len(files) == len(named):
+    options_of = {entry: _named_model(entry) for entry in listed(value)}
+    files = [entry for entry, options in options_of.items() if options is None]
+    if len(files) == len(options_of):
         return [f"model={value}"]
     added: dict[str, str] = {}
-    for entry, options in named.items():
+    for entry, options in options_of.items():
         if options is None:
             continue
         name = _name(entry)
@@ -147,7 +147,7 @@ def _selectors(value: str) -> list[str]:
                 f"selector={value}: {seed!r} is not a seed; give a whole number, e.g. {name}@2027"
             )
         seeds.setdefault(name, []).extend([int(seed)] if seed else [])
-    options = [_option(f"selector.{name}.seeds", given) for name, given in seeds.items() if given]
+    options = [_option(f"selector.{name}.seeds", numbers) for name, numbers in seeds.items() if numbers]
     return [f"selector=[{','.join(seeds)}]", *options]
 
 

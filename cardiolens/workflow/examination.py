@@ -36,8 +36,8 @@ def examine(spec: SweepSpec) -> int:
     n_fix = 0
     for subject, look in _looks(spec):
         try:
-            found = look()
-            line = f"ok   {subject}: {found if isinstance(found, str) else 'as needed'}"
+            words = look()
+            line = f"ok   {subject}: {words if isinstance(words, str) else 'as needed'}"
         except StoppedError:
             raise
         except Exception as error:  # noqa: BLE001 - a template of a model is foreign code

@@ -20,7 +20,7 @@ Task = Callable[[], Sequence[Outcome] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class GivenStudies:
+class StudySource:
     """The studies of a dataset: the state of each, and the errors of those that cannot be read."""
 
     states: Mapping[str, str]  # by name, of the files that a study is prepared from
@@ -93,8 +93,8 @@ def outcomes_of(tasks: Iterable[Task]) -> Generator[Outcome, None, None]:
     waiting = [do.remote(task) for task in tasks]
     try:
         while waiting:
-            (ended,), waiting = ray.wait(waiting)
-            yield from ray.get(ended)
+            (ready,), waiting = ray.wait(waiting)
+            yield from ray.get(ready)
     except ray.exceptions.RayError as error:
         cause = getattr(error, "cause", None)
         if isinstance(cause, RunError | OSError):  # e.g. a full disk

@@ -10,14 +10,14 @@ from cardiolens.benchmarks.benchmark import Benchmark, Source, read_benchmark
 from cardiolens.benchmarks.case_group import prepare_cases, state_of_case
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.storage import tables
-from cardiolens.workflow.steps.preparation import GivenStudies, Task, cpus_of_ray
+from cardiolens.workflow.steps.preparation import StudySource, Task, cpus_of_ray
 
 IMAGES_A_PART = 192  # have about 100 MiB compressed
 
 log = logging.getLogger(__name__)
 
 
-def given_cases(dataset: DatasetSpec, store: Path) -> GivenStudies:
+def cases_of(dataset: DatasetSpec, store: Path) -> StudySource:
     """Read the cases of a split of downloaded data; InputError if there are none."""
     if dataset.questions.absolute().parent != store.absolute():
         raise InputError(
@@ -30,7 +30,7 @@ def given_cases(dataset: DatasetSpec, store: Path) -> GivenStudies:
     data = read_benchmark(source, dataset.protocol)
     if not data.cases and not data.failed:
         raise InputError(f"{source.files[0]}: holds no case or question that is asked; download it anew")
-    return GivenStudies(
+    return StudySource(
         states={source.name_of(case.number): state_of_case(source, case) for case in data.cases},
         failed=data.failed,
         tasks=partial(_tasks, data, store.absolute()),

@@ -24,8 +24,8 @@ from cardiolens.study.group import by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
 from cardiolens.study.shards import read_volumes
-from cardiolens.workflow.steps.preparation import GivenStudies, Prepared, Task, cpus_of_ray, outcomes_of
-from cardiolens.workflow.steps.prepare_cases import given_cases
+from cardiolens.workflow.steps.preparation import Prepared, StudySource, Task, cpus_of_ray, outcomes_of
+from cardiolens.workflow.steps.prepare_cases import cases_of
 
 PART_PIXELS = 192 << 20  # about 128 MiB compressed
 OWN_CLUSTER = ClusterSpec()
@@ -47,24 +47,24 @@ def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTE
     _check_names(dataset.windows, anatomy)
     if "absent_studies" in dataset.allow:
         return _as_found(dataset, store)
-    given, current = _given(dataset, store), _current(dataset, store)
-    done = Prepared(given.unchanged(current, store), dict(given.failed))
-    touched = given.states.keys() - done.records.keys()
+    source, current = _source_of(dataset, store), _current(dataset, store)
+    prepared = Prepared(source.unchanged(current, store), dict(source.failed))
+    touched = source.states.keys() - prepared.records.keys()
     if touched:
         with ray_cluster(cluster):
-            done.take(outcomes_of(given.tasks(touched)))
-    if not done.records:
-        name, error = next(iter(done.failed.items()))
+            prepared.take(outcomes_of(source.tasks(touched)))
+    if not prepared.records:
+        name, error = next(iter(prepared.failed.items()))
         raise InputError(f"{name}: {error}")
-    cohort = _cohort(given, current, done.records, done.failed)
+    cohort = _cohort(source, current, prepared.records, prepared.failed)
     if cohort != current:
         write_cohort(store, cohort.model_copy(update={"same_pixels": None}))  # looked for by `finish`
-    given.finish()
-    done.seconds = time.monotonic() - started
-    for name, error in sorted(done.failed.items()):
+    source.finish()
+    prepared.seconds = time.monotonic() - started
+    for name, error in sorted(prepared.failed.items()):
         log.error("%s: %s", name, error)
-    log.info("%s", done)
-    return done
+    log.info("%s", prepared)
+    return prepared
 
 
 def is_prepared(spec: SweepSpec) -> bool:
@@ -72,14 +72,15 @@ def is_prepared(spec: SweepSpec) -> bool:
     dataset, store = spec.dataset, spec.store
     if "absent_studies" in dataset.allow:
         return bool(_as_found(dataset, store).records)
-    made = [] if dataset.source is None else [dataset.questions, told_path(dataset.questions)]
-    if not dataset.studies.exists() or not all(path.is_file() for path in made):
+    files = [] if dataset.source is None else [dataset.questions, told_path(dataset.questions)]
+    if not dataset.studies.exists() or not all(path.is_file() for path in files):
         return False
-    given, current = _given(dataset, store), _current(dataset, store)
-    records = given.unchanged(current, store)
-    tried = {name for name, state in current.tried.items() if given.states.get(name) == state}
-    failed = {**given.failed, **{name: current.failed[name] for name in tried}}
-    if given.states.keys() - records.keys() - tried or _cohort(given, current, records, failed) != current:
+    source, current = _source_of(dataset, store), _current(dataset, store)
+    records = source.unchanged(current, store)
+    unusable = {name for name, state in current.tried.items() if source.states.get(name) == state}
+    failed = {**source.failed, **{name: current.failed[name] for name in unusable}}
+    untried = source.states.keys() - records.keys() - unusable
+    if untried or _cohort(source, current, records, failed) != current:
         return False
     return not (_looks_at_pixels(spec) and missing_parts(store, read_volumes(store)))
 
@@ -118,14 +119,14 @@ def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> None:
             list(outcomes_of(partial(write_features, store.absolute(), part) for part in parts))
 
 
-def _given(dataset: DatasetSpec, store: Path) -> GivenStudies:
-    return _given_studies(dataset, store) if dataset.source is None else given_cases(dataset, store)
+def _source_of(dataset: DatasetSpec, store: Path) -> StudySource:
+    return _studies_of(dataset, store) if dataset.source is None else cases_of(dataset, store)
 
 
-def _given_studies(dataset: DatasetSpec, store: Path) -> GivenStudies:
+def _studies_of(dataset: DatasetSpec, store: Path) -> StudySource:
     """Read the manifests of a folder of studies."""
     studies, failed = _read_studies(dataset)
-    return GivenStudies(
+    return StudySource(
         states={study.study_id: state_of(study) for study in studies},
         failed=failed,
         tasks=partial(_tasks, studies, dataset, store),
@@ -212,11 +213,11 @@ def _current(dataset: DatasetSpec, store: Path) -> Cohort:
 
 
 def _cohort(
-    given: GivenStudies, current: Cohort, records: Mapping[str, StudyRecord], failed: Mapping[str, str]
+    source: StudySource, current: Cohort, records: Mapping[str, StudyRecord], failed: Mapping[str, str]
 ) -> Cohort:
     """Return the current cohort with these studies, and the states of those that failed."""
-    tried = {name: given.states[name] for name in sorted(failed) if name in given.states}
-    update = {"studies": dict(sorted(records.items())), "failed": dict(failed), "tried": tried}
+    states = {name: source.states[name] for name in sorted(failed) if name in source.states}
+    update = {"studies": dict(sorted(records.items())), "failed": dict(failed), "tried": states}
     return current.model_copy(update=update)
 
 

@@ -76,10 +76,10 @@ def _groups(paths: list[Path]) -> Iterator[list[Path]]:
 def _distinct(rows: pa.Table) -> pa.Table:
     """Return the rows in order, without duplicates that are equal in every column."""
     keys = rows["request_key"].to_pylist()
-    counts, seen, kept = Counter(keys), set[str](), list[int]()
+    counts, distinct, places = Counter(keys), set[str](), list[int]()
     for place, key in enumerate(keys):
         row = key if counts[key] == 1 else repr(rows.slice(place, 1).to_pylist())
-        if row not in seen:
-            seen.add(row)
-            kept.append(place)
-    return rows if len(kept) == rows.num_rows else rows.take(kept)
+        if row not in distinct:
+            distinct.add(row)
+            places.append(place)
+    return rows if len(places) == rows.num_rows else rows.take(places)

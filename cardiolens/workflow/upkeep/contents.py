@@ -138,8 +138,8 @@ def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
     reasons = dict.fromkeys(unfinished, "left by a writer that was killed")
     reasons |= dict.fromkeys(_superseded(store), "its studies were prepared again, or left the dataset")
     for key in models:
-        named = tables.parts(store.completions(key))
-        reasons |= dict.fromkeys(named, f"completions of {key}, which you named")
+        paths = tables.parts(store.completions(key))
+        reasons |= dict.fromkeys(paths, f"completions of {key}, which you named")
     return [Removable(path, path.stat().st_size, reason) for path, reason in reasons.items()]
 
 
