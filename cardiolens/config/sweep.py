@@ -274,5 +274,5 @@ def _of_primary(sweep: SweepSpec, primary: PrimarySpec | PrimaryQuestionSpec) ->
             yield f"primary compares budgets, and budget is {', '.join(levels['budget'])}; give two numbers"
     for factor, compared in needed.items():
         for level in sorted(compared - levels[factor]):
-            chosen = ", ".join(sorted(levels[factor]))
-            yield f"primary compares {what} asked with {factor} {level}, and {factor} is {chosen}; add {level}"
+            names = ", ".join(sorted(levels[factor]))
+            yield f"primary compares {what} asked with {factor} {level}, and {factor} is {names}; add {level}"
