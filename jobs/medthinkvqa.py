@@ -41,7 +41,7 @@ from cardiolens.benchmarks.medthinkvqa import (
 )
 from cardiolens.commands.command import begin_job, print_error
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
+from cardiolens.config.command_words import MODEL_OPTIONS, read_words, split_words
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.protocol.dialogue.chain import SAMPLED, Steps
@@ -323,7 +323,6 @@ def main(argv: list[str]) -> int:
         if name in _BY_MODEL:
             asking, ask = _BY_MODEL[name]
             own, about_model = split_words(asking, words, MODEL_OPTIONS)
-            check_once(about_model)
             if not about_model:
                 raise InputError("model= is not given; give the entry of conf/model that judges")
             return ask(own, about_model)

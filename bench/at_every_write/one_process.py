@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -14,9 +14,7 @@ from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream import execution, pipeline
 from cardiolens.inference.stream.loader import counters_of
-from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime import processes
-from cardiolens.study.shards import read_volumes
 from cardiolens.workflow import sweep
 from cardiolens.workflow.steps import prepare_studies
 
@@ -29,7 +27,6 @@ def run_in_one_process() -> None:
         module.ray_cluster = nullcontext
     sweep.nodes_of_ray = sweep.nodes_to_plan_with
     prepare_studies.outcomes_of, prepare_studies.cpus_of_ray = _outcomes_of, lambda: 1
-    prepare_studies.prepare_features = _prepare_features
     execution.stream = _stream
 
 
@@ -37,16 +34,9 @@ def _guarded(function: Callable[[Any], Any], items: Iterator[Any], *_: Any) -> I
     return map(function, items)
 
 
-def _outcomes_of(groups: Sequence[Any], prepare: Callable[[Any], list[Any]]) -> Generator[Any, None, None]:
-    for group in groups:
-        yield from prepare(group)
-
-
-def _prepare_features(store: Any, *_: object) -> int:
-    parts = missing_parts(store, read_volumes(store))
-    for part in parts:
-        write_features(store, part)
-    return len(parts)
+def _outcomes_of(tasks: Iterable[Callable[[], Any]]) -> Generator[Any, None, None]:
+    for do in tasks:
+        yield from do() or ()
 
 
 def _stream(

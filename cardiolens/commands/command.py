@@ -23,16 +23,8 @@ log = logging.getLogger(__name__)
 Verb = Callable[[SweepSpec], int]
 _SHOW = "--cfg=job"  # the word that prints the configuration
 
-_ACCESS = "change its permissions, or name another place"
-_SPACE = "free space there, or name another place"
-_DISK_REFUSES = {
-    errno.EACCES: _ACCESS,
-    errno.EPERM: _ACCESS,
-    errno.EROFS: _ACCESS,
-    errno.ENOSPC: _SPACE,
-    errno.EDQUOT: _SPACE,
-}
-"""Remedies by error number, where a file of the user's choice is in the way, and not a fault of the code."""
+_DISK_REFUSES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+"""Errors where a file of the user's choice is in the way, and not a fault of the code."""
 
 
 def begin(doc: str | None = None, options: Options | None = None) -> None:
@@ -96,7 +88,8 @@ def _run(verb: Verb, spec: SweepSpec) -> int:
     except OSError as error:
         if error.errno not in _DISK_REFUSES or error.filename is None:
             raise
-        raise RunError(f"{error.filename}: {error.strerror}; {_DISK_REFUSES[error.errno]}") from error
+        remedy = "free space there, change its permissions, or name another place"
+        raise RunError(f"{error.filename}: {error.strerror}; {remedy}") from error
 
 
 def warn_of_open_folders(spec: SweepSpec) -> None:
@@ -107,13 +100,10 @@ def warn_of_open_folders(spec: SweepSpec) -> None:
 
 
 def print_error(error: InputError | RunError | StoppedError) -> int:
-    """Print an error without a traceback, and return its exit code."""
-    if isinstance(error, StoppedError):
-        print(_plain(f"stopped {error}"), file=sys.stderr)
+    """Print an error on one line, without a traceback, and return its exit code."""
+    is_stop = isinstance(error, StoppedError)
+    message = f"stopped {error}" if is_stop else f"error: {error}"
+    print(one_line(without_credentials(message)), file=sys.stderr)
+    if is_stop:
         return EXIT_CODE
-    print(_plain(f"error: {error}"), file=sys.stderr)
     return 2 if isinstance(error, InputError) else 1
-
-
-def _plain(message: str) -> str:
-    return one_line(without_credentials(message))

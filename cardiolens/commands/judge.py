@@ -19,7 +19,7 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
-from cardiolens.config.command_words import MODEL_OPTIONS, check_once, read_words, split_words
+from cardiolens.config.command_words import MODEL_OPTIONS, read_words, split_words
 from cardiolens.storage.places import Run, RunWord, RunWords
 from cardiolens.workflow.steps.judge_run import judge, judge_together
 
@@ -55,7 +55,6 @@ def _judge(given: list[str]) -> int:
         runs = words.open()
         return judge(runs[0], by_others=words.reading == "all") if len(runs) == 1 else judge_together(runs)
     reading, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
-    check_once(about_model)
     if not about_model:
         raise InputError(
             "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"

@@ -6,7 +6,7 @@ from functools import partial
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.command import door
-from cardiolens.config.command_words import MODEL_OPTIONS, check_once, split_words
+from cardiolens.config.command_words import MODEL_OPTIONS, split_words
 from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.asking.ask_texts import asking_spec
 from cardiolens.curation.probes.blind_probes import probe
@@ -24,7 +24,6 @@ def main() -> int:
 
 def _draft(words: list[str]) -> int:
     spec, about_model = split_words(QuestionsSpec, words, MODEL_OPTIONS)
-    check_once(about_model)
     if spec.draft is not None:
         return probe(spec, about_model)
     return questions(spec, *second_of(spec, about_model))

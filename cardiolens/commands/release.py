@@ -5,13 +5,24 @@
 """
 
 import sys
+from typing import Annotated
+
+from pydantic import Field
 
 from cardiolens.commands.command import door
-from cardiolens.config.command_words import VerifyWords, verify_words
+from cardiolens.config.base import GivenPath, Spec
+from cardiolens.config.command_words import read_words
 from cardiolens.curation.release.make import release
 from cardiolens.curation.release.make_tasks import Harness, make_tasks
 from cardiolens.curation.release.release_words import Release
 from cardiolens.curation.release.verify import verify
+
+
+class VerifyWords(Spec):
+    """The words of the command that compares a release with its index."""
+
+    verify: GivenPath
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
 
 
 def main() -> int:
@@ -20,10 +31,11 @@ def main() -> int:
 
 
 def _release(words: list[str]) -> int:
-    if (given := verify_words(words)) is not None:
-        return verify(given.verify, given.sha256)
-    is_harness = any(word.startswith("harness=") for word in words)
-    return make_tasks(words) if is_harness else release(words)
+    names = {word.partition("=")[0] for word in words}
+    if "verify" in names:
+        place = read_words(VerifyWords, words)
+        return verify(place.verify, place.sha256)
+    return make_tasks(words) if "harness" in names else release(words)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from rich.table import Table
 
+from cardiolens.base import disk
 from cardiolens.base.console import console, say
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import counted
@@ -15,7 +16,7 @@ from cardiolens.config.command_words import Listed, read_words
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.upkeep.compact import compact
-from cardiolens.workflow.upkeep.contents import contents, delete, problems, removable
+from cardiolens.workflow.upkeep.contents import contents, problems, removable
 
 
 class Words(Spec):
@@ -64,7 +65,8 @@ def prune(store: Store, words: PruneWords) -> int:
         say(f"{file.path}: {file.n_bytes / 1e6:.1f} MB, {file.reason}")
     total = f"{len(files)} files, {sum(file.n_bytes for file in files) / 1e6:.1f} MB"
     if words.apply:
-        delete(files)
+        for file in files:
+            disk.remove(file.path)
         say(f"deleted: {total}")
     else:
         say(f"{total}; nothing is deleted yet: add apply=true" if files else "nothing to delete")

@@ -66,17 +66,11 @@ class Spec(BaseModel):
         return ()
 
 
-def options_at(root: type[BaseModel], path: Sequence[str]) -> list[str]:
-    """Return the options at a path such as (model, tiny, sampling) below a root class; empty at a leaf."""
-    spec = spec_within(annotation_at(root, path))
-    return [] if spec is None else sorted(spec.model_fields)
-
-
 def annotation_at(root: type[BaseModel], path: Sequence[str]) -> Any:
     """Return the type of the option at a path below a root class; None where there is no such option."""
     annotation: Any = root
     for name in path:
-        specs = [kind for kind in _kinds(annotation) if issubclass(kind, BaseModel)]
+        specs = list(_specs_within(annotation))
         if not specs:
             return None
         fields = (spec.model_fields[name] for spec in specs if name in spec.model_fields)
@@ -87,15 +81,19 @@ def annotation_at(root: type[BaseModel], path: Sequence[str]) -> Any:
 
 def spec_within(annotation: Any) -> type[BaseModel] | None:
     """Return the first spec within a type such as tuple[ModelSpec, ...]; None if there is none."""
-    return next((kind for kind in _kinds(annotation) if issubclass(kind, BaseModel)), None)
+    return next(_specs_within(annotation), None)
 
 
-def _kinds(annotation: Any) -> Iterator[type]:
+def _specs_within(annotation: Any) -> Iterator[type[BaseModel]]:
+    return (kind for kind in kinds_within(annotation) if issubclass(kind, BaseModel))
+
+
+def kinds_within(annotation: Any) -> Iterator[type]:
     """Yield the classes within a type such as tuple[ModelSpec, ...] or DatasetSpec | None."""
     if isinstance(annotation, type):
         yield annotation
     for inner in get_args(annotation):
-        yield from _kinds(inner)
+        yield from kinds_within(inner)
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

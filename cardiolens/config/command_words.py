@@ -2,20 +2,14 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString, Sweep
-from hydra.errors import HydraException
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import choices
-from cardiolens.config.base import GivenPath, Spec, annotation_at, validated
-from cardiolens.config.conf_names import quoted
+from cardiolens.config.base import Spec, validated
 from cardiolens.config.sweep import SweepSpec
 
 # first names of the words that describe a sweep
@@ -42,13 +36,6 @@ _ENTRY = re.compile(r"""\s*(?:'[^']*'|"[^"]*")\s*(?=,|$)|[^,]+""")  # a path wit
 Listed = BeforeValidator(_listed)  # marks a tuple that a word gives as [a,b]
 
 
-class VerifyWords(Spec):
-    """The words of the command that compares a release with its index."""
-
-    verify: GivenPath
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
-
-
 def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
     """Read the words of a command, each given at most once, into a Spec.
 
@@ -56,20 +43,15 @@ def read_words(kind: type[_Words], words: Sequence[str]) -> _Words:
     has a value that its field does not take.
     """
     legal = _fields(kind)
-    values: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not legal:
-            raise InputError(f"{word!r}: this command takes no words; leave it out")
         if not equals:
             raise InputError(f"{word!r}: expected name=value; give {_usage(kind)}{joined_hint(word, words)}")
         if name not in legal:
-            raise unknown_word(name, legal)
-        if name in values:
-            raise InputError(f"{name}=: stands twice, as {values[name]!r} and {value!r}; give it once")
+            raise _unknown_word(name, legal)
         if not value:
             raise InputError(f"{name}=: has no value; give {_usage(kind)}")
-        values[name] = value
+    values = _values(words)
     missing = [name for name, required in legal.items() if required and name not in values]
     if missing:
         raise InputError(f"{missing[0]}= is not given; give {_usage(kind)}")
@@ -90,7 +72,7 @@ def split_words(
     """Read the own words of a command, and return them with the words for Hydra, which it also takes.
 
     `options` are the first names of words for Hydra, e.g. `dataset` of `++dataset.studies=...`. InputError
-    as for `read_words`; values of words for Hydra are not checked here.
+    as for `read_words`; of words for Hydra the values are not checked here.
     """
     own: list[str] = []
     configuring: list[str] = []
@@ -102,115 +84,34 @@ def split_words(
         elif first in options:
             configuring.append(word)
         else:
-            raise unknown_word(name, [*_fields(kind), *options])
+            raise _unknown_word(name, [*_fields(kind), *options])
+    _values(word for word in configuring if not word.startswith("~"))
     return read_words(kind, own), configuring
 
 
-def check_once(words: Iterable[str]) -> None:
-    """Raise InputError for a word for Hydra that is given twice: Hydra would take the last one silently.
-
-    Words of a sweep are not checked: scripts add their own after a list of common ones.
-    """
+def _values(words: Iterable[str]) -> dict[str, str]:
+    """Return the values of words by name; InputError for a word that is given twice."""
     values: dict[str, str] = {}
     for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or word.startswith("~"):
-            continue
-        name = name.lstrip("+")
+        name, _, value = word.lstrip("+").partition("=")
         if name in values:
             raise InputError(f"{name}=: stands twice, as {values[name]!r} and {value!r}; give it once")
         values[name] = value
+    return values
 
 
-def verify_words(words: Sequence[str]) -> VerifyWords | None:
-    """Read `verify=FOLDER`, beside which only `sha256=` may stand; None if it is absent."""
-    if not any(word.startswith("verify=") for word in words):
-        return None
-    own = _fields(VerifyWords)
-    if others := [word for word in words if word.partition("=")[0] not in own]:
-        raise InputError(f"{others[0]}: stands beside verify=; give verify=... alone")
-    return read_words(VerifyWords, words)
-
-
-def unknown_word(name: str, legal: Iterable[str]) -> InputError:
-    """The error for an unknown word; it says what may have been meant."""
+def _unknown_word(name: str, legal: Iterable[str]) -> InputError:
+    """Return the error for an unknown word; it says what may have been meant."""
     return InputError(f"{name}=: no word of this command; {choices(name, legal)}")
 
 
 def _fields(kind: type[Spec]) -> dict[str, bool]:
-    """The words of a Spec, and whether each is required."""
+    """Return the words of a Spec, and whether each is required."""
     return {field.alias or name: field.is_required() for name, field in kind.model_fields.items()}
 
 
 def _usage(kind: type[Spec]) -> str:
-    """All words of a command, the required ones first, the others in brackets."""
+    """Return all words of a command, the required ones first, the others in brackets."""
     fields = _fields(kind).items()
     required = [f"{name}=..." for name, is_required in fields if is_required]
     return " ".join([*required, *(f"[{name}=...]" for name, is_required in fields if not is_required)])
-
-
-_INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
-
-
-def with_quoted_texts(words: Sequence[str]) -> list[str]:
-    """Quote the values of texts and paths that Hydra would take for something else, e.g. `store=/a=b,c`.
-
-    Values that Hydra reads as text stay: those with its own quotes or escapes, and interpolations.
-    """
-    return list(_quoted_texts(words))
-
-
-def _quoted_texts(words: Sequence[str]) -> Iterator[str]:
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals and not name.startswith("~"):
-            raise InputError(f"{not_a_word(word)}{joined_hint(word, words)}")
-        is_set = value not in ("", "null") and not name.startswith("~")
-        annotation = annotation_at(SweepSpec, name.lstrip("+").split(".")) if name and is_set else None
-        types = _text_types(annotation)
-        if _lists_texts(annotation) and _read(word) is None:
-            yield f"{name}=[{','.join(map(quoted, listed(value)))}]"
-        elif not types or _stays(word, value, is_path=Path in types):
-            yield word
-        elif _INTERPOLATION.search(value):
-            yield f"{name}={QuotedString(value, Quote.single).with_quotes()}"
-        else:
-            yield f"{name}={quoted(value)}"
-
-
-def _read(word: str) -> Any:
-    """Return what Hydra reads; None if it cannot."""
-    try:
-        return OverridesParser.create().parse_override(word).value()
-    except HydraException:
-        return None
-
-
-def _stays(word: str, value: str, *, is_path: bool) -> bool:
-    """Return whether Hydra's reading of a value is what was meant."""
-    read = _read(word)
-    if read is None or isinstance(read, Sweep):
-        return False
-    if isinstance(read, str):
-        return read == value or "\\" in value or value[0] in "'\""
-    return not is_path  # a number or a list, which a text is not
-
-
-def not_a_word(word: str) -> str:
-    """Return the message for a word that Hydra cannot read."""
-    return f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
-
-
-def _lists_texts(annotation: Any) -> bool:
-    """Return whether an option is a list of texts, e.g. `cluster.sbatch=[--account=mri,--mem=200G]`."""
-    return get_origin(annotation) is tuple and bool(_text_types(get_args(annotation)[0]))
-
-
-def _text_types(annotation: Any) -> set[Any]:
-    """Return which of text and path an option takes; empty if it takes anything else too."""
-    if get_origin(annotation) is Annotated:
-        return _text_types(get_args(annotation)[0])
-    if get_origin(annotation) in (Union, UnionType):
-        types = [_text_types(kind) for kind in get_args(annotation) if kind is not NoneType]
-        return set().union(*types) if all(types) else set()
-    return {annotation} & {str, Path} if isinstance(annotation, type) else set()

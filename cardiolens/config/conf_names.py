@@ -5,7 +5,7 @@ models, prompts, engines or options: whatever lies in a `conf/` of its own is no
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -51,7 +51,6 @@ def conf_files(folder: Path) -> Iterator[Path]:
 INDEX = "release.json"
 SCHEMA = "release-1"
 MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
-_WORD = "dataset="
 _QUESTIONS = "questions.jsonl"
 _PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -61,38 +60,9 @@ def is_release(folder: Path) -> bool:
     return (folder / INDEX).is_file()
 
 
-def read_index(folder: Path) -> Any:
-    """Value of a release's index, whatever its type; OSError or ValueError where it cannot be read."""
-    return parse_json(read_bytes(folder / INDEX, MOST_INDEX))
-
-
-def expand_release(words: Sequence[str]) -> list[str]:
-    """Write `dataset=<folder>` as the words that name the folder's studies, questions, protocol and identity.
-
-    A slash or dot makes the value a folder and not a name. InputError if it holds no release.
-    """
-    expanded: list[str] = []
-    for word in words:
-        value = word.removeprefix(_WORD)
-        if not word.startswith(_WORD) or not ("/" in value or value.startswith(".")):
-            expanded.append(word)
-            continue
-        quote = value[:1] if value[:1] in {"'", '"'} and value[:1] == value[-1:] else ""
-        expanded += _words(Path(value.removeprefix(quote).removesuffix(quote)).expanduser())
-    return expanded
-
-
-def _words(folder: Path) -> list[str]:
-    release, facts = _identified(folder)
-    options = [f"dataset.{name}={quoted(value)}" for name, value in released_options(folder).items()]
-    allowed = "unverified" if facts.get("unverified_allowed") is True else ""
-    identity = hydra_text(release.model_dump())
-    return [f"{_WORD}real", *options, f"dataset.allow=[{allowed}]", f"+dataset.release={identity}"]
-
-
-def released_options(folder: Path) -> dict[str, str]:
-    """Name, studies, questions and protocol of a release, as options of a data set; InputError if none."""
-    release, facts = _identified(folder)
+def released_options(folder: Path) -> dict[str, Any]:
+    """Return the options of the data set that a release is; InputError if the folder holds none."""
+    release, facts = read_release(folder)
     own_protocol, protocol = folder / "protocol", str(facts.get("protocol"))
     if not own_protocol.is_dir() and not _PROTOCOL.fullmatch(protocol):
         raise InputError(
@@ -110,10 +80,12 @@ def released_options(folder: Path) -> dict[str, str]:
         "studies": str(folder.absolute() / "studies"),
         "questions": str(folder.absolute() / _QUESTIONS),
         "protocol": str(own_protocol.absolute()) if own_protocol.is_dir() else protocol,
+        "allow": ["unverified"] if facts.get("unverified_allowed") is True else [],
+        "release": release.model_dump(),
     }
 
 
-def _identified(folder: Path) -> tuple[ReleaseSpec, dict[str, Any]]:
+def read_release(folder: Path) -> tuple[ReleaseSpec, dict[str, Any]]:
     """Return which release a folder is, with its index; InputError if it holds none of this schema."""
     try:
         stored = read_bytes(folder / INDEX, MOST_INDEX)
@@ -139,13 +111,6 @@ def _identified(folder: Path) -> tuple[ReleaseSpec, dict[str, Any]]:
             f"dataset={folder}: its {INDEX} has no legal {error.errors()[0]['loc'][0]}; it is no release of "
             "cardiolens"
         ) from None
-
-
-def hydra_text(value: object) -> str:
-    """Return options as Hydra reads them from a word."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{name}:{hydra_text(entry)}" for name, entry in value.items()) + "}"
-    return quoted(value) if isinstance(value, str) else str(value).lower()
 
 
 def quoted(text: str) -> str:

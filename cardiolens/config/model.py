@@ -25,11 +25,6 @@ class Sampling(Spec):
         """What decides the draw of a token; top_p 1.0 leaves none out as unlikely."""
         return {"temperature": self.temperature, "top_p": 1.0, "seed": self.seed}
 
-    @property
-    def determined(self) -> bool:
-        """True if the same request yields the same answer: greedy decoding, or a seed."""
-        return self.temperature == 0 or self.seed is not None
-
 
 _LISTS: Mapping[str, Mapping[str, str]] = yaml.safe_load(
     files("cardiolens.config").joinpath("engine_options.yaml").read_text(encoding="utf-8")
@@ -79,21 +74,6 @@ EngineName = Annotated[Annotated[OwnEngine, Tag(BUILT_IN)] | PluginEngine, Discr
 Text = Annotated[str, Field(min_length=1)]
 
 
-class PublicCopy(Spec):
-    """A public copy of one of a model's files, read for its entry; the copy is not in this project."""
-
-    file: Literal["config", "processor", "template"]  # config.json, preprocessor_config.json, chat template
-    of: Text | None = None  # the model whose file it is, e.g. one in fewer bits; None: this one
-    repository: Text  # owner/name on GitHub; hub:owner/name: a stored page of the model hub
-    path: Text  # of the copy in it; after #: the entry, where a file carries several
-    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = (
-        None  # of that repository; None: not known
-    )
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None  # of its text; None: read in parts
-    values: Mapping[str, int] = {}  # as the file names them, e.g. num_attention_heads
-    note: str = ""  # what it was compared with, and where it differs
-
-
 class ModelCard(Spec):
     """A catalogue entry; it changes no request of a sweep."""
 
@@ -111,7 +91,7 @@ class ModelCard(Spec):
     verified: Literal[
         "engine", "processor", "config and template", "config", "template", "none"
     ]  # how far this project checked the entry
-    sources: tuple[PublicCopy, ...] = ()  # public copies of the model's files, as far as they were read
+    sources: tuple[Mapping[str, JsonValue], ...] = ()  # public copies of its files that were read
     note: Text  # the source of each fact
 
 
@@ -185,8 +165,9 @@ class ModelSpec(Spec):
 
     @property
     def determined(self) -> bool:
-        """True if the same request yields the same answer, so that arms may share a completion."""
-        return self.sampling.determined and (self.http is None or self.http.sends_sampling)
+        """True if greedy decoding or a seed yields the same answer again, so that arms may share it."""
+        is_fixed = self.sampling.temperature == 0 or self.sampling.seed is not None
+        return is_fixed and (self.http is None or self.http.sends_sampling)
 
     @property
     def counts_tokens(self) -> bool:
@@ -228,22 +209,16 @@ class ModelSpec(Spec):
 
     @property
     def why_no_video(self) -> str | None:
-        """Why a model is sent no videos, and what helps; None if it may be."""
+        """Why a model is sent no videos; None if it may be."""
         if self.simulated or self.engine == "person":
             return None
         if self.engine == "http":
-            return (
-                "is asked over HTTP, where a video is coded with loss and would show other pixels than its "
-                "frames; serve it with engine: vllm, or leave one of them out"
-            )
+            return "is asked over HTTP, where a video is coded with loss (it is not with engine: vllm)"
         if self.plugged:
-            return f"has engine: {self.engine}, which is sent single frames alone; leave one of them out"
+            return f"has engine: {self.engine}, which is sent single frames alone"
         if self.card is None or self.card.architecture in VIDEO_ARCHITECTURES:
             return None
-        return (
-            f"is of {self.card.architecture}, and videos are sent to {', '.join(VIDEO_ARCHITECTURES)}; leave "
-            "one of them out"
-        )
+        return f"is of {self.card.architecture}, and videos are sent to {', '.join(VIDEO_ARCHITECTURES)}"
 
     @property
     def served(self) -> HttpSpec:
@@ -263,17 +238,9 @@ class ModelSpec(Spec):
         return value
 
     def _problems(self) -> Iterator[str]:
-        yield from self._vllm_problems()
-        yield from self._source_problems()
-
-    def _vllm_problems(self) -> Iterator[str]:
-        """Yield what is for vLLM alone, or works with none of its models."""
-        of_vllm = {
-            "engine_options": self.engine_options,
-            "reasoning_parser": self.reasoning_parser,
-        }
-        for name, value in of_vllm.items():
-            if value and self.engine != "vllm":
+        is_vllm, is_http = self.engine == "vllm", self.engine == "http"
+        for name in ("engine_options", "reasoning_parser"):
+            if getattr(self, name) and not is_vllm:
                 yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
         if self.reasoning_parser == "mistral":
             yield (
@@ -281,10 +248,7 @@ class ModelSpec(Spec):
                 "reads the marks of a rendered prompt as plain text; serve the model by vLLM with "
                 "tokenizer_mode: mistral, and ask it with engine: http (a server separates reasoning itself)"
             )
-
-    def _source_problems(self) -> Iterator[str]:
-        """Yield what an engine needs to know of where its model is, or does not read."""
-        if self.engine == "vllm" and not self.source:
+        if is_vllm and not self.source:
             yield "a vllm model needs source: a hub id, a local folder, 'packaged/reader_small' or 'embedded'"
         if self.plugged and self.source:
             yield (
@@ -293,14 +257,14 @@ class ModelSpec(Spec):
             )
         if self.engine == "person" and not self.source:
             yield "a person needs source: a file of readings that cardiolens.review export wrote"
-        if (self.engine == "http") != (self.http is not None):
+        if is_http != (self.http is not None):
             yield "engine: http needs http: with base_url and api_model, and no other engine has it"
-        if self.engine == "http" and not self.revision:
+        if is_http and not self.revision:
             yield (
                 "an http model needs revision: what is known of its version, e.g. the served commit, a dated "
                 "snapshot's name, or the date of the requests"
             )
-        if self.engine == "http" and self.replicas not in ("auto", 1):
+        if is_http and self.replicas not in ("auto", 1):
             yield "an http model has one replica; raise max_num_seqs to ask more at once"
 
 

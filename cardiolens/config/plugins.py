@@ -9,12 +9,11 @@ import inspect
 import re
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, Tag
 
@@ -37,22 +36,11 @@ class PluginError(RunError):
     """What a part of another package raised, or did against its interface; the message names the part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(NamedTuple):
     """One installed part."""
 
-    package: str  # normalised, e.g. my-edges
-    version: str
     entry_point: EntryPoint
-
-    @property
-    def name(self) -> str:
-        return self.entry_point.name
-
-    @property
-    def word(self) -> str:
-        """What a configuration calls the part."""
-        return f"{self.package}.{self.name}@{self.version}"
+    version: str
 
 
 @cache
@@ -62,7 +50,7 @@ def installed(group: str) -> Mapping[str, Plugin]:
     for entry in entry_points(group=f"{_PREFIX}{group}"):
         if entry.dist is not None:
             package = re.sub(r"[-_.]+", "-", entry.dist.name).lower()  # as registries write it
-            plugins.setdefault(f"{package}.{entry.name}", Plugin(package, entry.dist.version, entry))
+            plugins.setdefault(f"{package}.{entry.name}", Plugin(entry, entry.dist.version))
     return plugins
 
 
@@ -72,44 +60,39 @@ def is_word(value: object) -> bool:
 
 
 def pinned(group: str, word: str) -> str:
-    """Return a word with its version: the installed one where it has none; ValueError if that is unknown.
+    """Return a word with its version: the installed one where it has none; InputError if that is unknown.
 
     A word with a version is only read: configurations of old runs name parts that are no longer installed.
     """
     match = _WORD.fullmatch(word)
     if match is None:
-        raise ValueError(f"names no part of another package; write {_FORM}")
-    return word if match["version"] else _plugin(group, word).word
+        raise InputError(f"{word}: names no part of another package; write {_FORM}")
+    return word if match["version"] else f"{word}@{_find(group, word).version}"
 
 
-def find(group: str, word: str) -> Plugin:
-    """Return the installed part that a word with version names; InputError if it is not the one installed."""
+def _find(group: str, word: str) -> Plugin:
+    """Return the part that a word names; InputError if it is not installed, or in another version."""
     key, _, version = word.partition("@")
-    try:
-        plugin = _plugin(group, key)
-    except ValueError as error:
-        raise InputError(f"{word}: {error}") from None
-    if plugin.version != version:
+    plugins = installed(group)
+    if key not in plugins:
+        legal = choices(key, plugins) if plugins else "none is installed"
         raise InputError(
-            f"{word}: version {plugin.version} of {plugin.package} is installed; install "
-            f"{plugin.package}=={version}, or name {plugin.word}"
+            f"{word}: no installed package has this entry point of {_PREFIX}{group}; {legal} "
+            "(docs/guides/extend.md)"
+        )
+    plugin = plugins[key]
+    if version not in ("", plugin.version):
+        package = key.partition(".")[0]
+        raise InputError(
+            f"{word}: version {plugin.version} of {package} is installed; install {package}=={version}, or "
+            f"name {key}@{plugin.version}"
         )
     return plugin
 
 
-def _plugin(group: str, key: str) -> Plugin:
-    plugins = installed(group)
-    if key not in plugins:
-        legal = choices(key, plugins) if plugins else "none is installed"
-        raise ValueError(
-            f"no installed package has this entry point of {_PREFIX}{group}; {legal} (docs/guides/extend.md)"
-        )
-    return plugins[key]
-
-
 def load(group: str, word: str) -> Callable[..., Any]:
     """Import the factory that a word names; PluginError if that fails."""
-    plugin = find(group, word)
+    plugin = _find(group, word)
     with blamed(word):
         factory: Callable[..., Any] = plugin.entry_point.load()
     return factory
@@ -131,12 +114,10 @@ def code_of(group: str, word: str) -> str:
 
     The version of an editable installation does not identify its code.
     """
-    plugin = find(group, word)
-    top = plugin.entry_point.module.partition(".")[0]
+    top = _find(group, word).entry_point.module.partition(".")[0]
     with blamed(word):
-        found_at = find_spec(top)
-    if found_at is None:
-        raise PluginError(f"plugin {word}: its module {top} is not installed; install {plugin.package} again")
+        if (found_at := find_spec(top)) is None:
+            raise ModuleNotFoundError(f"no module {top}; install its package again")
     if found_at.submodule_search_locations is None:
         return sha256_of(Path(str(found_at.origin)))[:32]
     return digest_of([digest_of_tree(Path(folder)) for folder in found_at.submodule_search_locations])
@@ -150,12 +131,7 @@ def blamed(word: str) -> Iterator[None]:
     except PluginError:
         raise
     except (Exception, SystemExit) as error:
-        raise PluginError(f"plugin {word}: {reason_of(error)}") from error
-
-
-def reason_of(error: BaseException) -> str:
-    """Return the kind of an error and what it says, on one line."""
-    return one_line(f"{type(error).__name__}: {error}")
+        raise PluginError(f"plugin {word}: {one_line(f'{type(error).__name__}: {error}')}") from error
 
 
 Option = bool | int | float | str

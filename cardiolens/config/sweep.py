@@ -1,8 +1,8 @@
 """The sweep's configuration as frozen, validated values; no code after `parse` sees a DictConfig."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
 
@@ -17,9 +17,9 @@ from cardiolens.config.sweep_factors import (
     REFERENCES,
     AnyControl,
     Budget,
-    Control,
     Primary,
     PrimaryQuestionSpec,
+    PrimarySpec,
     PromptSpec,
     SelectorSpec,
     TokenBudget,
@@ -150,7 +150,7 @@ class SweepSpec(Spec):
         return value
 
     def _problems(self) -> Iterator[str]:
-        return _clashes(self)
+        return _problems_of(self)
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
@@ -158,166 +158,121 @@ def parse(tree: Mapping[str, Any]) -> SweepSpec:
     return validated(SweepSpec, tree)
 
 
-def _clashes(sweep: SweepSpec) -> Iterator[str]:
+def _problems_of(sweep: SweepSpec) -> Iterator[str]:
     """Yield the parts of a sweep that do not go together, and what to do."""
-    for prompt in sweep.prompt:
-        yield from _of_prompt(sweep, prompt)
-    yield from _of_pictures(sweep)
-    yield from _of_chosen_frames(sweep)
-    yield from _of_models(sweep)
-    if "captions" in sweep.control and sweep.caption == "none":
-        yield "control captions shows captions alone, and caption is none; give view or full"
-    yield from _of_primary(sweep)
+    for first, clashing in (*_of_prompts(sweep), *_of_frames(sweep), *_of_budgets(sweep)):
+        yield from (f"{first}, and {second}; leave one of them out" for second in clashing)
+    yield from _of_data(sweep)
+    if sweep.primary is not None:
+        yield from _of_primary(sweep, sweep.primary)
 
 
-def _clash(first: str, second: str) -> str:
-    return f"{first}, and {second}; leave one of them out"
+Clash = tuple[str, Sequence[str]]
+"""A part of a sweep, and the other parts that it does not go with."""
 
 
-def _of_prompt(sweep: SweepSpec, prompt: PromptSpec) -> Iterator[str]:
+def _of_prompts(sweep: SweepSpec) -> Iterator[Clash]:
     """A prompt goes with the data, the controls, the selectors and the models of its sweep."""
-    hidden = [name for name in sweep.control if name in ("blind", "captions")]
-    if prompt.chained and hidden:
-        yield _clash(f"prompt {prompt.name} writes about images first", f"control {hidden[0]} shows none")
-    if prompt.steps != "none" and not sweep.dataset.has_cases:
-        yield (
-            f"prompt {prompt.name} has steps {prompt.steps}, which need cases, e.g. those of "
-            "dataset=medthinkvqa; leave it out"
-        )
-    if prompt.name == HEADLINE["prompt"] and (prompt.shots or prompt.cine == "video"):
-        what = f"{prompt.shots} solved examples" if prompt.shots else "cine as videos"
-        yield (
-            f"prompt {prompt.name} shows {what}, and headlines are asked with {prompt.name} alone; "
-            "give the prompt a name of its own, e.g. prompt=[standard,two_shots]"
-        )
-    if prompt.shots:
-        shown = f"prompt {prompt.name} shows {prompt.shots} solved examples"
-        if sweep.dataset.has_cases:
-            yield _clash(shown, f"the cases of dataset={sweep.dataset.map} have texts that they would repeat")
-        for name in _choosing(sweep):
-            yield _clash(shown, f"with selector {name} the reader chooses its frames, which examples do not")
-    if prompt.cine == "video":
-        yield from _of_videos(sweep, f"prompt {prompt.name} shows cine as videos")
-    if prompt.samples > 1:
-        yield from _of_samples(sweep, f"prompt {prompt.name} asks for {prompt.samples} samples")
+    data, choosing = sweep.dataset, _choosing(sweep)
+    hiding = [f"control {name} shows none" for name in sweep.control if name in ("blind", "captions")]
+    texts = [f"the cases of dataset={data.map} have texts that they would repeat"] if data.has_cases else []
+    single = [f"dataset={data.map} has single images and no cine"] if data.source is not None else []
+    nested = [
+        f"selector {selector.name} parts the phases of a slice (it has order nested)"
+        for selector in sweep.selector
+        if selector.order == "nested"
+    ]
+    videoless = [f"model {model.name} {why}" for model in sweep.model if (why := model.why_no_video)]
+    people = [model.name for model in sweep.model if model.engine == "person"]
+    once = [f"{name} is a person, who read each question once" for name in people]
+    seedless = [
+        f"model {model.name} has http.dialect: reasoning, which is sent no seeds"
+        for model in sweep.model
+        if model.http is not None and not model.http.sends_sampling
+    ]
+    for prompt in sweep.prompt:
+        name = f"prompt {prompt.name}"
+        alone = [f"headlines are asked with {prompt.name} alone (give it a name of its own)"]
+        headlines = alone if prompt.name == HEADLINE["prompt"] else []
+        if prompt.chained:
+            yield f"{name} writes about images first", hiding
+        if prompt.shots:
+            yield f"{name} shows {prompt.shots} solved examples", [*texts, *choosing, *headlines]
+        if prompt.cine == "video":
+            unshown = [*single, *choosing, *nested, *videoless, *headlines]
+            yield f"{name} shows cine as videos", unshown
+        if prompt.samples > 1:
+            yield f"{name} asks for {prompt.samples} samples", [*choosing, *once, *seedless]
 
 
 def _choosing(sweep: SweepSpec) -> list[str]:
-    """Return the names of the selectors with which the reader chooses its frames."""
-    return [selector.name for selector in sweep.selector if selector.kind == "self"]
+    names = [selector.name for selector in sweep.selector if selector.kind == "self"]
+    return [f"with selector {name} the reader chooses its frames" for name in names]
 
 
-def _of_pictures(sweep: SweepSpec) -> Iterator[str]:
-    """Images of a case or of a public set of pictures have no views, and not all have captions."""
-    if sweep.dataset.source is None:
-        return
-    if sweep.dataset.has_pictures and "captions" in sweep.control:
-        yield (
-            f"control captions: the pictures of dataset={sweep.dataset.map} have no captions; leave "
-            "it out, or take control=[none,blind]"
-        )
+def _of_frames(sweep: SweepSpec) -> Iterator[Clash]:
+    """A reader that chooses its frames is shown them; captions are shown alone."""
+    for control in sweep.control:
+        if control in CHANGED_FRAMES or is_word(control):
+            yield f"control {control} does not show the chosen frames", _choosing(sweep)
+    if "captions" in sweep.control:
+        yield "control captions shows captions alone", ["caption is none"] if sweep.caption == "none" else []
+
+
+def _of_budgets(sweep: SweepSpec) -> Iterator[Clash]:
+    """A token budget needs models with known tokens, and structured decoding a server that has it."""
+    unknown = [
+        f"{model.name} declares no image_tokens (it has engine: {model.engine})"
+        for model in sweep.model
+        if not model.counts_tokens
+    ]
+    for budget in sweep.budget:
+        if isinstance(budget, TokenBudget):
+            yield f"budget {budget} needs a known number of visual tokens", [*unknown, *_choosing(sweep)]
+    if sweep.answer_format == "choice":
+        servers = [model for model in sweep.model if model.http and model.http.dialect != "vllm"]
+        why = "is not known to have it (http.dialect: vllm, if vLLM serves it)"
+        yield "answer_format choice needs structured decoding", [f"{model.name} {why}" for model in servers]
+
+
+def _of_data(sweep: SweepSpec) -> Iterator[str]:
+    """Images of a case or of a public set of pictures have no views, and not all have captions or steps."""
+    dataset = sweep.dataset
+    for prompt in sweep.prompt:
+        if prompt.steps != "none" and not dataset.has_cases:
+            where = "e.g. those of dataset=medthinkvqa"
+            yield f"prompt {prompt.name} has steps {prompt.steps}, which need cases, {where}; leave it out"
+    if dataset.has_pictures and "captions" in sweep.control:
+        yield f"control captions: the pictures of dataset={dataset.map} have no captions; leave it out"
     for selector in sweep.selector:
-        if selector.kind not in CASE_SELECTORS:
+        if dataset.source is not None and selector.kind not in CASE_SELECTORS:
             yield (
                 f"selector {selector.name}: images of a case have no views to route and no common size; "
                 f"choose of kind {', '.join(CASE_SELECTORS)}, e.g. selector=[uniform]"
             )
 
 
-def _of_chosen_frames(sweep: SweepSpec) -> Iterator[str]:
-    """A reader that chooses its frames is shown them, and asks for a number of them."""
-    strange = [control for control in sweep.control if control in CHANGED_FRAMES or is_word(control)]
-    counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
-    for name in _choosing(sweep):
-        if strange:
-            legal = ", ".join(control for control in get_args(Control) if control not in CHANGED_FRAMES)
-            yield (
-                f"control {strange[0]} does not show the chosen frames, and with selector {name} the "
-                f"reader chooses its frames; leave one of them out, or choose of control {legal}"
-            )
-        if counted:
-            yield (
-                f"budget {counted[0]}: with selector {name} a reader asks for a number of frames; "
-                "give a number, e.g. 16, or leave that selector out"
-            )
-
-
-def _of_videos(sweep: SweepSpec, shown: str) -> Iterator[str]:
-    """Videos need cine, its phases in order, and a model that takes videos."""
-    if sweep.dataset.source is not None:
-        yield _clash(shown, f"dataset={sweep.dataset.map} has single images and no cine")
-    for selector in sweep.selector:
-        if selector.kind == "self":
-            yield _clash(shown, f"selector {selector.name} asks for single frames (it has kind self)")
-        if selector.order == "nested":
-            parts = "parts the phases of a slice (it has order nested)"
-            yield _clash(shown, f"selector {selector.name} {parts}")
-    for model in sweep.model:
-        if why := model.why_no_video:
-            yield f"{shown}, and model {model.name} {why}"
-
-
-def _of_samples(sweep: SweepSpec, asks: str) -> Iterator[str]:
-    """Several samples need readers that answer one request repeatedly, with other seeds."""
-    for name in _choosing(sweep):
-        yield _clash(asks, f"with selector {name} each would choose other frames")
-    for model in sweep.model:
-        if model.engine == "person":
-            yield _clash(asks, f"{model.name} is a person, who read each question once")
-        if model.http is not None and not model.http.sends_sampling:
-            yield (
-                f"{asks}, with a temperature and a seed for each, and model {model.name} has "
-                "http.dialect: reasoning; set openai if the server takes them, or leave one of them out"
-            )
-
-
-def _of_models(sweep: SweepSpec) -> Iterator[str]:
-    """A token budget needs models with known tokens, and structured decoding a server that has it."""
-    counted = [budget for budget in sweep.budget if isinstance(budget, TokenBudget)]
-    for model in sweep.model:
-        if counted and not model.counts_tokens:
-            kinds = {"vllm": "has no processor", "http": "declares no image_tokens", "person": "is a person"}
-            yield (
-                f"budget {counted[0]} needs a model with a known number of visual tokens, and {model.name} "
-                f"{kinds.get(model.engine, 'is a simulated reader')}; give a number of frames, or leave "
-                "that model out"
-            )
-        if sweep.answer_format == "choice" and model.http and model.http.dialect != "vllm":
-            yield (
-                f"answer_format choice needs structured decoding, which {model.name} is not known to have; "
-                "use letters or json, or declare http.dialect: vllm if vLLM serves it"
-            )
-
-
-def _of_primary(sweep: SweepSpec) -> Iterator[str]:
-    """What is declared before a run must be in the run."""
-    names = [model.name for model in sweep.model]
-    for name in sweep.compared:
-        if name not in names:
-            yield f"primary names {name!r}, which is none of the models {', '.join(names)}"
-    levels = {name: {entry.name for entry in getattr(sweep, name)} for name in ("prompt", "selector")}
+def _of_primary(sweep: SweepSpec, primary: PrimarySpec | PrimaryQuestionSpec) -> Iterator[str]:
+    """What is declared before a run must be in the run: the models, and the levels of what is compared."""
+    levels = {
+        name: {entry.name for entry in getattr(sweep, name)} for name in ("model", "prompt", "selector")
+    }
     levels |= {name: set(map(str, getattr(sweep, name))) for name in ("budget", "control", "wording")}
-    if isinstance(sweep.primary, PrimaryQuestionSpec):
-        yield from _of_question(sweep, sweep.primary, levels[sweep.primary.factor])
-        return
-    for factor, value in HEADLINE.items() if sweep.primary else ():
-        if value not in levels[factor]:
-            yield (
-                f"primary compares headlines, which are asked with {factor} {value}, and {factor} is "
-                f"{', '.join(sorted(levels[factor]))}; add {value}"
-            )
-
-
-def _of_question(sweep: SweepSpec, primary: PrimaryQuestionSpec, levels: set[str]) -> Iterator[str]:
-    """A declared question needs models to ask, and both of the levels that it compares."""
-    if not sweep.compared:
-        yield "primary asks a question over all models, and every model is a simulated reader"
-    if primary.factor == "budget":
-        if sum(level.isdecimal() for level in levels) < 2:
-            yield f"primary compares budgets, and budget is {', '.join(levels)}; give two numbers"
-        return
-    for lacking in sorted({str(primary.level), REFERENCES[primary.factor]} - levels):
-        yield (
-            f"primary compares {primary.words}, and {primary.factor} is {', '.join(sorted(levels))}; "
-            f"add {lacking}"
-        )
+    if isinstance(primary, PrimarySpec):
+        what, needed = "headlines, which are", {factor: {level} for factor, level in HEADLINE.items()}
+        for name in (primary.model, primary.versus):
+            if name not in levels["model"]:
+                models = ", ".join(model.name for model in sweep.model)
+                yield f"primary names {name!r}, which is none of the models {models}"
+    else:
+        what, needed = f"{primary.words},", {}
+        if not sweep.compared:
+            yield "primary asks a question over all models, and every model is a simulated reader"
+        if primary.factor != "budget":
+            needed = {primary.factor: {str(primary.level), REFERENCES[primary.factor]}}
+        elif sum(level.isdecimal() for level in levels["budget"]) < 2:
+            yield f"primary compares budgets, and budget is {', '.join(levels['budget'])}; give two numbers"
+    for factor, compared in needed.items():
+        for level in sorted(compared - levels[factor]):
+            names = ", ".join(sorted(levels[factor]))
+            yield f"primary compares {what} asked with {factor} {level}, and {factor} is {names}; add {level}"

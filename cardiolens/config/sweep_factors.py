@@ -262,10 +262,11 @@ class Arm:
 
 def arms(spec: "SweepSpec") -> tuple[Arm, ...]:
     """Return every arm of a sweep, model by model."""
+    seeded = [(selector, seed) for selector in spec.selector for seed in selector.seeds or (None,)]
     return tuple(
         Arm(model, selector, seed, budget, prompt, control, wording)
         for model, (selector, seed), budget, prompt, wording, control in product(
-            spec.model, list(_seeded(spec)), spec.budget, spec.prompt, spec.wording, spec.control
+            spec.model, seeded, spec.budget, spec.prompt, spec.wording, spec.control
         )
     )
 
@@ -282,9 +283,3 @@ def arms_asking_back(spec: "SweepSpec") -> frozenset[str]:
         for arm in arms(spec)
         if arm.prompt.asks_back and arm.prompt.samples == 1 and arm.model.engine != "person"
     )
-
-
-def _seeded(spec: "SweepSpec") -> Iterator[tuple[SelectorSpec, int | None]]:
-    for selector in spec.selector:
-        for seed in selector.seeds or (None,):
-            yield selector, seed

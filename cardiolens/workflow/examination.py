@@ -36,7 +36,8 @@ def examine(spec: SweepSpec) -> int:
     n_fix = 0
     for subject, look in _looks(spec):
         try:
-            line = f"ok   {subject}: {look()}"
+            words = look()
+            line = f"ok   {subject}: {words if isinstance(words, str) else 'as needed'}"
         except StoppedError:
             raise
         except Exception as error:  # noqa: BLE001 - a template of a model is foreign code
@@ -50,10 +51,10 @@ def examine(spec: SweepSpec) -> int:
     return 1 if n_fix else 0
 
 
-def _looks(spec: SweepSpec) -> Iterator[tuple[str, Callable[[], str]]]:
+def _looks(spec: SweepSpec) -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield what is looked at, the cheap things first; nothing is loaded onto a GPU."""
     for subject, check in CHECKS.items():
-        yield subject, partial(_checked, check, spec)
+        yield subject, partial(check, spec)
     if any(model.engine == "vllm" for model in spec.model):
         yield "engine", partial(_engine, spec)
     temporary = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp")
@@ -67,11 +68,6 @@ def _looks(spec: SweepSpec) -> Iterator[tuple[str, Callable[[], str]]]:
         yield "SLURM", partial(_partitions, cluster)
     else:
         yield "Ray", partial(_ray, spec)
-
-
-def _checked(check: Callable[[SweepSpec], object], spec: SweepSpec) -> str:
-    check(spec)
-    return "as needed"
 
 
 def _engine(spec: SweepSpec) -> str:

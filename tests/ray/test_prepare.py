@@ -80,7 +80,7 @@ def test_a_bad_study_is_listed(dataset, tmp_path, caplog):
     (dataset.studies / "C" / "lge_sax.nii.gz").write_bytes(b"no image")
     done = prepare(dataset, tmp_path / "store")
     assert counts(done) == (3, 0, 1)
-    assert done.failed[0][0] == "C"
+    assert list(done.failed) == ["C"]
     assert any(line.startswith("C: lge_sax.nii.gz: is not NIfTI: it starts with") for line in caplog.messages)
     assert read_volumes(tmp_path / "store")["study_id"].to_pylist() == ["A", "B", "D"]
     assert read_cohort(tmp_path / "store").tried == {"C": state_of(read_study(dataset.studies / "C"))}

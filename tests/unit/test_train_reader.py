@@ -90,3 +90,13 @@ def test_a_question_in_a_pack_is_answered_as_it_is_alone():
             assert labels[at : at + len(expected)].tolist() == [*said, tokens.end]
             at += len(expected)
     assert at == len(labels)
+
+
+def test_the_record_of_a_training_names_its_code(tmp_path):
+    from train_reader.__main__ import RECORD, _write_record
+    from train_reader.learn import CURVE
+    from train_reader.recipe import read_recipe
+
+    (tmp_path / CURVE).write_text('{"seconds": 3600}\n')
+    _write_record(read_recipe([f"out={tmp_path}"]), tmp_path)
+    assert len(json.loads((tmp_path / RECORD).read_text())["code"]) == 32

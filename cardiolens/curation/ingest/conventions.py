@@ -13,7 +13,7 @@ from cardiolens.base.phrasing import choices
 from cardiolens.base.untrusted.bounded_files import read_yaml
 from cardiolens.config.base import Spec, describe
 from cardiolens.config.conf_names import conf_folders
-from cardiolens.config.plugins import PluginError, blamed, code_of, find, is_word, load, pinned
+from cardiolens.config.plugins import PluginError, blamed, code_of, is_word, load, pinned
 from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule
 from cardiolens.curation.masks.labels import label_maps
 from cardiolens.study.anatomy import sequences
@@ -223,8 +223,8 @@ def _plugged(word: str) -> Convention:
     try:
         word = pinned("layouts", word)
     except ValueError as error:
-        raise InputError(f"layout={word}: {error}") from None
-    plugin, factory = find("layouts", word), load("layouts", word)
+        raise InputError(f"layout={error}") from None
+    factory = load("layouts", word)
     with blamed(word):
         tree: object = factory()
     if not isinstance(tree, Mapping) or "name" in tree:
@@ -232,6 +232,7 @@ def _plugged(word: str) -> Convention:
             f"plugin {word}: returns no layout; its maker must return names and values as in "
             "conf/layout/acdc.yaml, without name"
         )
-    layout = _validated(word, {**tree, "name": f"{plugin.package}_{plugin.name}".replace("-", "_")})
+    key = word.partition("@")[0]
+    layout = _validated(word, {**tree, "name": re.sub(r"[.-]", "_", key)})
     made_by = f"plugin {word}, code {code_of('layouts', word)}"
     return layout.model_copy(update={"sources": (*layout.sources, made_by)})

@@ -17,7 +17,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import read_words
-from cardiolens.config.conf_names import INDEX, read_index, released_options
+from cardiolens.config.conf_names import INDEX, read_release, released_options
 from cardiolens.curation.release.question_table import read_contents, rows_by_study, split_of, write_rows
 from cardiolens.curation.release.verify import differences
 from cardiolens.protocol import replies
@@ -126,7 +126,7 @@ def _body(source: str) -> str:
 
 def _canary(release: Path) -> str:
     """Return the canary of a release; it goes into YAML, so that nothing but its own form is taken."""
-    canary = str(read_index(release).get("canary"))
+    canary = str(read_release(release)[1].get("canary"))
     if not _CANARY.fullmatch(canary):
         raise InputError(f"harness={release}: the canary in its {INDEX} is none of cardiolens; do not use it")
     return canary

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.plugins import PluginError, blamed, find, is_word, make
+from cardiolens.config.plugins import PluginError, blamed, is_word, make
 from cardiolens.config.sweep import StatisticsSpec
 
 Pairs = Sequence[tuple[str, str]]
@@ -82,9 +82,8 @@ def open_text_metrics(statistics: StatisticsSpec) -> list[TextMetric]:
 
 def _open_plugged(word: str) -> TextMetric:
     """Open a metric of another package; its values are called `package:name`."""
-    plugin = find("report_metrics", word)
     metric: ReportMetric = make("report_metrics", word, ReportMetric)
-    return partial(_scored, word, f"{plugin.package}:{plugin.name}", metric)
+    return partial(_scored, word, word.partition("@")[0].replace(".", ":"), metric)
 
 
 def _scored(word: str, name: str, metric: ReportMetric, pairs: Pairs) -> list[dict[str, float]]:

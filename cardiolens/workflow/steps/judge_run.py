@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from types import MappingProxyType
 
-import pyarrow as pa
-
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
@@ -23,7 +21,7 @@ from cardiolens.score.run_results.scoring import (
 from cardiolens.score.run_results.stored_replies import check_stored
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.pictures import FRAMES
-from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.terminal import show
 from cardiolens.storage import documents, schemas, tables
@@ -37,7 +35,10 @@ def judge(run: Run, *, by_others: bool = False) -> int:
     `by_others`: also score the replies by the rules of other evaluations.
     """
     spec = documents.read_configuration(run)
-    before, scored = _before(run), _scored(run)
+    before = Verdicts()
+    for rows in tables.read_blocks(run.verdicts, schemas.VERDICTS):
+        before.add(rows)
+    old = _tier_scores(run)
     with closing_progress(run):
         replies = _replies(run, spec)
         further: dict[str, Sequence[AnalysisRow]] = {}
@@ -48,8 +49,13 @@ def judge(run: Run, *, by_others: bool = False) -> int:
         facts = read_facts(run, [run])
         if run.page.exists():
             write_page(run, [run], include_images=(run.viewer / FRAMES).exists(), facts=facts)
-    _show(facts, replies)
-    show.show_changes(changes(before, replies.verdict_store), _moved(scored, _scored(run)))
+    show.show_ending(facts)
+    show.show_second_turns(replies.counts)
+    new = _tier_scores(run)
+    moved = [
+        (*key, old[key], new[key]) for key in sorted(old.keys() & new) if repr(old[key]) != repr(new[key])
+    ]
+    show.show_changes(changes(before, replies.verdict_store), moved)
     if replies.unrequested:
         say(f"ignored: {replies.unrequested} completions of requests that this run does not have")
     say(f"run: {run.root}")
@@ -68,7 +74,8 @@ def judge_together(runs: Sequence[Run]) -> int:
         every = {arm.arm_id: arm for spec in specs for arm in arms(spec)}
         _write(view, replies, specs[0], tuple(every.values()), parts=tuple(zip(runs, specs, strict=True)))
         facts = read_facts(view, runs)
-    _show(facts, replies)
+    show.show_ending(facts)
+    show.show_second_turns(replies.counts)
     say(f"run: {view.root}")
     return 1 if replies.unfinished else 0
 
@@ -99,17 +106,11 @@ def _model_keys(run: Run) -> dict[str, str]:
     return {name: facts["model_key"] for name, facts in documents.read_manifest(run)["models"].items()}
 
 
-def _before(run: Run) -> Verdicts:
-    """Read the stored verdicts of a run."""
-    verdicts = Verdicts()
-    for rows in tables.read_blocks(run.verdicts, schemas.VERDICTS):
-        verdicts.add(rows)
-    return verdicts
-
-
-def _scored(run: Run) -> pa.Table:
-    """Read the stored primary scores of single arms on tiers."""
-    return tables.concat(map(of_tiers, tables.read_blocks(run.scores, schemas.SCORES)), schemas.SCORES)
+def _tier_scores(run: Run) -> dict[tuple[str, str], float]:
+    """Return the stored values of the tiers by arm and tier."""
+    stored = map(of_tiers, tables.read_blocks(run.scores, schemas.SCORES))
+    rows = tables.concat(stored, schemas.SCORES).to_pylist()
+    return {(row["arm_id"], row["scope"]): row["value"] for row in rows}
 
 
 def _write(
@@ -130,20 +131,3 @@ def _write(
         )
     groups = groups_of(spec.store, replies.verdict_store)
     write_results(run, replies, groups, planned_arms, spec, parts=parts, further=further)
-
-
-def _show(facts: Facts, replies: Replies) -> None:
-    """Print what the replies show."""
-    show.show_ending(facts)
-    show.show_second_turns(replies.counts)
-
-
-def _moved(before: pa.Table, after: pa.Table) -> list[tuple[str, str, float, float]]:
-    """Return the changed tier scores: (arm, tier, old value, new value)."""
-    old, new = _tier_scores(before), _tier_scores(after)
-    both = sorted(set(old) & set(new))
-    return [(*key, old[key], new[key]) for key in both if repr(old[key]) != repr(new[key])]
-
-
-def _tier_scores(scores: pa.Table) -> dict[tuple[str, str], float]:
-    return {(row["arm_id"], row["scope"]): row["value"] for row in scores.to_pylist()}

@@ -1,41 +1,31 @@
-"""Convert study folders to shards in parallel; unchanged studies are not read again."""
+"""Convert what a dataset gives to shards in parallel; unchanged studies are not read again."""
 
 import logging
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.config.cluster import ClusterSpec
-from cardiolens.config.dataset import DatasetSpec, Windows
+from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.phantom_cohort import add_questions, make_cohort
+from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.anatomy import Anatomy, anatomy_of
-from cardiolens.study.cohort import Cohort, state_of, write_cohort
-from cardiolens.study.group import Outcome, by_pixels, current_cohort, prepare_group
+from cardiolens.study.cohort import Cohort, StudyRecord, state_of, write_cohort
+from cardiolens.study.group import by_pixels, current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
-from cardiolens.study.shards import holds_part, read_volumes
-from cardiolens.workflow.steps.prepare_cases import (
-    Group,
-    Preparation,
-    Prepared,
-    are_prepared,
-    cpus_of_ray,
-    outcomes_of,
-    prepare_cases,
-    prepared_of,
-)
+from cardiolens.study.shards import read_volumes
+from cardiolens.workflow.steps.preparation import Prepared, StudySource, Task, cpus_of_ray, outcomes_of
+from cardiolens.workflow.steps.prepare_cases import cases_of
 
 PART_PIXELS = 192 << 20  # about 128 MiB compressed
 OWN_CLUSTER = ClusterSpec()
@@ -44,9 +34,11 @@ STUDIES_EXPECTED = (
     "python -m cardiolens.ingest source=... out=... makes such folders"
 )
 
+log = logging.getLogger(__name__)
+
 
 def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> Prepared:
-    """Bring the shards of a store up to date with a folder of studies.
+    """Bring the shards of a store up to date with a dataset, and the questions that are made of its cases.
 
     A study that fails is logged and left out. InputError if there are no studies, or none is usable; RunError
     if the store cannot be written.
@@ -55,23 +47,42 @@ def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTE
     _check_names(dataset.windows, anatomy)
     if "absent_studies" in dataset.allow:
         return _as_found(dataset, store)
-    if dataset.source is not None:
-        return prepare_cases(dataset, store, cluster)
-    studies, failed = _read_studies(dataset)
-    current = _current(dataset, store)
-    records = {s.study_id: current.studies[s.study_id] for s in studies if _is_current(s, current, store)}
-    preparation = Preparation(records, failed, started)
-    touched = [study for study in studies if study.study_id not in records]
-    as_given = {study.study_id: state_of(study) for study in touched}
+    source, current = _source_of(dataset, store), _current(dataset, store)
+    prepared = Prepared(source.unchanged(current, store), dict(source.failed))
+    touched = source.states.keys() - prepared.records.keys()
     if touched:
         with ray_cluster(cluster):
-            preparation.take(_outcomes(touched, dataset, store))
-    preparation.check()
-    update = {"studies": records, "failed": failed}
-    tried = {name: as_given[name] for name in sorted(failed) if name in as_given}
-    _publish(store, current.model_copy(update={**update, "tried": tried}), current)
-    _check_same_pixels(store, dataset)
-    return preparation.done()
+            prepared.take(outcomes_of(source.tasks(touched)))
+    if not prepared.records:
+        name, error = next(iter(prepared.failed.items()))
+        raise InputError(f"{name}: {error}")
+    cohort = _cohort(source, current, prepared.records, prepared.failed)
+    if cohort != current:
+        write_cohort(store, cohort.model_copy(update={"same_pixels": None}))  # looked for by `finish`
+    source.finish()
+    prepared.seconds = time.monotonic() - started
+    for name, error in sorted(prepared.failed.items()):
+        log.error("%s: %s", name, error)
+    log.info("%s", prepared)
+    return prepared
+
+
+def is_prepared(spec: SweepSpec) -> bool:
+    """Return whether `prepare` and `prepare_features` have nothing to do; no image is read."""
+    dataset, store = spec.dataset, spec.store
+    if "absent_studies" in dataset.allow:
+        return bool(_as_found(dataset, store).records)
+    files = [] if dataset.source is None else [dataset.questions, told_path(dataset.questions)]
+    if not dataset.studies.exists() or not all(path.is_file() for path in files):
+        return False
+    source, current = _source_of(dataset, store), _current(dataset, store)
+    records = source.unchanged(current, store)
+    unusable = {name for name, state in current.tried.items() if source.states.get(name) == state}
+    failed = {**source.failed, **{name: current.failed[name] for name in unusable}}
+    untried = source.states.keys() - records.keys() - unusable
+    if untried or _cohort(source, current, records, failed) != current:
+        return False
+    return not (_looks_at_pixels(spec) and missing_parts(store, read_volumes(store)))
 
 
 def _check_names(windows: Mapping[str, object], anatomy: Anatomy) -> None:
@@ -83,19 +94,6 @@ def _check_names(windows: Mapping[str, object], anatomy: Anatomy) -> None:
                 f"dataset.windows names {name!r}; expected a sequence or a volume ({', '.join(legal)}); "
                 "correct dataset.windows"
             )
-
-
-def is_prepared(spec: SweepSpec) -> bool:
-    """Return whether `prepare` and `prepare_features` have nothing to do."""
-    dataset, store = spec.dataset, spec.store
-    if "absent_studies" in dataset.allow:
-        return bool(_as_found(dataset, store).unchanged)
-    if dataset.source is not None:
-        return are_prepared(dataset, store)
-    if not (dataset.studies.exists() and _is_current_cohort(dataset, store)):
-        return False
-    volumes = read_volumes(store)
-    return not (_looks_at_pixels(spec) and missing_parts(store, volumes))
 
 
 def _looks_at_pixels(spec: SweepSpec) -> bool:
@@ -110,36 +108,49 @@ def _as_found(dataset: DatasetSpec, store: Path) -> Prepared:
             f"store={store}: has no studies prepared with these dataset.windows, and with "
             "dataset.allow=[absent_studies] none are prepared"
         )
-    found = current.same_pixels
-    pairs = same_pixels(store, read_volumes(store)) if found is None else found
-    check_same_pixels(pairs, allowed="same_pixels" in dataset.allow)
-    return prepared_of(current.studies, current.failed, 0, len(current.studies))
+    _check_same_pixels(store, dataset)
+    return Prepared(dict(current.studies), dict(current.failed))
 
 
-def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> int:
-    """Compute the frame features that selectors lack; return the number of parts computed."""
-    parts = missing_parts(store, read_volumes(store))
-    if not parts:
-        return 0
-    with ray_cluster(cluster):
-        import ray
+def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> None:
+    """Compute the frame features that selectors lack."""
+    if parts := missing_parts(store, read_volumes(store)):
+        with ray_cluster(cluster):
+            list(outcomes_of(partial(write_features, store.absolute(), part) for part in parts))
 
-        rows = [{"part": part} for part in parts]
-        options = {"store": store.absolute()}
-        dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-            _features_batch, batch_size=1, batch_format="pyarrow", fn_kwargs=options
+
+def _source_of(dataset: DatasetSpec, store: Path) -> StudySource:
+    return _studies_of(dataset, store) if dataset.source is None else cases_of(dataset, store)
+
+
+def _studies_of(dataset: DatasetSpec, store: Path) -> StudySource:
+    """Read the manifests of a folder of studies."""
+    studies, failed = _read_studies(dataset)
+    return StudySource(
+        states={study.study_id: state_of(study) for study in studies},
+        failed=failed,
+        tasks=partial(_tasks, studies, dataset, store),
+        finish=partial(_check_same_pixels, store, dataset),
+    )
+
+
+def _tasks(
+    studies: Sequence[Study], dataset: DatasetSpec, store: Path, names: Container[str]
+) -> Iterator[Task]:
+    """Prepare studies in parts of about 128 MiB, or smaller ones to use all CPUs."""
+    anatomy = anatomy_of(dataset.protocol)
+    touched = [study for study in studies if study.study_id in names]
+    target = min(PART_PIXELS, -(-sum(study.n_pixels for study in touched) // cpus_of_ray()))
+    for group in by_pixels(touched, target):
+        yield partial(
+            prepare_group,
+            store.absolute(),
+            tables.part_name(),
+            [study.folder.absolute() for study in group],
+            anatomy.windows(dataset.display),
+            roots=dataset.roots,
+            anatomy=anatomy,
         )
-        try:
-            return len(dataset.take_all())
-        except ray.exceptions.RayError as error:
-            reason = str(error).splitlines()[0]
-            raise RunError(f"features were not computed ({reason}); run it again") from error
-
-
-def _features_batch(batch: pa.Table, store: Path) -> pa.Table:
-    for part in batch["part"].to_pylist():
-        write_features(store, part)
-    return batch
 
 
 def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
@@ -182,17 +193,17 @@ def _check_link(folder: Path, dataset: DatasetSpec) -> None:
 
 def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
     """Return the studies with a unique id; folders that share an id are added to `failed`."""
-    folders: dict[str, list[str]] = {}
+    by_id: dict[str, list[Study]] = {}
     for study in studies:
-        folders.setdefault(study.study_id, []).append(study.folder.name)
-    for study in studies:
-        sharing = folders[study.study_id]
-        if len(sharing) > 1:
-            failed[study.folder.name] = (
-                f"study.json: study_id {study.study_id!r} stands in the folders {', '.join(sharing)}; "
+        by_id.setdefault(study.study_id, []).append(study)
+    for study_id, sharing in by_id.items():
+        names = [study.folder.name for study in sharing]
+        for name in names if len(names) > 1 else ():
+            failed[name] = (
+                f"study.json: study_id {study_id!r} stands in the folders {', '.join(names)}; "
                 "expected one folder a study_id; rename or remove one"
             )
-    return [study for study in studies if len(folders[study.study_id]) == 1]
+    return [sharing[0] for sharing in by_id.values() if len(sharing) == 1]
 
 
 def _current(dataset: DatasetSpec, store: Path) -> Cohort:
@@ -201,30 +212,13 @@ def _current(dataset: DatasetSpec, store: Path) -> Cohort:
     return current_cohort(store, anatomy.windows(dataset.display), anatomy)
 
 
-def _is_current(study: Study, current: Cohort, store: Path) -> bool:
-    record = current.studies.get(study.study_id)
-    return record is not None and record.state == state_of(study) and holds_part(store, record)
-
-
-def _is_current_cohort(dataset: DatasetSpec, store: Path) -> bool:
-    """Return whether the stored cohort matches the studies, prepared and failed ones alike."""
-    studies, failed = _read_studies(dataset)
-    current, prepared = _current(dataset, store), set()
-    for study in studies:
-        name = study.study_id
-        if current.tried.get(name) == state_of(study):
-            failed[name] = current.failed[name]
-        elif _is_current(study, current, store):
-            prepared.add(name)
-        else:
-            return False
-    return current.studies.keys() == prepared and current.failed == failed
-
-
-def _publish(store: Path, cohort: Cohort, current: Cohort) -> None:
-    if cohort != current or not cohort.studies:
-        update = {"studies": dict(sorted(cohort.studies.items())), "same_pixels": None}
-        write_cohort(store, cohort.model_copy(update=update))
+def _cohort(
+    source: StudySource, current: Cohort, records: Mapping[str, StudyRecord], failed: Mapping[str, str]
+) -> Cohort:
+    """Return the current cohort with these studies, and the states of those that failed."""
+    states = {name: source.states[name] for name in sorted(failed) if name in source.states}
+    update = {"studies": dict(sorted(records.items())), "failed": dict(failed), "tried": states}
+    return current.model_copy(update=update)
 
 
 def _check_same_pixels(store: Path, dataset: DatasetSpec) -> None:
@@ -234,30 +228,6 @@ def _check_same_pixels(store: Path, dataset: DatasetSpec) -> None:
         cohort = cohort.model_copy(update={"same_pixels": same_pixels(store, read_volumes(store))})
         write_cohort(store, cohort)
     check_same_pixels(cohort.same_pixels or (), allowed="same_pixels" in dataset.allow)
-
-
-def _outcomes(studies: Sequence[Study], dataset: DatasetSpec, store: Path) -> Generator[Outcome, None, None]:
-    """Prepare studies in parts of about 128 MiB, or smaller ones to use all CPUs."""
-    anatomy = anatomy_of(dataset.protocol)
-    target = min(PART_PIXELS, -(-sum(study.n_pixels for study in studies) // cpus_of_ray()))
-    groups = [
-        {"part": tables.part_name(), "folders": [str(study.folder.absolute()) for study in group]}
-        for group in by_pixels(studies, target)
-    ]
-    yield from outcomes_of(
-        groups,
-        partial(
-            _prepare,
-            store=store.absolute(),
-            windows=anatomy.windows(dataset.display),
-            roots=dataset.roots,
-            anatomy=anatomy,
-        ),
-    )
-
-
-def _prepare(group: Group, *, store: Path, windows: Windows, **options: Any) -> list[Outcome]:
-    return prepare_group(store, group["part"], [*map(Path, group["folders"])], windows, **options)
 
 
 def prepare_dataset(spec: SweepSpec) -> int:

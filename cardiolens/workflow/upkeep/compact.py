@@ -6,6 +6,7 @@ gone lists them again (tables.read). Two compactions of one folder run one after
 kill releases.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,23 +44,18 @@ def compact(store: Store) -> Iterator[Compaction]:
 def compact_folder(name: str, folder: Path) -> Compaction:
     """Merge the completion parts in the folder of one model, after any other compaction of it has ended."""
     with disk.locked(folder / _LOCK):
-        return _merge(name, folder)
-
-
-def _merge(name: str, folder: Path) -> Compaction:
-    before, rows, repeated = tables.parts(folder), 0, 0
-    for group in _groups(before):
-        table = tables.concat(
-            (tables.read_part(path, schemas.COMPLETIONS) for path in group), schemas.COMPLETIONS
-        )
-        merged = _distinct(table)
-        rows += merged.num_rows
-        repeated += table.num_rows - merged.num_rows
-        if len(group) > 1 or merged.num_rows < table.num_rows:
-            tables.write_part(folder, merged, schemas.COMPLETIONS)
-            for path in group:
-                disk.remove(path)
-    return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)
+        before, rows, repeated = tables.parts(folder), 0, 0
+        for group in _groups(before):
+            parts = (tables.read_part(path, schemas.COMPLETIONS) for path in group)
+            table = tables.concat(parts, schemas.COMPLETIONS)
+            merged = _distinct(table)
+            rows += merged.num_rows
+            repeated += table.num_rows - merged.num_rows
+            if len(group) > 1 or merged.num_rows < table.num_rows:
+                tables.write_part(folder, merged, schemas.COMPLETIONS)
+                for path in group:
+                    disk.remove(path)
+        return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)
 
 
 def _groups(paths: list[Path]) -> Iterator[list[Path]]:
@@ -79,14 +75,11 @@ def _groups(paths: list[Path]) -> Iterator[list[Path]]:
 
 def _distinct(rows: pa.Table) -> pa.Table:
     """Return the rows in order, without duplicates that are equal in every column."""
-    by_key: dict[str, list[int]] = {}
-    for place, key in enumerate(rows["request_key"].to_pylist()):
-        by_key.setdefault(key, []).append(place)
-    dropped: set[int] = set()
-    for places in by_key.values():
-        distinct: list[dict[str, object]] = []
-        for place in places if len(places) > 1 else ():
-            row = rows.slice(place, 1).to_pylist()[0]
-            dropped |= {place} if row in distinct else set()
-            distinct.append(row)
-    return rows if not dropped else rows.take([n for n in range(rows.num_rows) if n not in dropped])
+    keys = rows["request_key"].to_pylist()
+    counts, distinct, places = Counter(keys), set[str](), list[int]()
+    for place, key in enumerate(keys):
+        row = key if counts[key] == 1 else repr(rows.slice(place, 1).to_pylist())
+        if row not in distinct:
+            distinct.add(row)
+            places.append(place)
+    return rows if len(places) == rows.num_rows else rows.take(places)

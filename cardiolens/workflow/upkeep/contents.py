@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.feature_store import FEATURES
 from cardiolens.storage import schemas, tables
@@ -129,24 +128,22 @@ def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
 
     `models` are model keys; InputError for a key without completions in the store.
     """
-    pairs = [*_leftovers(store), *_superseded(store), *_completions(store, models)]
-    return [Removable(path, path.stat().st_size, reason) for path, reason in pairs]
+    model_keys = [table.folder.name for table in stored_tables(store) if table.schema is schemas.COMPLETIONS]
+    if unknown := sorted(set(models) - set(model_keys)):
+        raise InputError(
+            f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
+            f"{', '.join(model_keys) or 'none: there are no completions'}"
+        )
+    unfinished = (path for path in sorted(store.root.rglob(".*.tmp")) if path.is_file() and _is_settled(path))
+    reasons = dict.fromkeys(unfinished, "left by a writer that was killed")
+    reasons |= dict.fromkeys(_superseded(store), "its studies were prepared again, or left the dataset")
+    for key in models:
+        paths = tables.parts(store.completions(key))
+        reasons |= dict.fromkeys(paths, f"completions of {key}, which you named")
+    return [Removable(path, path.stat().st_size, reason) for path, reason in reasons.items()]
 
 
-def delete(files: Sequence[Removable]) -> None:
-    """Delete files; a missing file is no error."""
-    for file in files:
-        disk.remove(file.path)
-
-
-def _leftovers(store: Store) -> Iterator[tuple[Path, str]]:
-    """Yield temporary files of killed writers."""
-    for path in sorted(store.root.rglob(".*.tmp")):
-        if path.is_file() and _is_settled(path):
-            yield path, "left by a writer that was killed"
-
-
-def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
+def _superseded(store: Store) -> Iterator[Path]:
     """Yield parts without a study of the current cohort, and their features."""
     cohort = read_cohort(store.root)
     if cohort is None:
@@ -156,19 +153,7 @@ def _superseded(store: Store) -> Iterator[tuple[Path, str]]:
         if table.name.partition("/")[0] in ("frames", "volumes", "features"):
             for path in tables.parts(table.folder):
                 if path.name not in current and _is_settled(path):
-                    yield path, "its studies were prepared again, or left the dataset"
-
-
-def _completions(store: Store, models: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    model_keys = [table.folder.name for table in stored_tables(store) if table.schema is schemas.COMPLETIONS]
-    if unknown := sorted(set(models) - set(model_keys)):
-        raise InputError(
-            f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
-            f"{', '.join(model_keys) or 'none: there are no completions'}"
-        )
-    for model_key in models:
-        for path in tables.parts(store.completions(model_key)):
-            yield path, f"completions of {model_key}, which you named"
+                    yield path
 
 
 def _is_settled(path: Path) -> bool:

@@ -11,9 +11,9 @@ import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
+from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin_job, print_error
-from cardiolens.config.plugins import code_of
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from train_reader.examples import cohort_spec
@@ -52,11 +52,10 @@ def train(spec: ReaderSpec) -> int:
 def _write_record(spec: ReaderSpec, folder: Path) -> None:
     """Write what determined the weights, the duration, and the learning curve beside the weights."""
     curve = [json.loads(line) for line in (spec.out / CURVE).read_text().splitlines()]
-    here = Path(__file__).parent
     record = {
         "schema": "training-1",
         "recipe": spec.model_dump(mode="json", exclude={"out", "device"}),
-        "code": code_of("train_reader.__main__", package=here),
+        "code": digest_of_tree(Path(__file__).parent),
         "hours": round(curve[-1]["seconds"] / 3600, 2),
         "machine": platform.machine(),
         "versions": {name: version(name) for name in ("cardiolens", "torch", "transformers", "tokenizers")},

@@ -29,6 +29,13 @@ def test_a_model_of_the_hub_has_the_defaults(capsys: pytest.CaptureFixture[str])
     assert "not known: whether it thinks (reasoning_parser)" in capsys.readouterr().out
 
 
+def test_of_two_words_for_the_models_the_last_one_counts() -> None:
+    first, last = "model=[hf:a/b]", "model=[oracle]"
+    assert [model.name for model in read_spec([first, last]).model] == ["oracle"]
+    selectors = read_spec(["model=[oracle]", "selector=[random@1]", "selector=[clinical]"]).selector
+    assert [selector.name for selector in selectors] == ["clinical"]
+
+
 def test_further_options_are_added() -> None:
     for word in ("model.b_1.max_num_seqs=4", "+model.b_1.max_num_seqs=4"):
         (model,) = read_spec([word, "model=[hf:a/b-1]"]).model

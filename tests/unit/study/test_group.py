@@ -61,7 +61,7 @@ def test_what_is_unchanged_is_not_read(known, caplog):
     prepare(dataset(known / "in"), known / "store")  # looks once for images in two studies
     before = (known / "store" / "cohort.json").stat().st_mtime_ns
     done = prepare(dataset(known / "in"), known / "store")
-    assert (done.prepared, done.unchanged, done.failed, done.bytes_read) == (0, 2, (), 0)
+    assert (done.prepared, done.unchanged, done.failed, done.bytes_read) == (0, 2, {}, 0)
     assert caplog.messages[-1].startswith("2 studies: 0 prepared, 2 unchanged, 0 failed (")
     assert (known / "store" / "cohort.json").stat().st_mtime_ns == before
 
@@ -83,7 +83,7 @@ def test_two_folders_of_one_study_id_are_both_refused(known, caplog):
         "study.json: study_id 'A' stands in the folders A, C; expected one folder a study_id; "
         "rename or remove one"
     )
-    assert done.failed == (("A", message), ("C", message))
+    assert done.failed == {"A": message, "C": message}
     assert f"A: {message}" in caplog.messages
     assert read_volumes(known / "store")["study_id"].to_pylist() == ["B"]
     assert read_cohort(known / "store").failed == {"A": message, "C": message}

@@ -1,14 +1,17 @@
 """The catalogue of models, as far as it can be checked without their files, and the model that ships."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 import yaml
+from pydantic import Field
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.base import Spec
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import packaged_conf
 from cardiolens.config.model import ModelCard, ModelSpec
@@ -36,6 +39,23 @@ OPEN = {name: model for name, model in MODELS.items() if model.engine == "vllm"}
 def card(model: ModelSpec) -> ModelCard:
     assert model.card is not None
     return model.card
+
+
+class PublicCopy(Spec):
+    """A public copy of one of a model's files, read for its entry; the copy is not in this project."""
+
+    file: Literal["config", "processor", "template"]  # config.json, preprocessor_config.json, chat template
+    of: str | None = None  # the model whose file it is, e.g. one in fewer bits; None: this one
+    repository: str  # owner/name on GitHub; hub:owner/name: a stored page of the model hub
+    path: str  # of the copy in it; after #: the entry, where a file carries several
+    commit: Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")] | None = None  # None: not known
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None  # of its text; None: read in parts
+    values: Mapping[str, int] = {}  # as the file names them, e.g. num_attention_heads
+    note: str = ""  # what it was compared with, and where it differs
+
+
+def copies(model: ModelSpec) -> list[PublicCopy]:
+    return [PublicCopy.model_validate(source) for source in card(model).sources]
 
 
 def test_the_catalogue_is_large_enough_and_of_every_kind():
@@ -84,14 +104,14 @@ def test_tensor_parallel_by_gpu_size_is_what_auto_derives(name):
 
 def test_nothing_is_said_to_be_verified_that_was_not():
     for name, model in MODELS.items():
-        own = {copy.file for copy in card(model).sources if copy.of is None} - {"processor"}
+        own = {copy.file for copy in copies(model) if copy.of is None} - {"processor"}
         wanted = "engine" if name in RUN_HERE else READ[tuple(sorted(own))]
         assert card(model).verified == wanted, name
 
 
 def test_an_entry_agrees_with_the_numbers_of_the_files_that_were_read():
     for name, model in MODELS.items():
-        configs = [copy for copy in card(model).sources if copy.file == "config"]
+        configs = [copy for copy in copies(model) if copy.file == "config"]
         for values in (copy.values for copy in configs):
             heads = card(model).attention_heads
             assert values.get("num_attention_heads", heads) == heads, name

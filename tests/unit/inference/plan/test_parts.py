@@ -20,8 +20,9 @@ from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.storage import documents, tables
 from cardiolens.storage.places import run_of
+from cardiolens.study.cohort import StudyRecord
 from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.prepare_cases import Prepared
+from cardiolens.workflow.steps.preparation import Prepared
 
 PATIENTS = 6
 
@@ -145,8 +146,12 @@ def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
     documents.write_configuration(planned.run, planned.spec)
     left = {name: missing_of(planned, name) for name in planned.identities}
     executed = Executed(failed=dict(planned.failed))
-    assert conclude(planned, Prepared(0, 1, (), 0.0, 0), left, Placement((), ()), executed) == 1
-    assert "not run: tiny: " in capsys.readouterr().out
+    prepared = Prepared({"A": StudyRecord(part="p", state="s", warnings=("a doubt",))}, {"B": "no file"})
+    assert conclude(planned, prepared, left, Placement((), ()), executed) == 1
+    said = capsys.readouterr().out
+    for words in ("not run: tiny: ", "check (1 study): a doubt", "not prepared: B: no file"):
+        assert words in said
+    assert json.loads(planned.run.manifest.read_text())["preparation"]["warnings"] == {"a doubt": 1}
     assert list(json.loads(planned.run.manifest.read_text())["failed"]) == ["tiny"]
 
 

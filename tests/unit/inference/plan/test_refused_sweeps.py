@@ -30,7 +30,10 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"prompt": [STANDARD | {"shots": 2}]}, "shows .*headlines are asked with standard alone"),
     ({"prompt": [TWO], "selector": [SELF]}, "the reader chooses its frames"),
     ({"prompt": [SAMPLES | {"steps": "self"}]}, "samples 3 go with a single request"),
-    ({"prompt": [SAMPLES], "selector": [SELF]}, "each would choose other frames"),
+    (
+        {"prompt": [SAMPLES], "selector": [SELF]},
+        "asks for 3 samples, and .* the reader chooses its frames",
+    ),
     ({"prompt": [SAMPLES], "model": [PERSON]}, "one is a person"),
     ({"prompt": [SAMPLES], "model": [FAR]}, "far has http.dialect: reasoning"),
     ({"selector": [SELF], "control": ["none", "blind"]}, "control blind does not show the chosen frames"),

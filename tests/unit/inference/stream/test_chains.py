@@ -23,7 +23,7 @@ from cardiolens.protocol.dialogue.chain_tables import read_chains, walk
 from cardiolens.protocol.tasks.legal import FREE
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.workflow.steps.conclude import conclude
-from cardiolens.workflow.steps.prepare_cases import Prepared
+from cardiolens.workflow.steps.preparation import Prepared
 
 N = 3
 
@@ -205,7 +205,7 @@ def concluded(spec, scribe):
     documents.write_configuration(planned.run, spec)
     counted = answer(planned, scribe)
     executed = Executed(streamed={name: Streamed(each, frozenset()) for name, each in counted.items()})
-    return conclude(planned, Prepared(0, 0, (), 0.0, 0), left, Placement((), ()), executed), planned.run
+    return conclude(planned, Prepared({}, {}), left, Placement((), ()), executed), planned.run
 
 
 def stages_of(run):
