@@ -1,20 +1,19 @@
 """Sequence and view of each stack, with witnesses and confidence; one stack is taken per volume.
 
-Views follow from the angle between a plane and the heart's long axis (`heart_axis`): four-, two- and
+Views follow from the angle between a plane and the heart's long axis (`orient`): four-, two- and
 three-chamber planes lie near 8, 67 and 128 degrees about it (protocol 1.3). The phantom has 3, 63 and 123,
 one real study has 12, 70 and 133.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from cardiolens.curation.ingest.conventions import volume_of
-from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Frame, Stack, Witness
-from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, WHOLE_STACK, plane_distance, tilt
+from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Stack, Witness
 from cardiolens.curation.ingest.reasons import HOLDS, Flag, Reason
 from cardiolens.curation.ingest.sequence import CLASSES, best, component_of, disagree, weigh
 from cardiolens.study.anatomy import SHORT_AXIS, sequences
@@ -27,8 +26,10 @@ _NAMED_VIEW = 0.8  # share of correct names among series names that name one vie
 _NAMED_OTHER = 0.85
 _REFUTED = 0.02  # likelihood of a declared view below which geometry contradicts it
 _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
-_SHORT_AXIS_DEG, _PARALLEL_DEG = 35.0, 15.0  # of a normal to the typical and to the known axis
-_LONG_AXIS_DEG = 25.0  # between a plane and the axis
+SHORT_AXIS_DEG, _PARALLEL_DEG = 35.0, 15.0  # of a normal to the typical and to the known axis
+LONG_AXIS_DEG = 25.0  # between a plane and the axis
+FEWEST_SLICES = 3  # of a stack that defines the axis
+_WHOLE_STACK = 6  # slices that, with whole cycles, only a short-axis cine has
 
 AS_STORED = DisplayTransform(transpose=True)  # voxels are stored (column, row)
 Status = Literal["taken", "waits", "left_out"]
@@ -51,7 +52,7 @@ class Proposal:
     component: str = ""
     stack_id: str = ""  # key of decisions
     ordered: bool = False  # whether a short axis is known to run from base to apex
-    masks: Mapping[Hashable, Frame] = field(default_factory=dict)  # by place and frame
+    labels: str = ""  # label map of its masks; empty if none is used
     transform: DisplayTransform = AS_STORED
     times: Mapping[str, int] = field(default_factory=dict)  # ed_phase, es_phase; t_on, t_peak
 
@@ -181,13 +182,13 @@ def view_by_geometry(stack: Stack, frame: HeartFrame) -> tuple[dict[str, float],
 
     If no stack defines the axis, stacks of fewer than three slices are less certain to be short axis.
     """
-    angle = tilt(stack, frame.base)
-    if angle < (_PARALLEL_DEG if frame.known else _SHORT_AXIS_DEG):
+    angle = stack.tilt(frame.base)
+    if angle < (_PARALLEL_DEG if frame.known else SHORT_AXIS_DEG):
         axis = "the" if frame.known else "a typical"
         evidence = f"{stack.n_slices} slices {angle:.0f} degrees from {axis} short axis"
         return _sure(SHORT_AXIS, 0.97 if frame.known or stack.n_slices >= FEWEST_SLICES else 0.7), evidence
     leaning = 90 - angle
-    if leaning > _LONG_AXIS_DEG + (0 if frame.known else 4):
+    if leaning > LONG_AXIS_DEG + (0 if frame.known else 4):
         evidence = f"leans by {leaning:.0f} degrees on the long axis, which no view does"
         return _sure("other", 0.9), evidence
     degrees = frame.angle(np.cross(frame.base, stack.normal)) % 180
@@ -196,7 +197,7 @@ def view_by_geometry(stack: Stack, frame: HeartFrame) -> tuple[dict[str, float],
     apart = {view: abs((degrees - at + 90) % 180 - 90) for view, at in PROTOTYPES.items()}
     weights = {view: float(np.exp(-0.5 * (away / spread) ** 2)) for view, away in apart.items()}
     if frame.axis is not None:
-        away = plane_distance(stack, frame.axis)
+        away = stack.distance_mm(frame.axis)
         through = float(np.exp(-0.5 * (max(away - 4.0, 0.0) / _SPREAD_MM) ** 2))
         weights = {view: weight * through for view, weight in weights.items()}
         evidence += f", {away:.0f} mm from the axis of the left ventricle"
@@ -275,7 +276,7 @@ def _rank(proposal: Proposal, lge: str, threshold: float) -> tuple[bool | int | 
         proposal.component in ("", lge),
         proposal.confidence >= threshold,
         not proposal.over_time or stack.n_phases >= WHOLE_CYCLE,
-        is_named and (stack.n_slices >= WHOLE_STACK or not across),
+        is_named and (stack.n_slices >= _WHOLE_STACK or not across),
         stack.n_slices if across else 0,
         int(10 * proposal.confidence + 0.5),
         stack.n_slices,

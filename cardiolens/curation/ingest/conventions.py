@@ -131,6 +131,9 @@ class Convention(Spec):
                 self.pattern(pattern)
         except re.error as error:
             raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None
+        for pattern in [self.dicom] if self.dicom else [rule.files for rule in self.files]:
+            if "{subject}" not in pattern:
+                raise ValueError(f"{pattern}: does not say whose file it is; write {{subject}} in it")
         return self
 
     def pattern(self, template: str) -> re.Pattern[str]:

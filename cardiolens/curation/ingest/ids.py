@@ -30,19 +30,9 @@ PASSES = frozenset(
         *("RescaleSlope", "RescaleIntercept", "SeriesNumber", "PixelData"),
     )
 )
-_VENDORS = {
-    "siemens": "Siemens",
-    "ge ": "GE",
-    "ge medical": "GE",
-    "gems": "GE",
-    "philips": "Philips",
-    "canon": "Canon",
-    "toshiba": "Canon",
-    "united imaging": "United Imaging",
-    "uih": "United Imaging",
-    "hitachi": "Hitachi",
-    "fuji": "Fujifilm",
-}
+_VENDORS = {"siemens": "Siemens", "ge ": "GE", "gems": "GE", "philips": "Philips", "canon": "Canon"}
+_VENDORS |= {"toshiba": "Canon", "united imaging": "United Imaging", "uih": "United Imaging"}
+_VENDORS |= {"hitachi": "Hitachi", "fuji": "Fujifilm"}
 _OLDEST = 90
 
 

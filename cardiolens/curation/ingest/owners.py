@@ -98,7 +98,7 @@ def role_by_name(path: str) -> FileRole:
             is_mask = True
         elif lower in _MOMENTS:
             moment = _MOMENTS[lower]
-        elif (match := _PHASE.fullmatch(lower)) and (match[1] or following.isdigit()):
+        elif (match := _PHASE.fullmatch(lower)) and (match[1] or following.isdecimal()):
             phase, skip = int(match[1] or following), not match[1]
         else:
             base.append(token)
@@ -115,13 +115,13 @@ def _names_view(folder: str) -> bool:
 
 
 def _by_expression(paths: Sequence[str], subject: str) -> dict[str, FileRole]:
-    matches = {path: re.search(subject, path) for path in paths}
-    return {
-        path: FileRole("", "", unclear=NO_SUBJECT)
-        if match is None
-        else FileRole(match[match.re.groups and 1], match[0])
-        for path, match in matches.items()
-    }
+    owners = {}
+    for path in paths:
+        owners[path] = FileRole("", "", unclear=NO_SUBJECT)
+        match = re.search(subject, path)
+        if match is not None and match[match.re.groups and 1] is not None:
+            owners[path] = FileRole(match[match.re.groups and 1], match[0])
+    return owners
 
 
 def _by_id(owners: Mapping[str, FileRole], ids: Mapping[str, tuple[str, str]]) -> dict[str, FileRole]:
