@@ -91,44 +91,40 @@ class Assignment:
 
 
 def assigned(
-    word: str | None, nifti: Mapping[str, Path], other_files: Mapping[str, Path]
+    word: str | None, files: Mapping[str, Path], other_files: Mapping[str, Path]
 ) -> Assignment | None:
-    """Return what each file is by the layout that is named, or by the one that fits; None without one."""
+    """Return the role of each NIfTI file, or the subject of each other file, and the facts of subjects.
+
+    By the layout that is named, or by the one that fits; None without one. InputError for a repackaged
+    version, two files that would be the same, and if no file fits.
+    """
     if word == NO_LAYOUT:
         return None
     if word is not None:
-        return assign(convention(word), nifti, other_files)
-    proposed = propose_layout(list(nifti))
-    if proposed is None:
+        layout = convention(word)
+    elif (proposed := propose_layout(list(files))) is None:
         return None
-    chosen, evidence = proposed
-    say(f"layout={chosen.name} is taken: {evidence}; layout=none imports without one")
-    return assign(chosen, nifti, other_files)
-
-
-def assign(convention: Convention, files: Mapping[str, Path], other_files: Mapping[str, Path]) -> Assignment:
-    """Assign a role to each NIfTI file, or each DICOM file to its subject; read the facts of subjects.
-
-    InputError for a repackaged version, two files that would be the same, and if no file fits.
-    """
-    _check_refused(convention, [*files, *other_files])
-    of_kind, kind = (files, "NIfTI files") if convention.dicom is None else (other_files, "files")
-    roles = _roles(convention, of_kind)
+    else:
+        layout, evidence = proposed
+        say(f"layout={layout.name} is taken: {evidence}; layout=none imports without one")
+    _check_refused(layout, [*files, *other_files])
+    of_kind, kind = (files, "NIfTI files") if layout.dicom is None else (other_files, "files")
+    roles = _roles(layout, of_kind)
     if all(role.is_mask for role in roles.values()):
-        expected = convention.dicom or next(rule.files for rule in convention.files if rule.image)
+        expected = layout.dicom or next((rule.files for rule in layout.files if rule.image), "an image")
         raise InputError(
-            f"layout={convention.name}: none of {len(files or other_files)} {kind} is an image of it; "
+            f"layout={layout.name}: none of {len(files or other_files)} {kind} is an image of it; "
             f"expected files such as {expected}; correct source, or name another layout, or none: layout=none"
         )
     path_of: dict[FileRole, str] = {}
-    for path, role in sorted(roles.items()) if convention.dicom is None else ():
+    for path, role in sorted(roles.items()) if layout.dicom is None else ():
         if (twin := path_of.setdefault(role, path)) != path:
             raise InputError(
-                f"layout={convention.name}: {twin} and {path} are the same file of one subject by this "
+                f"layout={layout.name}: {twin} and {path} are the same file of one subject by this "
                 "layout; give a source with one copy of the set"
             )
     subjects = {path: role.patient for path, role in roles.items()}
-    return Assignment(convention, roles, facts_of_subjects(convention, subjects, other_files))
+    return Assignment(layout, roles, facts_of_subjects(layout, subjects, other_files))
 
 
 def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:

@@ -6,7 +6,7 @@ one real study has 12, 70 and 133.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -97,72 +97,56 @@ class Proposal:
 
 def propose(stacks: Sequence[Stack], frame: HeartFrame) -> list[Proposal]:
     """Propose sequence and view of each stack independently."""
-    return [
-        _by_witnesses(stack, frame) if stack.first.declared is None else _declared(stack, frame)
-        for stack in stacks
-    ]
+    return [_proposal(stack, frame) for stack in stacks]
 
 
-def _by_witnesses(stack: Stack, frame: HeartFrame) -> Proposal:
-    kinds = {words.kind for words in stack.words if words.kind}
-    sequence_likely = weigh(stack.witnesses, CLASSES) if stack.witnesses else {"other": 1.0}
-    witnesses = _view_words(stack, kinds)
-    likely = weigh(witnesses, VIEWS)
-    if stack.placed:
-        by_geometry, evidence = view_by_geometry(stack, frame)
-        witnesses.append(Witness("geometry", *best(by_geometry), evidence))
-        product = {name: likely[name] * max(by_geometry[name], 1e-4) for name in VIEWS}
-        likely = {name: value / sum(product.values()) for name, value in product.items()}
-    flags = [Flag.WITNESSES] * (disagree(stack.witnesses) or disagree(witnesses))
-    flags += [Flag.ORDER_BY_DEFAULT] * (stack.placed and not frame.known)
-    proposal = _proposal(stack, sequence_likely, likely, stack.witnesses, witnesses).flagged(*flags)
-    if proposal.volume_id:
-        return proposal
-    if scout := kinds & {"localizer", "scout"}:
-        return proposal.left_out(Reason.OTHER_IMAGE, min(scout))
-    if proposal.sequence == "other" and "other_part" not in kinds:
-        return proposal.left_out(Reason.OTHER_SEQUENCE)
-    return proposal.left_out(Reason.OTHER_VIEW, "its name says another part" if "other_part" in kinds else "")
-
-
-def _declared(stack: Stack, frame: HeartFrame) -> Proposal:
-    """Return the volume that a layout names; geometry that contradicts its view lowers the confidence."""
-    declared = stack.first.declared
-    assert declared is not None
-    evidence = f"the layout {stack.first.of_set} says so"
-    by_sequence, by_view = (
-        [Witness("layout", says, _DECLARED, evidence)] for says in (declared.sequence, declared.view)
-    )
-    likely, flags = {declared.view: 1.0}, []
+def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
+    """Return the likeliest volume, or the one that a layout names; geometry may contradict either."""
+    declared, kinds = stack.first.declared, {words.kind for words in stack.words if words.kind}
+    if declared is None:
+        by_sequence, by_view = list(stack.witnesses), _view_words(stack, kinds)
+        sequence_likely = weigh(by_sequence, CLASSES) if by_sequence else {"other": 1.0}
+        view_likely = weigh(by_view, VIEWS)
+    else:
+        by_sequence, by_view = (
+            [Witness("layout", says, _DECLARED, f"the layout {stack.first.of_set} says so")]
+            for says in (declared.sequence, declared.view)
+        )
+        sequence_likely, view_likely = {declared.sequence: _DECLARED}, {declared.view: 1.0}
+    is_contradicted = False
     if stack.placed:
         by_geometry, evidence = view_by_geometry(stack, frame)
         says, probability = best(by_geometry)
         by_view.append(Witness("geometry", says, probability, evidence))
-        if by_geometry[declared.view] < _REFUTED:
-            likely, flags = {declared.view: 0.5, says: 0.5}, [Flag.WITNESSES]
-    return _proposal(stack, {declared.sequence: _DECLARED}, likely, by_sequence, by_view).flagged(*flags)
-
-
-def _proposal(
-    stack: Stack,
-    sequences_likely: Mapping[str, float],
-    views_likely: Mapping[str, float],
-    by_sequence: Iterable[Witness],
-    by_view: Iterable[Witness],
-) -> Proposal:
-    """Return the proposal of the likeliest sequence and view."""
-    (sequence, sure), (view, view_sure) = best(sequences_likely), best(views_likely)
-    alternatives = {**sequences_likely, **views_likely}
-    return Proposal(
+        if declared is None:
+            product = {name: view_likely[name] * max(by_geometry[name], 1e-4) for name in VIEWS}
+            view_likely = {name: value / sum(product.values()) for name, value in product.items()}
+        elif by_geometry[declared.view] < _REFUTED:
+            view_likely, is_contradicted = {declared.view: 0.5, says: 0.5}, True
+    if declared is None:
+        is_contradicted = disagree(by_sequence) or disagree(by_view)
+    is_typical = declared is None and stack.placed and not frame.known
+    (sequence, sure), (view, view_sure) = best(sequence_likely), best(view_likely)
+    proposal = Proposal(
         stack=stack,
         sequence=sequence,
         view=view,
         confidence=sure * view_sure,
         witnesses=(*(("sequence", each) for each in by_sequence), *(("view", each) for each in by_view)),
-        alternatives={name: p for name, p in alternatives.items() if p >= 0.01},
-        flags=tuple(dict.fromkeys(stack.flags)),
+        alternatives={name: p for name, p in {**sequence_likely, **view_likely}.items() if p >= 0.01},
+        flags=stack.flags,
         component=component_of(stack.first, stack.words[0]) if sequence == "lge" else "",
-    )
+    ).flagged(*[Flag.WITNESSES] * is_contradicted, *[Flag.ORDER_BY_DEFAULT] * is_typical)
+    return proposal if proposal.volume_id else _without_volume(proposal, kinds)
+
+
+def _without_volume(proposal: Proposal, kinds: Collection[str]) -> Proposal:
+    """Leave out a stack that is of no volume of a study, with the reason."""
+    if scout := {"localizer", "scout"} & {*kinds}:
+        return proposal.left_out(Reason.OTHER_IMAGE, min(scout))
+    if proposal.sequence == "other" and "other_part" not in kinds:
+        return proposal.left_out(Reason.OTHER_SEQUENCE)
+    return proposal.left_out(Reason.OTHER_VIEW, "its name says another part" if "other_part" in kinds else "")
 
 
 def _view_words(stack: Stack, kinds: Iterable[str]) -> list[Witness]:

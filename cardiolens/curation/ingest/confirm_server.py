@@ -243,12 +243,11 @@ def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, 
         return None
     is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
     spacing = choice.spacing if isinstance(choice.spacing, str) else None
-    own_phases = dict.fromkeys(("ed_phase", "es_phase", "t_on", "t_peak"))
     order = {
         "along_normal": proposal["along_normal"] != reverses,
         "base_first": None if is_ordered else choice.base_first,
     }
-    carried = choice.model_copy(update={"spacing": spacing, **order, **own_phases})
+    carried = choice.model_copy(update={"spacing": spacing, **order, **dict.fromkeys(choice.marks)})
     return carried if is_same_volume and _why_refused(carried, proposal) is None else None
 
 

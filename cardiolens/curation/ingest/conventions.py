@@ -202,11 +202,9 @@ def read_convention(path: Path) -> Convention:
     """Read one layout; InputError names the field that is wrong."""
     try:
         tree = read_yaml(path, _MOST_BYTES)
-    except FileNotFoundError:
-        raise InputError(f"layout={path}: no such file; give the path of a layout") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"layout={path}: cannot be read ({reason})") from None
+        raise InputError(f"layout={path}: cannot be read ({reason}); give the path of a layout") from None
     if not isinstance(tree, dict):
         raise InputError(
             f"layout={path}: is no layout; expected names and values as in conf/layout/acdc.yaml"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
 from cardiolens.curation.ingest.conventions import Convention
-from cardiolens.curation.ingest.frame_records import Image, RejectedError
+from cardiolens.curation.ingest.frame_records import Image, RejectedError, broken
 from cardiolens.curation.ingest.ids import Pseudonyms
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.runtime.processes import spread
@@ -92,15 +92,11 @@ class Export:
         self.rejects.append(reject(self.names.file(name), reason, frame=frame, detail=detail))
 
     def read_files(
-        self, files: Mapping[str, Path], read: Callable[[Path], _Result], *, chunk: int, worth: int
+        self, files: Mapping[str, Path], read: Callable[[Path], _Result], chunk: int = 1
     ) -> Iterator[tuple[str, _Result]]:
-        """Yield what `read` makes of each file, from `worth` files on in several processes.
-
-        A file is rejected if `read` raises RejectedError, or ends the process.
-        """
+        """Yield what `read` makes of each file; reject a file that it rejects, or that ends its process."""
         lost = (Reason.BROKEN_FILE, "it ended the process that read it")
-        attempt, is_worth = partial(_attempted, read), len(files) >= worth
-        results = spread(attempt, files.values(), chunk=chunk, worth=is_worth, lost=lambda _: lost)
+        results = spread(partial(_attempted, read), files.values(), chunk=chunk, lost=lambda _: lost)
         for name, result in zip(files, results, strict=True):
             if isinstance(result, tuple):
                 self.reject(name, *result)
@@ -121,11 +117,10 @@ class Export:
 
 def _attempted(read: Callable[[Path], _Result], place: Path) -> _Result | tuple[Reason, str]:
     try:
-        return read(place)
+        with broken():
+            return read(place)
     except RejectedError as error:
         return error.reason, error.detail
-    except MemoryError:
-        return Reason.BROKEN_FILE, "it unpacks to too much"
 
 
 def reject(

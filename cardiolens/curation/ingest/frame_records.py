@@ -37,12 +37,17 @@ def broken() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (RejectedError, MemoryError):
+    except RejectedError:
         raise
+    except MemoryError:
+        raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
     except OSError as error:
         raise RejectedError(Reason.BROKEN_FILE if error.errno is None else Reason.UNREADABLE) from None
-    except Exception as error:  # noqa: BLE001 - pydicom, nibabel and zlib raise a dozen kinds
-        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
+    except Exception as error:  # noqa: BLE001 - pydicom, nibabel, zlib and decoders raise a dozen kinds
+        is_missing = "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
+        lacks = is_missing and isinstance(error, RuntimeError | NotImplementedError | ImportError)
+        reason = Reason.NO_DECODER if lacks else Reason.BROKEN_FILE
+        raise RejectedError(reason, type(error).__name__) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,15 +12,17 @@ from cardiolens.base import disk, stage_versions
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.phrasing import counted
+from cardiolens.base.private_file import read_or_make_key
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.ingest.decisions import REFUSED, Decisions, read_decisions
 from cardiolens.curation.ingest.export import Export, Rejects
-from cardiolens.curation.ingest.ids import Pseudonyms, read_key
+from cardiolens.curation.ingest.ids import Pseudonyms
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.scan import WORTH, mixed, read_export
+from cardiolens.curation.ingest.scan import mixed, read_export
 from cardiolens.curation.ingest.study import Task, import_study
 from cardiolens.runtime.processes import spread
 from cardiolens.study.anatomy import heart
@@ -28,6 +30,7 @@ from cardiolens.study.anatomy import heart
 log = logging.getLogger(__name__)
 
 _MOST_REASONS = 8  # that a message names
+_RENEWAL = "name another file, or remove this one, to get a new key and new ids"
 
 
 _Outcome = tuple[dict[str, Any], Rejects]  # build record and rejects of a study
@@ -41,9 +44,10 @@ def ingest(spec: IngestSpec) -> int:
 def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
     """Import an export; return what `ingest` returns, and the layout that said what each file is."""
     started = time.monotonic()
-    key = spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
+    path = spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
+    secret = read_or_make_key(path, f"key={path}", "find the patients behind the ids", _RENEWAL)
     decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
-    export = read_export(spec, Pseudonyms(read_key(key)))
+    export = read_export(spec, Pseudonyms(secret))
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
@@ -52,8 +56,7 @@ def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
         Task(spec, study_id, images, export.files[study_id], export.names, decisions.of(study_id), layout)
         for study_id, images in sorted(export.studies.items())
     ]
-    is_worth = len(export.candidates) >= WORTH
-    for build, left_out in spread(_import_or_reuse, tasks, worth=is_worth, lost=_outcome_of_a_crash):
+    for build, left_out in spread(_import_or_reuse, tasks, lost=_outcome_of_a_crash):
         builds.append(build)
         rejects += left_out
         _say_study(build)
@@ -170,7 +173,8 @@ def _say_all(
     )
     others = {path.parent.name for path in spec.out.glob("studies/*/study.json")} - export.studies.keys()
     if others:
-        say(f"{spec.out / 'studies'} holds {len(others)} studies of other imports, which prepare reads too")
+        count = counted(len(others), "study")
+        say(f"{spec.out / 'studies'} holds {count} of other imports, which prepare reads too")
     say(
         f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "
         f"{shown_word('dataset.studies', spec.out / 'studies')} dataset.questions=..."

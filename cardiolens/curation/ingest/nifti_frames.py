@@ -31,7 +31,6 @@ from cardiolens.curation.ingest.owners import FileRole, natural, role_by_name, r
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.words import words_of
 
-_WORTH = 16  # files from which further processes gain more than their start takes
 _MOST_BYTES = 4 << 20  # of a sidecar
 _HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
 _PHASES, _MOST_PHASES = 50, 1000  # of a heartbeat, if each is a file of its own; of any
@@ -80,18 +79,13 @@ def add_nifti(
     `jsons`: possible sidecars; `subject`: a person's regular expression of a patient's name in paths,
     without a layout.
     """
-    paths = sorted(places, key=natural)
-    if assignment is not None:
-        for path in places.keys() - assignment.roles.keys():
-            export.reject(path, Reason.NOT_OF_LAYOUT)
-        paths = [path for path in paths if path in assignment.roles]
-    stems = {_stem_path(path) for path in paths}
+    stems = {_stem_path(path) for path in places}
     sidecars = {path: place for path, place in jsons.items() if _stem_path(path) in stems}
     owners: dict[str, Image] = {}  # a frame of the image of each sidecar
     by_study: dict[str, list[_File]] = defaultdict(list)
     rule = ORDINARY if assignment is None else assignment.layout.header
-    read, of_paths = partial(scan, rule=rule), {path: places[path] for path in paths}
-    scans = dict(export.read_files(of_paths, read, chunk=1, worth=_WORTH))
+    sorted_places = {path: places[path] for path in sorted(places, key=natural)}
+    scans = dict(export.read_files(sorted_places, partial(scan, rule=rule)))
     for file in _files(export, scans, _read_sidecars(export, sidecars), assignment, subject):
         by_study[file.role.study].append(file)
     for members in by_study.values():

@@ -8,7 +8,7 @@ from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.curation.ingest.dicom import read_dataset
-from cardiolens.curation.ingest.frame_records import Frame, Image, RejectedError, Stack
+from cardiolens.curation.ingest.frame_records import Frame, Image, RejectedError, Stack, broken
 from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
 
@@ -48,17 +48,8 @@ class Pixels:
 
 def _decoded(place: Path, *, nifti: bool) -> Frame:
     """Decode all frames of a file of DICOM or NIfTI; RejectedError if it cannot be decoded."""
-    try:
+    with broken():
         return frames_at(place) if nifti else _dicom_frames(read_dataset(place, pixels=True))
-    except RejectedError:
-        raise
-    except MemoryError:
-        raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
-    except Exception as error:  # noqa: BLE001 - decoders raise kinds of their own for damaged streams
-        is_missing = "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
-        lacks = is_missing and isinstance(error, RuntimeError | NotImplementedError | ImportError)
-        reason = Reason.NO_DECODER if lacks else Reason.BROKEN_FILE
-        raise RejectedError(reason, type(error).__name__) from None
 
 
 def _dicom_frames(dataset: Dataset) -> Frame:

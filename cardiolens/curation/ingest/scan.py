@@ -18,8 +18,7 @@ from cardiolens.curation.ingest.nifti_file import SUFFIXES
 from cardiolens.curation.ingest.nifti_frames import add_nifti
 from cardiolens.curation.ingest.reasons import Reason
 
-WORTH = 400  # files from which further processes save more time than they take to start
-CHUNK = 32  # files per task of a process
+_CHUNK = 32  # files per task of a process
 _FACTS: dict[str, Callable[[Image], str]] = {
     "manufacturers": lambda image: image.person.manufacturer.upper().split(" ")[0],
     "models": lambda image: image.person.model.upper(),
@@ -50,7 +49,10 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
     if assignment is not None:
         export.layout = assignment.layout
         export.names = public_pseudonyms(assignment.layout.name) if assignment.layout.public else names
-        plain = {name: place for name, place in plain.items() if name not in assignment.information}
+        roles = assignment.roles
+        for name in (nifti | plain).keys() - roles.keys() - assignment.information:
+            export.reject(name, Reason.NOT_OF_LAYOUT)
+        nifti, plain = ({name: files[name] for name in files if name in roles} for files in (nifti, plain))
     for name, candidate in export.candidates.items():
         if candidate.reason is not None:
             export.reject(name, candidate.reason, candidate.detail)
@@ -64,12 +66,8 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
 
 
 def _add_dicom(export: Export, files: Mapping[str, Path], assignment: Assignment | None) -> None:
-    if assignment is not None:
-        for name in files.keys() - assignment.roles.keys():
-            export.reject(name, Reason.NOT_OF_LAYOUT)
-        files = {name: place for name, place in files.items() if name in assignment.roles}
     images: list[Image] = []
-    for name, read in export.read_files(files, read_images, chunk=CHUNK, worth=WORTH):
+    for name, read in export.read_files(files, read_images, chunk=_CHUNK):
         images += read if assignment is None else assignment.of_subject(name, read)
     for image in images if assignment is not None else _of_people(export, images):
         export.take(image)
@@ -120,16 +118,13 @@ def _corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | 
 
 def _scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
     """Return the studies of a patient who has many of one image each: their ids were spoilt."""
-    of_patient: dict[str, list[str]] = defaultdict(list)
+    counts: dict[str, dict[str, int]] = defaultdict(dict)  # images by study, by patient
     for study_id, images in studies.items():
         if images[0].nifti is None:
-            of_patient[images[0].identity.patient].append(study_id)
-    spoilt = [ids for ids in of_patient.values() if len(ids) >= _SCATTERED]
-    return {each for ids in spoilt if all(_is_one_image(studies[id_]) for id_ in ids) for each in ids}
-
-
-def _is_one_image(images: Sequence[Image]) -> bool:
-    return len({image.identity.instance or image.place for image in images}) == 1
+            single = {image.identity.instance or image.place for image in images}
+            counts[images[0].identity.patient][study_id] = len(single)
+    spoilt = [each for each in counts.values() if len(each) >= _SCATTERED and {*each.values()} == {1}]
+    return {study_id for each in spoilt for study_id in each}
 
 
 def mixed(images: Sequence[Image]) -> str:

@@ -251,8 +251,6 @@ def _shown(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAr
 
 def _with_choice(proposal: Proposal, choice: Choice) -> Proposal:
     """Apply the display and the phases of a person's choice; marked phases answer their flag."""
-    marks = {name: getattr(choice, name) for name in ("ed_phase", "es_phase", "t_on", "t_peak")}
-    marked = {name: phase for name, phase in marks.items() if phase is not None}
-    if {"ed_phase", "t_peak"} & marked.keys():
+    if {"ed_phase", "t_peak"} & choice.marks.keys():
         proposal = replace(proposal, flags=tuple(flag for flag in proposal.flags if flag is not Flag.TIMES))
-    return replace(proposal, transform=choice.display or proposal.transform).timed(**marked)
+    return replace(proposal, transform=choice.display or proposal.transform).timed(**choice.marks)

@@ -70,10 +70,6 @@ class LabelMap:
         tissues = set(self.tissue_of(sequence).values())
         return [kind for kind in self.lesions if Tissue[kind.upper()] in tissues]
 
-    def fits(self, values: set[int], sequence: str) -> bool:
-        """Return whether every value has a tissue on a sequence."""
-        return values <= set(self.tissue_of(sequence))
-
     def tissues(self, mask: NDArray[Any], sequence: str) -> Tissues:
         """Convert a mask to tissues; InputError names values without a tissue."""
         tissue_of = self.tissue_of(sequence)

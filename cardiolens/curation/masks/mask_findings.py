@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import WALL, LabelMap, MaskReason, Sex, label_map
 from cardiolens.curation.masks.mask_answers import Answer, Measures, cine, lesions
@@ -87,14 +85,10 @@ def is_for(manifest: VolumeManifest, labels: LabelMap) -> bool:
 def _checked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
     assert manifest.mask is not None
     masked = read_masked(study, manifest, labels)
-    tissues = {int(value) for value in np.unique(masked.ed.tissues)}
-    values = {
-        value for value, tissue in labels.tissue_of(manifest.sequence).items() if int(tissue) in tissues
-    }
     for stack in (masked.ed, masked.es):
         drawn_whole = stack is masked.ed or (stack is not None and stack.of(WALL).any())
         if stack is not None and drawn_whole:  # some draw the outside of the muscle at end-diastole alone
-            check_ring(stack, manifest.mask.path, labels, values, manifest.sequence)
+            check_ring(stack, manifest.mask.path, labels, manifest.sequence)
     return masked
 
 

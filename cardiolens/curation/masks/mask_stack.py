@@ -123,20 +123,19 @@ _LESIONS = (Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 _CROSS = ndimage.generate_binary_structure(2, 1)[None]  # neighbours within a slice
 
 
-def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequence: str) -> None:
+def check_ring(stack: Stack, path: str, labels: LabelMap, sequence: str) -> None:
     """Raise InputError if no heart can have this arrangement of tissues."""
     wrong = impossible_in(stack)
-    if wrong:
-        fitting = [
-            candidate
-            for candidate in label_maps().values()
-            if candidate is not labels and candidate.fits(values, sequence)
-        ]
-        names = ", ".join(candidate.name for candidate in fitting) or "none of the known ones"
-        raise InputError(
-            f"{path}: read as {labels.name}, {wrong}; the label map is probably wrong "
-            f"(the values also fit: {names}); name the right one"
-        )
+    if wrong is None:
+        return
+    tissues = set(np.unique(stack.tissues).tolist())
+    values = {value for value, tissue in labels.tissue_of(sequence).items() if int(tissue) in tissues}
+    others = [each for each in label_maps().values() if each is not labels]
+    fitting = [each.name for each in others if values <= each.tissue_of(sequence).keys()]
+    raise InputError(
+        f"{path}: read as {labels.name}, {wrong}; the label map is probably wrong "
+        f"(the values also fit: {', '.join(fitting) or 'none of the known ones'}); name the right one"
+    )
 
 
 def impossible_in(stack: Stack) -> str | None:
