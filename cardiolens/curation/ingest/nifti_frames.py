@@ -221,7 +221,7 @@ def _images(file: _File, by_copy: Mapping[int, str], facts: Facts, of_set: str) 
         phases: list[int | None] = [*range(1, n_phases + 1)]
         moments = [declared.get(phase, by_copy.get(at, "")) for at, phase in enumerate(phases)]
     else:
-        phases = [role.phase or _RANKS.get(role.moment)]
+        phases = [_RANKS.get(role.moment) if role.phase is None else role.phase]
         moments = [role.moment if role.phase is None else declared.get(role.phase, role.moment)]
     record, step = _record(file, facts, of_set), _matrix(file.scan)[:3, 2]
     return [
@@ -230,7 +230,7 @@ def _images(file: _File, by_copy: Mapping[int, str], facts: Facts, of_set: str) 
             frame=at * n_phases + rank,
             identity=replace(record.identity, instance=f"{file.path}#{at * n_phases + rank}"),
             position=vector(np.array(record.position) + at * step),
-            instance_number=at * _MOST_PHASES + (phase or 1),
+            instance_number=at * _MOST_PHASES + (1 if phase is None else phase),
             moment=moments[rank],
             tags=() if at or rank else record.tags,
             **({} if phase is None else _times(file, phase - 1)),
@@ -359,6 +359,6 @@ def _phase_of(mask: _File, image: _File, frames: Sequence[Image]) -> int | None:
         moments = {mask.role.moment, image.role.moment} - {""}
         return 0 if mask.role.phase == image.role.phase and len(moments) <= 1 else None
     if mask.role.phase is not None:
-        return mask.role.phase - 1 if mask.role.phase <= phases else None
+        return mask.role.phase - 1 if 1 <= mask.role.phase <= phases else None
     phase_by_moment = {frame.moment: frame.frame % phases for frame in frames if frame.moment}
     return phase_by_moment.get(mask.role.moment)
