@@ -13,7 +13,7 @@ from scipy import ndimage
 from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues, label_maps
 from cardiolens.study.manifest import Study
-from cardiolens.study.nifti import parse_header, read_file
+from cardiolens.study.nifti import read_header
 from cardiolens.study.orientation import StudyOrientation
 from cardiolens.study.volume import read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
@@ -107,7 +107,7 @@ def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]
     InputError if the affine is skewed.
     """
     assert manifest.mask is not None
-    header = parse_header(read_file(study.folder / manifest.mask.path, manifest.most_bytes))
+    header = read_header(study.folder / manifest.mask.path)
     if header.affine is not None:
         i, j = header.affine[:3, 0], header.affine[:3, 1]
         if abs(float(i @ j)) > _SKEW * float(np.linalg.norm(i) * np.linalg.norm(j)):
