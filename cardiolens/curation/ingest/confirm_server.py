@@ -62,8 +62,8 @@ class ImportedStudy:
         entry = proposals[number]["entry"] if 0 <= number < len(proposals) else None
         if entry is None:
             return None
-        taken = self.folder.parents[1] / "studies" / self.study_id
-        folder = taken if proposals[number]["status"] == "taken" else self.folder
+        study = self.folder.parents[1] / "studies" / self.study_id
+        folder = study if proposals[number]["status"] == "taken" else self.folder
         return _sheet_of(folder / Path(str(entry["path"])).name, str(entry["sha256"]))
 
 

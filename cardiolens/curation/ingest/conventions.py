@@ -133,7 +133,7 @@ class Convention(Spec):
             raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None
         for pattern in [self.dicom] if self.dicom else [rule.files for rule in self.files]:
             if "{subject}" not in pattern:
-                raise ValueError(f"{pattern}: does not say whose file it is; write {{subject}} in it")
+                raise ValueError(f"{pattern}: does not name the patient; write {{subject}} in it")
         return self
 
     def pattern(self, template: str) -> re.Pattern[str]:

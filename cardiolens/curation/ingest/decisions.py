@@ -77,8 +77,8 @@ class Choice(Spec):
     @property
     def marks(self) -> dict[str, int]:
         """The marked phases by the name of their moment."""
-        named = {name: getattr(self, name) for name in ("ed_phase", "es_phase", "t_on", "t_peak")}
-        return {name: phase for name, phase in named.items() if phase is not None}
+        marks = {name: getattr(self, name) for name in ("ed_phase", "es_phase", "t_on", "t_peak")}
+        return {name: phase for name, phase in marks.items() if phase is not None}
 
     def refused(
         self, n_phases: int, declared: str, places_mm: Container[str], *, is_size_open: bool

@@ -19,7 +19,7 @@ from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.ingest.decisions import REFUSED, Decisions, read_decisions
-from cardiolens.curation.ingest.export import Export, Rejects
+from cardiolens.curation.ingest.export_files import Export, Rejects
 from cardiolens.curation.ingest.ids import Pseudonyms
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.scan import mixed, read_export
@@ -171,9 +171,9 @@ def _say_all(
         f"{len(export.candidates)} files, {frames} frames, {len(builds)} studies: "
         f"{n_with_volumes} with volumes, {to_look_at} to look at ({seconds:.1f} s)"
     )
-    others = {path.parent.name for path in spec.out.glob("studies/*/study.json")} - export.studies.keys()
-    if others:
-        count = counted(len(others), "study")
+    old_studies = {path.parent.name for path in spec.out.glob("studies/*/study.json")} - export.studies.keys()
+    if old_studies:
+        count = counted(len(old_studies), "study")
         say(f"{spec.out / 'studies'} holds {count} of other imports, which prepare reads too")
     say(
         f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "

@@ -16,7 +16,7 @@ import numpy as np
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 from cardiolens.curation.ingest.assignment import Assignment, Facts
 from cardiolens.curation.ingest.dicom import Header, person_of, pulse_of
-from cardiolens.curation.ingest.export import Export
+from cardiolens.curation.ingest.export_files import Export
 from cardiolens.curation.ingest.frame_records import (
     ORDINARY,
     WHOLE_CYCLE,

@@ -207,13 +207,13 @@ def settled(proposal: Proposal, pixels: Pixels) -> Proposal:
         proposal = proposal.flagged(Flag.MASK)
     if not is_short:
         return proposal
-    drawn = None
+    widest = None
     if tissues is not None and (cavities := _is(tissues, CAVITY).sum(axis=(0, 2, 3))).any():
-        drawn = MaskStack(tissues[:, cavities.argmax()], *stack.first.spacing, stack.step)
-        proposal = proposal.flagged(*_oddities(stack, tissues, cavities, drawn))
+        widest = MaskStack(tissues[:, cavities.argmax()], *stack.first.spacing, stack.step)
+        proposal = proposal.flagged(*_oddities(stack, tissues, cavities, widest))
     if not stack.placed:
-        return _ordered_by_mask(proposal, drawn)
-    return proposal if drawn is None else _checked_position(proposal, drawn)
+        return _ordered_by_mask(proposal, widest)
+    return proposal if widest is None else _checked_position(proposal, widest)
 
 
 def _is(tissues: Tissues, kinds: Sequence[Tissue]) -> NDArray[np.bool_]:
@@ -247,17 +247,17 @@ def _fits_image(proposal: Proposal, tissues: Tissues, pixels: Pixels, *, is_shor
     return bool(np.median(values[blood]) > np.median(values[wall]))
 
 
-def _oddities(stack: Stack, tissues: Tissues, cavities: NDArray[np.int64], drawn: MaskStack) -> list[Flag]:
+def _oddities(stack: Stack, tissues: Tissues, cavities: NDArray[np.int64], widest: MaskStack) -> list[Flag]:
     """Return flags for what no heart has: its size, its ring of muscle, an end-systole of more blood.
 
-    `cavities`: pixels by phase; `drawn`: the phase of the largest.
+    `cavities`: pixels by phase; `widest`: the phase of the largest.
     """
-    areas = drawn.cavity.sum(axis=(1, 2)) * drawn.row_mm * drawn.column_mm
+    areas = widest.cavity.sum(axis=(1, 2)) * widest.row_mm * widest.column_mm
     labelled = np.flatnonzero(areas)
-    length = (labelled[-1] - labelled[0]) * drawn.step_mm if len(labelled) >= _FEWEST_FOR_LENGTH else None
+    length = (labelled[-1] - labelled[0]) * widest.step_mm if len(labelled) >= _FEWEST_FOR_LENGTH else None
     has_size = has_heart_size(float(2 * np.sqrt(areas.max() / np.pi)), length)
     walled = np.where(_is(tissues, WALL).any(axis=(0, 2, 3)), cavities, -1).argmax()
-    is_possible = impossible_in(replace(drawn, tissues=tissues[:, walled])) is None
+    is_possible = impossible_in(replace(widest, tissues=tissues[:, walled])) is None
     moments = {
         image.moment: int(cavities[phase])
         for line in stack.grid
@@ -269,9 +269,9 @@ def _oddities(stack: Stack, tissues: Tissues, cavities: NDArray[np.int64], drawn
     return flags + [Flag.PHASES] * is_swapped
 
 
-def _larger_end(drawn: MaskStack) -> int:
+def _larger_end(widest: MaskStack) -> int:
     """Return 1 if the base is at the last slice by the area of the ventricles, -1 at the first, else 0."""
-    areas = drawn.of([*CAVITY, Tissue.RV_BLOOD]).sum(axis=(1, 2))
+    areas = widest.of([*CAVITY, Tissue.RV_BLOOD]).sum(axis=(1, 2))
     inside = np.flatnonzero(areas)
     if len(inside) < _FEWEST_SLICES or areas[inside].std() == 0:
         return 0
@@ -279,11 +279,11 @@ def _larger_end(drawn: MaskStack) -> int:
     return int(np.sign(slope)) if abs(slope) > _SLOPE else 0
 
 
-def _right_of(drawn: MaskStack) -> Step | None:
+def _right_of(widest: MaskStack) -> Step | None:
     """Return the step from the left ventricle to the right one, as stored; None without a right one."""
     steps = [
         np.argwhere(chamber).mean(axis=0) - np.argwhere(cavity).mean(axis=0)
-        for cavity, chamber in zip(drawn.cavity, drawn.of([Tissue.RV_BLOOD]), strict=True)
+        for cavity, chamber in zip(widest.cavity, widest.of([Tissue.RV_BLOOD]), strict=True)
         if min(np.count_nonzero(cavity), np.count_nonzero(chamber)) >= _FEWEST_PIXELS
     ]
     if not steps:
@@ -292,21 +292,21 @@ def _right_of(drawn: MaskStack) -> Step | None:
     return float(row), float(column)
 
 
-def _checked_position(proposal: Proposal, drawn: MaskStack) -> Proposal:
+def _checked_position(proposal: Proposal, widest: MaskStack) -> Proposal:
     """Flag an order or a display by coordinates that the mask contradicts; the stack runs from the base."""
-    step, first = _right_of(drawn), proposal.stack.first
+    step, first = _right_of(widest), proposal.stack.first
     is_right = True
     if step is not None:
         down = step[0] * first.spacing[0] * np.array(first.column_direction)
         away = down + step[1] * first.spacing[1] * np.array(first.row_direction)
         is_right = bool(away @ _RIGHT_AND_FRONT > _RIGHTWARD * max(float(np.linalg.norm(away)), 1e-9))
-    flags = [Flag.ORDER] * (_larger_end(drawn) > 0) + [Flag.DISPLAY] * (not is_right)
+    flags = [Flag.ORDER] * (_larger_end(widest) > 0) + [Flag.DISPLAY] * (not is_right)
     return proposal.flagged(*flags)
 
 
-def _ordered_by_mask(proposal: Proposal, drawn: MaskStack | None) -> Proposal:
+def _ordered_by_mask(proposal: Proposal, widest: MaskStack | None) -> Proposal:
     """Order a stack without a position by its mask, and check its display by it."""
-    step, larger_end = (None, 0) if drawn is None else (_right_of(drawn), _larger_end(drawn))
+    step, larger_end = (None, 0) if widest is None else (_right_of(widest), _larger_end(widest))
     if step is not None:
         flags = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
         is_left = is_shown_left(step, proposal.display or AS_STORED)

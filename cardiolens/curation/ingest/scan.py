@@ -11,7 +11,7 @@ import numpy as np
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.assignment import Assignment, assigned
 from cardiolens.curation.ingest.dicom import read_images
-from cardiolens.curation.ingest.export import Export, find, path_below
+from cardiolens.curation.ingest.export_files import Export, find, path_below
 from cardiolens.curation.ingest.frame_records import Image
 from cardiolens.curation.ingest.ids import Pseudonyms, public_pseudonyms
 from cardiolens.curation.ingest.nifti_file import SUFFIXES

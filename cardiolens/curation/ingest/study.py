@@ -51,7 +51,7 @@ class Imported:
     refused: dict[str, str] = field(default_factory=dict)  # why a person's decision is, by stack
 
     def readable(self, images: Iterable[Image]) -> list[Image]:
-        """Return the frames whose pixels can be read; leave out the others."""
+        """Return the frames with pixels that can be read; leave out the others."""
         readable = []
         for image in sorted(images, key=lambda image: (image.place, image.frame)):
             try:
@@ -72,8 +72,8 @@ def import_study(task: Task) -> Imported:
     proposals = [_oriented(each, frame, areas) for each in propose(stacks, frame)]
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
     identified = _with_ids(proposals, pixels, task.names)
-    seen = [_with_picture_flags(settled(each, pixels), pixels) for each in identified]
-    for proposal in choose(_decided(seen, choices, imported), task.spec.lge, task.spec.threshold):
+    checked = [_with_picture_flags(settled(each, pixels), pixels) for each in identified]
+    for proposal in choose(_decided(checked, choices, imported), task.spec.lge, task.spec.threshold):
         if proposal.reason is not None:
             is_open = proposal.reason is Reason.NO_SPACING
             imported.left_out += [
@@ -98,12 +98,12 @@ def _without_copies(images: Sequence[Image], imported: Imported) -> list[Image]:
         digest = hashlib.sha256(imported.pixels.of(image).astype("<f8").tobytes()).digest()
         if by_uid[image.identity.instance].setdefault((_taken_at(image), digest), image) is not image:
             imported.left_out.append((image, Reason.DUPLICATE, ""))
-    kept = {image for group in by_uid.values() for image in group.values()}
+    originals = {image for group in by_uid.values() for image in group.values()}
     namesakes = {image for group in by_uid.values() if len(group) > 1 for image in group.values()}
     return [
         replace(image, flags=(*image.flags, Flag.REPEATS)) if image in namesakes else image
         for image in images
-        if image in kept or image not in shared
+        if image in originals or image not in shared
     ]
 
 

@@ -20,7 +20,7 @@ from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.classify import Proposal
-from cardiolens.curation.ingest.export import Rejects, path_below, reject
+from cardiolens.curation.ingest.export_files import Rejects, path_below, reject
 from cardiolens.curation.ingest.frame_records import Frame, Stack
 from cardiolens.curation.ingest.ids import PASSES, age_band, removed, sex, tesla, vendor
 from cardiolens.curation.ingest.orient import affine

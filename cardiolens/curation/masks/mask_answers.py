@@ -61,8 +61,8 @@ class Measures:
     def add(self, finding: str, answers: Answers, volume_id: str, words: str = "") -> None:
         """Add answers that a volume gives to `finding`; `words`: of those without words of their own."""
         for name, answer in answers.items():
-            said = answer.words or (words if answer.values or answer.reason else "")
-            self.answers[f"{finding}.{name}"] = replace(answer, volume_id=volume_id, words=said)
+            text = answer.words or (words if answer.values or answer.reason else "")
+            self.answers[f"{finding}.{name}"] = replace(answer, volume_id=volume_id, words=text)
 
 
 def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> None:

@@ -130,8 +130,8 @@ def check_ring(stack: Stack, path: str, labels: LabelMap, sequence: str) -> None
         return
     tissues = set(np.unique(stack.tissues).tolist())
     values = {value for value, tissue in labels.tissue_of(sequence).items() if int(tissue) in tissues}
-    others = [each for each in label_maps().values() if each is not labels]
-    fitting = [each.name for each in others if values <= each.tissue_of(sequence).keys()]
+    rivals = [each for each in label_maps().values() if each is not labels]
+    fitting = [each.name for each in rivals if values <= each.tissue_of(sequence).keys()]
     raise InputError(
         f"{path}: read as {labels.name}, {wrong}; the label map is probably wrong "
         f"(the values also fit: {', '.join(fitting) or 'none of the known ones'}); name the right one"

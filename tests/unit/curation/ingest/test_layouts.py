@@ -308,7 +308,7 @@ def test_a_layout_of_ones_own_needs_no_code(subjects, tmp_path):
         ),
         ("- x", "is no layout"),
         ("title: x", "neither files of NIfTI nor dicom"),
-        ("title: x\ndicom: 'study/**'", r"study/\*\*: does not say whose file it is; write \{subject\}"),
+        ("title: x\ndicom: 'study/**'", r"study/\*\*: does not name the patient; write \{subject\}"),
     ],
 )
 def test_a_wrong_layout_is_refused_by_field_and_legal_values(tmp_path, text, message):

@@ -95,8 +95,8 @@ class Export:
         self, files: Mapping[str, Path], read: Callable[[Path], _Result], chunk: int = 1
     ) -> Iterator[tuple[str, _Result]]:
         """Yield what `read` makes of each file; reject a file that it rejects, or that ends its process."""
-        lost = (Reason.BROKEN_FILE, "it ended the process that read it")
-        results = spread(partial(_attempted, read), files.values(), chunk=chunk, lost=lambda _: lost)
+        rejection = (Reason.BROKEN_FILE, "it ended the process that read it")
+        results = spread(partial(_attempted, read), files.values(), chunk=chunk, lost=lambda _: rejection)
         for name, result in zip(files, results, strict=True):
             if isinstance(result, tuple):
                 self.reject(name, *result)
