@@ -346,6 +346,9 @@ def test_a_sidecar_that_contradicts_the_spacing_waits(every, tmp_path, told):
     out = imported_set(tmp_path / "in", tmp_path / "out")
     [proposal] = proposals(out)
     assert (proposal["status"], proposal["reason"]) == ("waits", "no_spacing")
+    (tmp_path / "in" / "Doe" / "cine_sax.json").write_text("{}")
+    [proposal] = proposals(imported_set(tmp_path / "in", tmp_path / "out"))
+    assert proposal["status"] == "taken", "a changed sidecar is read again"
 
 
 def test_a_cine_of_a_minute_by_its_header_waits_as_a_cine(every, tmp_path):
