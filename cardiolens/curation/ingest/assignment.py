@@ -30,6 +30,7 @@ _MOST_NAMED = 3  # files that a message names
 NO_LAYOUT = "none"
 _MOST_BYTES = 16 << 20
 _PAIR = re.compile(r"^[^\S\n]*([^:=\n]{1,80}?)[^\S\n]*[:=][^\S\n]*(.{0,200}?)[^\S\n]*$", re.MULTILINE)
+_DIGITS = re.compile(r"\d{1,18}")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _MISSING = frozenset({"", "nan", "na", "n/a", "none", "unknown", "-", "?"})
 _SEXES = {"f": "F", "female": "F", "w": "F", "m": "M", "male": "M"}
@@ -67,9 +68,8 @@ class Assignment:
     """All files of an export by a layout."""
 
     layout: Convention
-    roles: Mapping[str, FileRole]  # of NIfTI files
+    roles: Mapping[str, FileRole]  # of NIfTI files, or of DICOM files
     facts: Mapping[str, Facts]  # by subject
-    subjects: Mapping[str, str]  # of DICOM files
 
     @property
     def information(self) -> set[str]:
@@ -78,7 +78,7 @@ class Assignment:
 
     def of_subject(self, path: str, images: Sequence[Image]) -> list[Image]:
         """Return the frames of a DICOM file as those of its subject."""
-        subject = self.subjects[path]
+        subject = self.roles[path].patient
         return [
             replace(
                 image,
@@ -91,52 +91,40 @@ class Assignment:
 
 
 def assigned(
-    word: str | None, nifti: Mapping[str, Path], other_files: Mapping[str, Path]
+    word: str | None, files: Mapping[str, Path], other_files: Mapping[str, Path]
 ) -> Assignment | None:
-    """Return what each file is by the layout that is named, or by the one that fits; None without one."""
+    """Return the role of each NIfTI file, or the subject of each other file, and the facts of subjects.
+
+    By the layout that is named, or by the one that fits; None without one. InputError for a repackaged
+    version, two files that would be the same, and if no file fits.
+    """
     if word == NO_LAYOUT:
         return None
     if word is not None:
-        return assign(convention(word), nifti, other_files)
-    proposed = propose_layout(list(nifti))
-    if proposed is None:
+        layout = convention(word)
+    elif (proposed := propose_layout(list(files))) is None:
         return None
-    chosen, evidence = proposed
-    say(f"layout={chosen.name} is taken: {evidence}; layout=none imports without one")
-    return assign(chosen, nifti, other_files)
-
-
-def assign(convention: Convention, files: Mapping[str, Path], other_files: Mapping[str, Path]) -> Assignment:
-    """Assign a role to each NIfTI file, or each DICOM file to its subject; read the facts of subjects.
-
-    InputError for a repackaged version, two files that would be the same, and if no file fits.
-    """
-    _check_refused(convention, [*files, *other_files])
-    roles: dict[str, FileRole] = {}
-    if convention.dicom is None:
-        roles = _roles(convention, files)
-        subjects = {path: role.patient for path, role in roles.items()}
-        is_any = any(not role.is_mask for role in roles.values())
-        expected = next(rule.files for rule in convention.files if rule.image)
     else:
-        matches = {path: convention.pattern(convention.dicom).match(path) for path in other_files}
-        subjects = {path: match["subject"] for path, match in matches.items() if match}
-        is_any, expected = bool(subjects), convention.dicom
-    if not is_any:
-        kind = "NIfTI files" if convention.dicom is None else "files"
+        layout, evidence = proposed
+        say(f"layout={layout.name} is taken: {evidence}; layout=none imports without one")
+    _check_refused(layout, [*files, *other_files])
+    of_kind, kind = (files, "NIfTI files") if layout.dicom is None else (other_files, "files")
+    roles = _roles(layout, of_kind)
+    if all(role.is_mask for role in roles.values()):
+        expected = layout.dicom or next((rule.files for rule in layout.files if rule.image), "an image")
         raise InputError(
-            f"layout={convention.name}: none of {len(files or other_files)} {kind} is an image of it; "
+            f"layout={layout.name}: none of {len(files or other_files)} {kind} is an image of it; "
             f"expected files such as {expected}; correct source, or name another layout, or none: layout=none"
         )
     path_of: dict[FileRole, str] = {}
-    for path, role in sorted(roles.items()):
+    for path, role in sorted(roles.items()) if layout.dicom is None else ():
         if (twin := path_of.setdefault(role, path)) != path:
             raise InputError(
-                f"layout={convention.name}: {twin} and {path} are the same file of one subject by this "
+                f"layout={layout.name}: {twin} and {path} are the same file of one subject by this "
                 "layout; give a source with one copy of the set"
             )
-    facts = facts_of_subjects(convention, subjects, other_files)
-    return Assignment(convention, roles, facts, {} if roles else subjects)
+    subjects = {path: role.patient for path, role in roles.items()}
+    return Assignment(layout, roles, facts_of_subjects(layout, subjects, other_files))
 
 
 def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:
@@ -172,7 +160,10 @@ def _rule(convention: Convention, path: str) -> tuple[FileRule | None, dict[str,
 
 
 def _roles(convention: Convention, paths: Iterable[str]) -> dict[str, FileRole]:
-    """Return the role of each file that a rule fits."""
+    """Return the role of each file that a rule fits; of a DICOM file, only its subject."""
+    if convention.dicom is not None:
+        matches = {path: convention.pattern(convention.dicom).match(path) for path in paths}
+        return {path: FileRole(each["subject"], each["subject"]) for path, each in matches.items() if each}
     roles = {}
     for path in paths:
         rule, parts = _rule(convention, path)
@@ -223,7 +214,7 @@ def facts_of_subjects(
         by_name = (group for start, group in convention.group_by_subject.items() if subject.startswith(start))
         group: Values = {"group": name} if (name := next(by_name, "")) else {}
         values[subject] = {**convention.facts, **group}
-    by_number = {int(subject): subject for subject in values if subject.isdigit()}  # a table may omit zeros
+    by_number = {int(subject): subject for subject in values if _DIGITS.fullmatch(subject)}
     counts_from: dict[FactName, int] = {}
     sources: dict[str, list[str]] = {subject: [] for subject in values}
     for rule in convention.information:
@@ -231,7 +222,7 @@ def facts_of_subjects(
         for path in sorted(files):
             match = convention.pattern(rule.files).match(path)
             for name, facts in () if match is None else _entries(rule, match, path, files[path], subject_of):
-                is_number = name.isdigit() and name not in values
+                is_number = _DIGITS.fullmatch(name) and name not in values  # a table may omit zeros
                 subject = by_number.get(int(name), name) if is_number else name
                 if subject in values:
                     values[subject] |= facts

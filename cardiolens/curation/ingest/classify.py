@@ -1,20 +1,19 @@
 """Sequence and view of each stack, with witnesses and confidence; one stack is taken per volume.
 
-Views follow from the angle between a plane and the heart's long axis (`heart_axis`): four-, two- and
+Views follow from the angle between a plane and the heart's long axis (`orient`): four-, two- and
 three-chamber planes lie near 8, 67 and 128 degrees about it (protocol 1.3). The phantom has 3, 63 and 123,
 one real study has 12, 70 and 133.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from cardiolens.curation.ingest.conventions import volume_of
-from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Frame, Stack, Witness
-from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, WHOLE_STACK, plane_distance, tilt
+from cardiolens.curation.ingest.frame_records import WHOLE_CYCLE, Stack, Witness
 from cardiolens.curation.ingest.reasons import HOLDS, Flag, Reason
 from cardiolens.curation.ingest.sequence import CLASSES, best, component_of, disagree, weigh
 from cardiolens.study.anatomy import SHORT_AXIS, sequences
@@ -27,8 +26,10 @@ _NAMED_VIEW = 0.8  # share of correct names among series names that name one vie
 _NAMED_OTHER = 0.85
 _REFUTED = 0.02  # likelihood of a declared view below which geometry contradicts it
 _SPREAD_DEG, _SPREAD_MM = 13.0, 8.0
-_SHORT_AXIS_DEG, _PARALLEL_DEG = 35.0, 15.0  # of a normal to the typical and to the known axis
-_LONG_AXIS_DEG = 25.0  # between a plane and the axis
+SHORT_AXIS_DEG, _PARALLEL_DEG = 35.0, 15.0  # of a normal to the typical and to the known axis
+LONG_AXIS_DEG = 25.0  # between a plane and the axis
+FEWEST_SLICES = 3  # of a stack that defines the axis
+_WHOLE_STACK = 6  # slices that, with whole cycles, only a short-axis cine has
 
 AS_STORED = DisplayTransform(transpose=True)  # voxels are stored (column, row)
 Status = Literal["taken", "waits", "left_out"]
@@ -51,7 +52,7 @@ class Proposal:
     component: str = ""
     stack_id: str = ""  # key of decisions
     ordered: bool = False  # whether a short axis is known to run from base to apex
-    masks: Mapping[Hashable, Frame] = field(default_factory=dict)  # by place and frame
+    labels: str = ""  # label map of its masks; empty if none is used
     transform: DisplayTransform = AS_STORED
     times: Mapping[str, int] = field(default_factory=dict)  # ed_phase, es_phase; t_on, t_peak
 
@@ -96,72 +97,56 @@ class Proposal:
 
 def propose(stacks: Sequence[Stack], frame: HeartFrame) -> list[Proposal]:
     """Propose sequence and view of each stack independently."""
-    return [
-        _by_witnesses(stack, frame) if stack.first.declared is None else _declared(stack, frame)
-        for stack in stacks
-    ]
+    return [_proposal(stack, frame) for stack in stacks]
 
 
-def _by_witnesses(stack: Stack, frame: HeartFrame) -> Proposal:
-    kinds = {words.kind for words in stack.words if words.kind}
-    sequence_likely = weigh(stack.witnesses, CLASSES) if stack.witnesses else {"other": 1.0}
-    witnesses = _view_words(stack, kinds)
-    likely = weigh(witnesses, VIEWS)
-    if stack.placed:
-        by_geometry, evidence = view_by_geometry(stack, frame)
-        witnesses.append(Witness("geometry", *best(by_geometry), evidence))
-        product = {name: likely[name] * max(by_geometry[name], 1e-4) for name in VIEWS}
-        likely = {name: value / sum(product.values()) for name, value in product.items()}
-    flags = [Flag.WITNESSES] * (disagree(stack.witnesses) or disagree(witnesses))
-    flags += [Flag.ORDER_BY_DEFAULT] * (stack.placed and not frame.known)
-    proposal = _proposal(stack, sequence_likely, likely, stack.witnesses, witnesses).flagged(*flags)
-    if proposal.volume_id:
-        return proposal
-    if scout := kinds & {"localizer", "scout"}:
-        return proposal.left_out(Reason.OTHER_IMAGE, min(scout))
-    if proposal.sequence == "other" and "other_part" not in kinds:
-        return proposal.left_out(Reason.OTHER_SEQUENCE)
-    return proposal.left_out(Reason.OTHER_VIEW, "its name says another part" if "other_part" in kinds else "")
-
-
-def _declared(stack: Stack, frame: HeartFrame) -> Proposal:
-    """Return the volume that a layout names; geometry that contradicts its view lowers the confidence."""
-    declared = stack.first.declared
-    assert declared is not None
-    evidence = f"the layout {stack.first.of_set} says so"
-    by_sequence, by_view = (
-        [Witness("layout", says, _DECLARED, evidence)] for says in (declared.sequence, declared.view)
-    )
-    likely, flags = {declared.view: 1.0}, []
+def _proposal(stack: Stack, frame: HeartFrame) -> Proposal:
+    """Return the likeliest volume, or the one that a layout names; geometry may contradict either."""
+    declared, kinds = stack.first.declared, {words.kind for words in stack.words if words.kind}
+    if declared is None:
+        by_sequence, by_view = list(stack.witnesses), _view_words(stack, kinds)
+        sequence_likely = weigh(by_sequence, CLASSES) if by_sequence else {"other": 1.0}
+        view_likely = weigh(by_view, VIEWS)
+    else:
+        by_sequence, by_view = (
+            [Witness("layout", says, _DECLARED, f"the layout {stack.first.of_set} says so")]
+            for says in (declared.sequence, declared.view)
+        )
+        sequence_likely, view_likely = {declared.sequence: _DECLARED}, {declared.view: 1.0}
+    is_contradicted = False
     if stack.placed:
         by_geometry, evidence = view_by_geometry(stack, frame)
         says, probability = best(by_geometry)
         by_view.append(Witness("geometry", says, probability, evidence))
-        if by_geometry[declared.view] < _REFUTED:
-            likely, flags = {declared.view: 0.5, says: 0.5}, [Flag.WITNESSES]
-    return _proposal(stack, {declared.sequence: _DECLARED}, likely, by_sequence, by_view).flagged(*flags)
-
-
-def _proposal(
-    stack: Stack,
-    sequences_likely: Mapping[str, float],
-    views_likely: Mapping[str, float],
-    by_sequence: Iterable[Witness],
-    by_view: Iterable[Witness],
-) -> Proposal:
-    """Return the proposal of the likeliest sequence and view."""
-    (sequence, sure), (view, view_sure) = best(sequences_likely), best(views_likely)
-    alternatives = {**sequences_likely, **views_likely}
-    return Proposal(
+        if declared is None:
+            product = {name: view_likely[name] * max(by_geometry[name], 1e-4) for name in VIEWS}
+            view_likely = {name: value / sum(product.values()) for name, value in product.items()}
+        elif by_geometry[declared.view] < _REFUTED:
+            view_likely, is_contradicted = {declared.view: 0.5, says: 0.5}, True
+    if declared is None:
+        is_contradicted = disagree(by_sequence) or disagree(by_view)
+    is_typical = declared is None and stack.placed and not frame.known
+    (sequence, sure), (view, view_sure) = best(sequence_likely), best(view_likely)
+    proposal = Proposal(
         stack=stack,
         sequence=sequence,
         view=view,
         confidence=sure * view_sure,
         witnesses=(*(("sequence", each) for each in by_sequence), *(("view", each) for each in by_view)),
-        alternatives={name: p for name, p in alternatives.items() if p >= 0.01},
-        flags=tuple(dict.fromkeys(stack.flags)),
+        alternatives={name: p for name, p in {**sequence_likely, **view_likely}.items() if p >= 0.01},
+        flags=stack.flags,
         component=component_of(stack.first, stack.words[0]) if sequence == "lge" else "",
-    )
+    ).flagged(*[Flag.WITNESSES] * is_contradicted, *[Flag.ORDER_BY_DEFAULT] * is_typical)
+    return proposal if proposal.volume_id else _without_volume(proposal, kinds)
+
+
+def _without_volume(proposal: Proposal, kinds: Collection[str]) -> Proposal:
+    """Leave out a stack that is of no volume of a study, with the reason."""
+    if scout := {"localizer", "scout"} & {*kinds}:
+        return proposal.left_out(Reason.OTHER_IMAGE, min(scout))
+    if proposal.sequence == "other" and "other_part" not in kinds:
+        return proposal.left_out(Reason.OTHER_SEQUENCE)
+    return proposal.left_out(Reason.OTHER_VIEW, "its name says another part" if "other_part" in kinds else "")
 
 
 def _view_words(stack: Stack, kinds: Iterable[str]) -> list[Witness]:
@@ -181,13 +166,13 @@ def view_by_geometry(stack: Stack, frame: HeartFrame) -> tuple[dict[str, float],
 
     If no stack defines the axis, stacks of fewer than three slices are less certain to be short axis.
     """
-    angle = tilt(stack, frame.base)
-    if angle < (_PARALLEL_DEG if frame.known else _SHORT_AXIS_DEG):
+    angle = stack.tilt(frame.base)
+    if angle < (_PARALLEL_DEG if frame.known else SHORT_AXIS_DEG):
         axis = "the" if frame.known else "a typical"
         evidence = f"{stack.n_slices} slices {angle:.0f} degrees from {axis} short axis"
         return _sure(SHORT_AXIS, 0.97 if frame.known or stack.n_slices >= FEWEST_SLICES else 0.7), evidence
     leaning = 90 - angle
-    if leaning > _LONG_AXIS_DEG + (0 if frame.known else 4):
+    if leaning > LONG_AXIS_DEG + (0 if frame.known else 4):
         evidence = f"leans by {leaning:.0f} degrees on the long axis, which no view does"
         return _sure("other", 0.9), evidence
     degrees = frame.angle(np.cross(frame.base, stack.normal)) % 180
@@ -196,7 +181,7 @@ def view_by_geometry(stack: Stack, frame: HeartFrame) -> tuple[dict[str, float],
     apart = {view: abs((degrees - at + 90) % 180 - 90) for view, at in PROTOTYPES.items()}
     weights = {view: float(np.exp(-0.5 * (away / spread) ** 2)) for view, away in apart.items()}
     if frame.axis is not None:
-        away = plane_distance(stack, frame.axis)
+        away = stack.distance_mm(frame.axis)
         through = float(np.exp(-0.5 * (max(away - 4.0, 0.0) / _SPREAD_MM) ** 2))
         weights = {view: weight * through for view, weight in weights.items()}
         evidence += f", {away:.0f} mm from the axis of the left ventricle"
@@ -275,7 +260,7 @@ def _rank(proposal: Proposal, lge: str, threshold: float) -> tuple[bool | int | 
         proposal.component in ("", lge),
         proposal.confidence >= threshold,
         not proposal.over_time or stack.n_phases >= WHOLE_CYCLE,
-        is_named and (stack.n_slices >= WHOLE_STACK or not across),
+        is_named and (stack.n_slices >= _WHOLE_STACK or not across),
         stack.n_slices if across else 0,
         int(10 * proposal.confidence + 0.5),
         stack.n_slices,

@@ -45,53 +45,56 @@ _PCT = (1.0, 99.0)
 class ImportedStudy:
     """One study as `out` holds it."""
 
-    study_id: str
-    proposals: tuple[dict[str, Any], ...]
-    files: tuple[Path | None, ...]  # of their volumes
+    folder: Path  # of its proposals
+    by_stack: Mapping[str, dict[str, Any]]  # proposals by the ids of their stacks
 
     @property
-    def by_stack(self) -> Mapping[str, dict[str, Any]]:
-        """Proposals by the ids of their stacks."""
-        return {str(proposal["stack"]): proposal for proposal in self.proposals}
+    def study_id(self) -> str:
+        return self.folder.name
+
+    @property
+    def proposals(self) -> list[dict[str, Any]]:
+        return [*self.by_stack.values()]
+
+    def sheet(self, number: int) -> bytes | None:
+        """Return the picture of a proposal's volume; None if it has none, or was imported again since."""
+        proposals = self.proposals
+        entry = proposals[number]["entry"] if 0 <= number < len(proposals) else None
+        if entry is None:
+            return None
+        study = self.folder.parents[1] / "studies" / self.study_id
+        folder = study if proposals[number]["status"] == "taken" else self.folder
+        return _sheet_of(folder / Path(str(entry["path"])).name, str(entry["sha256"]))
 
 
 def read_imported(out: Path) -> list[ImportedStudy]:
     """Studies below `out` in the order of their ids; InputError where none was imported."""
-    folders = sorted(path.parent for path in out.glob(f"proposals/*/{PROPOSALS_NAME}"))
-    if not folders:
+    paths = sorted(out.glob(f"proposals/*/{PROPOSALS_NAME}"))
+    if not paths:
         raise InputError(f"out={out}: holds no proposals; give the out of a python -m cardiolens.ingest")
-    return [_study(out, folder) for folder in folders]
+    return [_study(path) for path in paths]
 
 
-def _study(out: Path, folder: Path) -> ImportedStudy:
-    path = folder / PROPOSALS_NAME
+def _study(path: Path) -> ImportedStudy:
     try:
-        tree = read_json(path)
-        proposals = tuple(dict(each) for each in tree["proposals"])
-        files = tuple(_file(out, folder, each) for each in proposals)
-        stacks = {str(each["stack"]) for each in proposals}
+        proposals = read_json(path)["proposals"]
+        return ImportedStudy(path.parent, {str(each["stack"]): dict(each) for each in proposals})
     except (OSError, ValueError, KeyError, TypeError):
         raise InputError(
             f"{path}: is no list of proposals of this version; run the import again, it changes nothing else"
         ) from None
-    return ImportedStudy(folder.name, proposals if len(stacks) == len(proposals) else (), files)
-
-
-def _file(out: Path, folder: Path, proposal: Mapping[str, Any]) -> Path | None:
-    if proposal["entry"] is None:
-        return None
-    name = Path(str(proposal["entry"]["path"])).name
-    return (out / "studies" / folder.name if proposal["status"] == "taken" else folder) / name
 
 
 @lru_cache(maxsize=256)
-def sheet_of(path: Path) -> bytes | None:
+def _sheet_of(path: Path, sha256: str) -> bytes | None:
     """All frames of a volume as one PNG, slices down and phases across.
 
     Frames stand as DICOM has them, rows down; the page turns them. None where the volume cannot be read.
     """
     try:
         stored = nifti.read_file(path)
+        if nifti.sha256(stored) != sha256:
+            return None
         header = nifti.parse_header(stored)
         flat = nifti.voxels(stored, header).astype(np.float32)
         voxels = flat.reshape(header.shape, order="F") * header.slope + header.inter
@@ -135,15 +138,11 @@ class Desk:
                     studies = [self._entry(study) for study in self.studies]
                 return json_reply({"studies": studies, "legal": _legal()})
             case ["sheets", study, name]:
-                return self._sheet(number_of(study), number_of(name.removesuffix(".png")))
+                at, number = number_of(study), number_of(name.removesuffix(".png"))
+                is_there = 0 <= at < len(self.studies)
+                return png_reply(self.studies[at].sheet(number) if is_there else None)
             case _:
                 return None
-
-    def _sheet(self, study: int, number: int) -> Reply | None:
-        if not 0 <= study < len(self.studies) or not 0 <= number < len(self.studies[study].files):
-            return None
-        path = self.studies[study].files[number]
-        return png_reply(None if path is None else sheet_of(path))
 
     def _entry(self, study: ImportedStudy) -> dict[str, Any]:
         state = self._state(study.study_id)
@@ -243,12 +242,11 @@ def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, 
         return None
     is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
     spacing = choice.spacing if isinstance(choice.spacing, str) else None
-    own_phases = dict.fromkeys(("ed_phase", "es_phase", "t_on", "t_peak"))
     order = {
         "along_normal": proposal["along_normal"] != reverses,
         "base_first": None if is_ordered else choice.base_first,
     }
-    carried = choice.model_copy(update={"spacing": spacing, **order, **own_phases})
+    carried = choice.model_copy(update={"spacing": spacing, **order, **dict.fromkeys(choice.marks)})
     return carried if is_same_volume and _why_refused(carried, proposal) is None else None
 
 

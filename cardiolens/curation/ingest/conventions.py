@@ -131,6 +131,9 @@ class Convention(Spec):
                 self.pattern(pattern)
         except re.error as error:
             raise ValueError(f"subject {self.subject!r}: is no regular expression ({error})") from None
+        for pattern in [self.dicom] if self.dicom else [rule.files for rule in self.files]:
+            if "{subject}" not in pattern:
+                raise ValueError(f"{pattern}: does not name the patient; write {{subject}} in it")
         return self
 
     def pattern(self, template: str) -> re.Pattern[str]:
@@ -199,11 +202,9 @@ def read_convention(path: Path) -> Convention:
     """Read one layout; InputError names the field that is wrong."""
     try:
         tree = read_yaml(path, _MOST_BYTES)
-    except FileNotFoundError:
-        raise InputError(f"layout={path}: no such file; give the path of a layout") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"layout={path}: cannot be read ({reason})") from None
+        raise InputError(f"layout={path}: cannot be read ({reason}); give the path of a layout") from None
     if not isinstance(tree, dict):
         raise InputError(
             f"layout={path}: is no layout; expected names and values as in conf/layout/acdc.yaml"

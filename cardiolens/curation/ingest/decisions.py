@@ -74,6 +74,12 @@ class Choice(Spec):
         """Volume id of the chosen sequence and view; empty if studies have no such volume."""
         return volume_of(self.sequence, self.view)
 
+    @property
+    def marks(self) -> dict[str, int]:
+        """The marked phases by the name of their moment."""
+        marks = {name: getattr(self, name) for name in ("ed_phase", "es_phase", "t_on", "t_peak")}
+        return {name: phase for name, phase in marks.items() if phase is not None}
+
     def refused(
         self, n_phases: int, declared: str, places_mm: Container[str], *, is_size_open: bool
     ) -> str | None:
@@ -87,11 +93,9 @@ class Choice(Spec):
         over_time = sequences()[self.sequence or ""].over_time
         if (over_time == "nothing") != (n_phases == 1) and self.sequence != declared:
             return "sequence"
-        marks = {"cycle": (self.ed_phase, self.es_phase), "first_pass": (self.t_on, self.t_peak)}
-        for name, pair in marks.items():
-            phases = [phase for phase in pair if phase is not None]
-            if phases and (name != over_time or max(phases) >= n_phases):
-                return "phase"
+        legal = {"cycle": {"ed_phase", "es_phase"}, "first_pass": {"t_on", "t_peak"}}.get(over_time, set())
+        if not self.marks.keys() <= legal or any(phase >= n_phases for phase in self.marks.values()):
+            return "phase"
         if isinstance(self.spacing, str):
             return None if self.spacing in places_mm else "spacing"
         return "spacing" if self.spacing is None and is_size_open else None

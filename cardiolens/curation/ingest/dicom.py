@@ -22,7 +22,6 @@ from cardiolens.curation.ingest.frame_records import (
     Pulse,
     RejectedError,
     Vector,
-    broken,
     vector,
 )
 from cardiolens.curation.ingest.reasons import Reason
@@ -48,32 +47,30 @@ _CLOCKS = ("FrameAcquisitionDateTime", "AcquisitionDateTime", "AcquisitionTime",
 
 
 def read_images(place: Path) -> list[Image]:
-    """Read the frame records of a file; RejectedError if the file has no usable frame."""
+    """Read the frame records of a file; RejectedError if it has no usable frame, or what pydicom raises."""
     dataset = read_dataset(place, pixels=False)
-    with broken():
-        _check_kind(dataset)
-        _check_pixels(dataset)
-        count = Header((dataset,)).whole_number("NumberOfFrames") or 0
-        frames = dataset.get("PerFrameFunctionalGroupsSequence")
-        if frames is None and count > 1:
-            raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
-        if frames is not None and not 1 <= count == len(frames):
-            raise RejectedError(Reason.BROKEN_FILE, "number of frames and frame records differ")
-        shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
-        common = [item for group in shared for item in _items(group)]
-        groups = [[]] if frames is None else map(_items, frames)
-        return [_image(place, at, Header((*items, *common, dataset))) for at, items in enumerate(groups)]
+    _check_kind(dataset)
+    _check_pixels(dataset)
+    count = Header((dataset,)).whole_number("NumberOfFrames") or 0
+    frames = dataset.get("PerFrameFunctionalGroupsSequence")
+    if frames is None and count > 1:
+        raise RejectedError(Reason.NO_POSITION, "many frames and no positions of single frames")
+    if frames is not None and not 1 <= count == len(frames):
+        raise RejectedError(Reason.BROKEN_FILE, "number of frames and frame records differ")
+    shared = list(dataset.get("SharedFunctionalGroupsSequence") or [])[:1]
+    common = [item for group in shared for item in _items(group)]
+    groups = [[]] if frames is None else map(_items, frames)
+    return [_image(place, at, Header((*items, *common, dataset))) for at, items in enumerate(groups)]
 
 
 def read_dataset(place: Path, *, pixels: bool) -> Dataset:
-    """Parse the DICOM file at a place; RejectedError if it is damaged or not DICOM."""
-    with broken():
-        try:
-            return dicom_file.read(place, pixels=pixels)
-        except dicom_file.NotDicomError:
-            raise RejectedError(Reason.NO_IMAGE, "not DICOM") from None
-        except dicom_file.DeflatedError as error:
-            raise RejectedError(Reason.PACKED, f"{error}; export it in another transfer syntax") from None
+    """Parse the DICOM file at a place; RejectedError if it is not DICOM, or what pydicom raises."""
+    try:
+        return dicom_file.read(place, pixels=pixels)
+    except dicom_file.NotDicomError:
+        raise RejectedError(Reason.NO_IMAGE, "not DICOM") from None
+    except dicom_file.DeflatedError as error:
+        raise RejectedError(Reason.PACKED, f"{error}; export it in another transfer syntax") from None
 
 
 def _check_kind(dataset: Dataset) -> None:

@@ -1,11 +1,11 @@
 """One frame of DICOM or NIfTI, and a stack of frames: parallel slices of phases."""
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ Vector = tuple[float, float, float]
 Point = NDArray[Any]  # three coordinates or components
 Frame = NDArray[Any]  # pixels (row, column)
 WHOLE_CYCLE = 8  # phases from which frames may cover a heartbeat
-Rejection = tuple[Reason, str]  # reason and detail
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 class RejectedError(Exception):
@@ -33,16 +30,6 @@ class RejectedError(Exception):
         self.reason, self.detail = reason, detail
 
 
-def attempted(read: Callable[[_Item], _Result], item: _Item) -> _Result | Rejection:
-    """Return what `read` makes of a file, or why the file is rejected."""
-    try:
-        return read(item)
-    except RejectedError as error:
-        return error.reason, error.detail
-    except MemoryError:
-        return Reason.BROKEN_FILE, "it unpacks to too much"
-
-
 @contextmanager
 def broken() -> Iterator[None]:
     """Turn a reader's errors on a damaged file into one reason; drop messages, which quote the header."""
@@ -50,12 +37,17 @@ def broken() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (RejectedError, MemoryError):
+    except RejectedError:
         raise
+    except MemoryError:
+        raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
     except OSError as error:
         raise RejectedError(Reason.BROKEN_FILE if error.errno is None else Reason.UNREADABLE) from None
-    except Exception as error:  # noqa: BLE001 - pydicom, nibabel and zlib raise a dozen kinds
-        raise RejectedError(Reason.BROKEN_FILE, type(error).__name__) from None
+    except Exception as error:  # noqa: BLE001 - pydicom, nibabel, zlib and decoders raise a dozen kinds
+        is_missing = "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
+        lacks = is_missing and isinstance(error, RuntimeError | NotImplementedError | ImportError)
+        reason = Reason.NO_DECODER if lacks else Reason.BROKEN_FILE
+        raise RejectedError(reason, type(error).__name__) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +243,15 @@ class Stack:
         """Unit normal: rows x columns."""
         return normal(self.first)
 
+    def tilt(self, axis: Point) -> float:
+        """Return the angle between the normal and an axis, 0 to 90 degrees."""
+        cosine = abs(float(self.normal @ axis)) / float(np.linalg.norm(self.normal) * np.linalg.norm(axis))
+        return float(np.degrees(np.arccos(min(cosine, 1.0))))
+
+    def distance_mm(self, point: Point) -> float:
+        """Return the distance of a point from the middle plane, mm."""
+        return abs(float(self.normal @ (point - self.middle)))
+
     @property
     def along_normal(self) -> bool:
         """Whether slice numbers grow along the normal; True for a single slice."""
@@ -279,10 +280,10 @@ class Stack:
         """Return the centre of a slice's first pixel."""
         return np.array(self.grid[index][0].position)
 
-    def centre(self, index: int) -> Point:
-        """Return the centre of a slice."""
-        image = self.grid[index][0]
-        return self.point(index, (image.columns - 1) / 2, (image.rows - 1) / 2)
+    @property
+    def middle(self) -> Point:
+        """The centre of the middle slice."""
+        return self.point(self.n_slices // 2, (self.first.columns - 1) / 2, (self.first.rows - 1) / 2)
 
     def point(self, index: int, column: float, row: float) -> Point:
         """Return the patient coordinates of a slice's pixel."""

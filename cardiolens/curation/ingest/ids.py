@@ -1,9 +1,10 @@
 """De-identification: which header elements are written, and under which ids.
 
 Ids are keyed hashes (HMAC-SHA256): a patient has the same id in every export that is read with the same
-key, and without the key nobody can test names. The approach resembles DICOM PS3.15 annex E but claims no
-conformance: the basic profile lists what to remove; here only the elements of `PASSES` are written. Dates,
-times, UIDs, private elements, overlays, file names and all free text are dropped.
+key, and without the key nobody can test names. Others may not read the key: with it, ids lead back to
+patients with a guessable number. The approach resembles DICOM PS3.15 annex E but claims no conformance: the
+basic profile lists what to remove; here only the elements of `PASSES` are written. Dates, times, UIDs,
+private elements, overlays, file names and all free text are dropped.
 """
 
 import hashlib
@@ -12,13 +13,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
-from cardiolens.base.private_file import read_or_make_key
 from cardiolens.curation.ingest.frame_records import Identity, Image, Person
 
-_RENEWAL = "name another file, or remove this one, to get a new key and new ids"
 Sex = Literal["female", "male", "other"]
 
 # Elements that reach the output (docs/guides/import.md: in which form); others are read to decide, and never
@@ -30,19 +28,9 @@ PASSES = frozenset(
         *("RescaleSlope", "RescaleIntercept", "SeriesNumber", "PixelData"),
     )
 )
-_VENDORS = {
-    "siemens": "Siemens",
-    "ge ": "GE",
-    "ge medical": "GE",
-    "gems": "GE",
-    "philips": "Philips",
-    "canon": "Canon",
-    "toshiba": "Canon",
-    "united imaging": "United Imaging",
-    "uih": "United Imaging",
-    "hitachi": "Hitachi",
-    "fuji": "Fujifilm",
-}
+_VENDORS = {"siemens": "Siemens", "ge ": "GE", "gems": "GE", "philips": "Philips", "canon": "Canon"}
+_VENDORS |= {"toshiba": "Canon", "united imaging": "United Imaging", "uih": "United Imaging"}
+_VENDORS |= {"hitachi": "Hitachi", "fuji": "Fujifilm"}
 _OLDEST = 90
 
 
@@ -80,14 +68,6 @@ class Pseudonyms:
 def public_pseudonyms(layout: str) -> Pseudonyms:
     """Return the ids of a public set, which everybody makes alike: its subjects' names are no secret."""
     return Pseudonyms(hashlib.sha256(f"cardiolens public set {layout}".encode()).digest())
-
-
-def read_key(path: Path) -> bytes:
-    """Read the key; if the file is missing, write a new key that only its owner can read.
-
-    InputError for a key that others can read: with it, ids lead back to patients with a guessable number.
-    """
-    return read_or_make_key(path, f"key={path}", "find the patients behind the ids", _RENEWAL)
 
 
 def sex(person: Person) -> Sex | None:

@@ -5,8 +5,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +12,25 @@ from cardiolens.base import disk, stage_versions
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.phrasing import counted
+from cardiolens.base.private_file import read_or_make_key
 from cardiolens.base.untrusted.bounded_files import parse_json, read_json, read_text
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest import write
 from cardiolens.curation.ingest.conventions import Convention
-from cardiolens.curation.ingest.decisions import REFUSED, Choices, Decisions, read_decisions
-from cardiolens.curation.ingest.frame_records import Image
-from cardiolens.curation.ingest.ids import Pseudonyms, read_key
+from cardiolens.curation.ingest.decisions import REFUSED, Decisions, read_decisions
+from cardiolens.curation.ingest.export_files import Export, Rejects
+from cardiolens.curation.ingest.ids import Pseudonyms
 from cardiolens.curation.ingest.reasons import Reason
-from cardiolens.curation.ingest.scan import WORTH, Export, Rejects, mixed, path_below, read_export, reject
-from cardiolens.curation.ingest.study import Imported, import_study
+from cardiolens.curation.ingest.scan import mixed, read_export
+from cardiolens.curation.ingest.study import Task, import_study
 from cardiolens.runtime.processes import spread
 from cardiolens.study.anatomy import heart
 
 log = logging.getLogger(__name__)
 
 _MOST_REASONS = 8  # that a message names
-
-
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """One study to import, with all inputs of a worker process."""
-
-    spec: IngestSpec
-    study_id: str
-    images: Sequence[Image]
-    files: dict[str, tuple[int, int]]  # name → size, stamp
-    names: Pseudonyms
-    choices: Choices
-    layout: str | None = None  # digest of the layout that says what each file is
+_RENEWAL = "name another file, or remove this one, to get a new key and new ids"
 
 
 _Outcome = tuple[dict[str, Any], Rejects]  # build record and rejects of a study
@@ -56,19 +44,19 @@ def ingest(spec: IngestSpec) -> int:
 def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
     """Import an export; return what `ingest` returns, and the layout that said what each file is."""
     started = time.monotonic()
-    key = spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
+    path = spec.key or spec.out.with_name(f"{spec.out.resolve().name}.key")
+    secret = read_or_make_key(path, f"key={path}", "find the patients behind the ids", _RENEWAL)
     decisions = read_decisions(spec.decisions) if spec.decisions is not None else Decisions()
-    export = read_export(spec, Pseudonyms(read_key(key)))
+    export = read_export(spec, Pseudonyms(secret))
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
     layout = None if export.layout is None else digest_of(export.layout.model_dump(mode="json"))
     tasks = [
-        _Task(spec, study_id, images, export.files[study_id], export.names, decisions.of(study_id), layout)
+        Task(spec, study_id, images, export.files[study_id], export.names, decisions.of(study_id), layout)
         for study_id, images in sorted(export.studies.items())
     ]
-    is_worth = len(export.candidates) >= WORTH
-    for build, left_out in spread(_import_or_reuse, tasks, worth=is_worth, lost=_outcome_of_a_crash):
+    for build, left_out in spread(_import_or_reuse, tasks, lost=_outcome_of_a_crash):
         builds.append(build)
         rejects += left_out
         _say_study(build)
@@ -95,7 +83,7 @@ def _check_found(spec: IngestSpec, export: Export) -> None:
         )
 
 
-def _import_or_reuse(task: _Task) -> _Outcome:
+def _import_or_reuse(task: Task) -> _Outcome:
     """Import one study; reuse an earlier import of the same files with the same options."""
     spec, names = task.spec, task.names
     options = spec.model_dump(include={"threshold", "lge", "cohort"}, mode="json") | {"layout": task.layout}
@@ -112,42 +100,21 @@ def _import_or_reuse(task: _Task) -> _Outcome:
         rejects = [parse_json(line) for line in read_text(folder / write.REJECTS_NAME).splitlines()]
         return build | {"unchanged": True}, rejects
     try:
-        if why := mixed(task.images):
-            imported = _left_out(task, Reason.MIXED_STUDY, why)
-        else:
-            identify = partial(names.stack, task.images[0].identity)
-            imported = import_study(task.images, spec.lge, spec.threshold, identify, task.choices)
-        return _write_outcome(task, provenance, imported)
+        why = mixed(task.images)
+        imported = task.left_out(Reason.MIXED_STUDY, why) if why else import_study(task)
+        return write.write_study(task, imported, provenance)
     except (OSError, MemoryError) as error:
         why = f"stopped ({type(error).__name__}); free disk space or memory, and run it again"
         raise RunError(f"{task.study_id}: {why}") from error
     except Exception as error:  # an unforeseen error in one study must not stop the others
         log.debug("%s failed", task.study_id, exc_info=True)
-        return _write_outcome(task, provenance, _left_out(task, Reason.FAILED, type(error).__name__))
+        return write.write_study(task, task.left_out(Reason.FAILED, type(error).__name__), provenance)
 
 
-def _outcome_of_a_crash(task: _Task) -> _Outcome:
+def _outcome_of_a_crash(task: Task) -> _Outcome:
     """Leave out a study after its process ended, by a file that breaks a decoder or for lack of memory."""
-    crashed = _left_out(task, Reason.FAILED, "the process that imported it ended")
-    return _write_outcome(task, {"options": {}}, crashed)
-
-
-def _left_out(task: _Task, reason: Reason, detail: str) -> Imported:
-    return Imported(left_out=[(image, reason, detail) for image in task.images])
-
-
-def _write_outcome(task: _Task, provenance: dict[str, Any], imported: Imported) -> _Outcome:
-    rejects: Rejects = []
-    for image, reason, detail in imported.left_out:
-        file = task.names.file(path_below(image.place, task.spec.source))
-        rejects.append(reject(file, reason, frame=image.frame, detail=detail, study_id=task.study_id))
-    build = write.write_study(
-        task.spec.out, task.study_id, task.images, imported,
-        names=task.names, provenance=provenance, rejects=rejects, choices=task.choices,
-    )  # fmt: skip
-    if build["prepare_refuses"] and write.hold_refused(task.spec.out, task.study_id, imported):
-        return _write_outcome(task, provenance, imported)
-    return build, rejects
+    crashed = task.left_out(Reason.FAILED, "the process that imported it ended")
+    return write.write_study(task, crashed, {"options": {}})
 
 
 def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
@@ -204,6 +171,10 @@ def _say_all(
         f"{len(export.candidates)} files, {frames} frames, {len(builds)} studies: "
         f"{n_with_volumes} with volumes, {to_look_at} to look at ({seconds:.1f} s)"
     )
+    old_studies = {path.parent.name for path in spec.out.glob("studies/*/study.json")} - export.studies.keys()
+    if old_studies:
+        count = counted(len(old_studies), "study")
+        say(f"{spec.out / 'studies'} holds {count} of other imports, which prepare reads too")
     say(
         f"next: look at {spec.out / 'proposals'}, then python -m cardiolens.prepare dataset=real "
         f"{shown_word('dataset.studies', spec.out / 'studies')} dataset.questions=..."

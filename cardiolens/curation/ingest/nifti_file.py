@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from cardiolens.base.untrusted import gzip_stream
 from cardiolens.base.untrusted.bounded_files import read_bytes, read_start
-from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan, broken, vector
+from cardiolens.curation.ingest.frame_records import ORDINARY, HeaderRule, RejectedError, Scan, vector
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.study import nifti
 from cardiolens.study.nifti import UNITS_MM, Lengths, VoxelLengths
@@ -47,7 +47,10 @@ def frames_at(place: Path) -> Array:
 
 
 def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
-    """Read a file once by what a layout says of its header; RejectedError if it holds no usable image."""
+    """Read a file once by what a layout says of its header; RejectedError if it holds no usable image.
+
+    A damaged file raises what nibabel and zlib raise.
+    """
     header, raw, frames = _read(place)
     slices, phases, rows, columns = frames.shape
     if not all(_SMALLEST <= side <= _LARGEST for side in (rows, columns)):
@@ -124,22 +127,21 @@ def _read(place: Path) -> tuple[nifti.Header, Any, Array]:
     """Read header and frames (slice, phase, row, column); check the declared size before reading."""
     if place.name.lower().endswith(_PAIR_SUFFIXES):
         raise RejectedError(Reason.BAD_SHAPE, _PAIR)
-    with broken():
-        size, head = place.stat().st_size, read_start(place, nifti.START_BYTES)
-        raw = _raw(head)
-        shape = _checked_shape(raw)
-        header = nifti.parse_header(head)
-        if header.n_bytes > size * (_MOST_RATIO if head.startswith(nifti.GZIP_MAGIC) else 1):
-            raise RejectedError(Reason.BROKEN_FILE, "its shape does not fit into the file")
-        if size > header.n_bytes + nifti.MOST_EXTENSION:
-            raise RejectedError(Reason.BROKEN_FILE, "much larger than its header says")
-        if not math.isfinite(header.slope) or not math.isfinite(header.inter) or header.slope == 0:
-            raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
-        flat = nifti.voxels(read_bytes(place, _MOST_BYTES), header)
-        voxels = flat.reshape((*shape, 1, 1)[:4], order="F").transpose(2, 3, 1, 0)
-        if voxels.dtype.kind == "f" and not np.isfinite(voxels).all():
-            raise RejectedError(Reason.BROKEN_FILE, "some voxels are NaN or infinite; write 0 in their place")
-        return header, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False)
+    size, head = place.stat().st_size, read_start(place, nifti.START_BYTES)
+    raw = _raw(head)
+    shape = _checked_shape(raw)
+    header = nifti.parse_header(head)
+    if header.n_bytes > size * (_MOST_RATIO if head.startswith(nifti.GZIP_MAGIC) else 1):
+        raise RejectedError(Reason.BROKEN_FILE, "its shape does not fit into the file")
+    if size > header.n_bytes + nifti.MOST_EXTENSION:
+        raise RejectedError(Reason.BROKEN_FILE, "much larger than its header says")
+    if not math.isfinite(header.slope) or not math.isfinite(header.inter) or header.slope == 0:
+        raise RejectedError(Reason.BROKEN_FILE, "its rescale slope or intercept")
+    flat = nifti.voxels(read_bytes(place, _MOST_BYTES), header)
+    voxels = flat.reshape((*shape, 1, 1)[:4], order="F").transpose(2, 3, 1, 0)
+    if voxels.dtype.kind == "f" and not np.isfinite(voxels).all():
+        raise RejectedError(Reason.BROKEN_FILE, "some voxels are NaN or infinite; write 0 in their place")
+    return header, raw, voxels.astype(voxels.dtype.newbyteorder("="), copy=False)
 
 
 def _checked_shape(raw: Any) -> tuple[int, ...]:

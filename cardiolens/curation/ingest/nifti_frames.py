@@ -5,8 +5,8 @@ A layout says what each file is. Without one, its folders name the patient, and 
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -16,6 +16,7 @@ import numpy as np
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes
 from cardiolens.curation.ingest.assignment import Assignment, Facts
 from cardiolens.curation.ingest.dicom import Header, person_of, pulse_of
+from cardiolens.curation.ingest.export_files import Export
 from cardiolens.curation.ingest.frame_records import (
     ORDINARY,
     WHOLE_CYCLE,
@@ -23,16 +24,13 @@ from cardiolens.curation.ingest.frame_records import (
     Image,
     MaskFrame,
     Scan,
-    attempted,
     vector,
 )
 from cardiolens.curation.ingest.nifti_file import scan
 from cardiolens.curation.ingest.owners import FileRole, natural, role_by_name, roles_by_path, stem
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.words import words_of
-from cardiolens.runtime.processes import spread
 
-_WORTH = 16  # files from which further processes gain more than their start takes
 _MOST_BYTES = 4 << 20  # of a sidecar
 _HEARTBEAT_MS = 800.0  # assumed cycle if no times are known: only ranks count, so any length does
 _PHASES, _MOST_PHASES = 50, 1000  # of a heartbeat, if each is a file of its own; of any
@@ -53,15 +51,6 @@ _NUMBERS |= {"PixelSpacing": 1, "SpacingBetweenSlices": 1}
 _OTHER_ENTRIES = "other entries of sidecars"  # share one name, because their own may name people
 
 
-@dataclass
-class Frames:
-    """Frames by file path, and rejects as (path, reason, detail)."""
-
-    images: dict[str, list[Image]] = field(default_factory=dict)
-    rejects: list[tuple[str, Reason, str]] = field(default_factory=list)
-    used: dict[str, str] = field(default_factory=dict)  # sidecar, mask, information file → one of its images
-
-
 @dataclass(frozen=True, slots=True)
 class _File:
     """A NIfTI file: what it is, its header and voxels, its sidecar."""
@@ -78,74 +67,51 @@ class _File:
         return words_of(self.sidecar.text("SeriesDescription"), self.role.words).sequence
 
 
-def nifti_frames(
+def add_nifti(
+    export: Export,
     places: Mapping[str, Path],
     jsons: Mapping[str, Path],
     assignment: Assignment | None,
     subject: str | None,
-) -> Frames:
-    """Read the frames of all NIfTI files by path below the source; an unusable file becomes a reject.
+) -> None:
+    """Add the frames of all NIfTI files by path below the source; an unusable file becomes a reject.
 
     `jsons`: possible sidecars; `subject`: a person's regular expression of a patient's name in paths,
     without a layout.
     """
-    frames = Frames()
-    sidecars = _read_sidecars(places, jsons, frames)
-    paths = sorted(places, key=natural)
-    if assignment is not None:
-        frames.rejects += [(path, Reason.NOT_OF_LAYOUT, "") for path in paths if path not in assignment.roles]
-        paths = [path for path in paths if path in assignment.roles]
-    files = _files(_scans(places, paths, assignment, frames), sidecars, assignment, subject, frames)
+    stems = {_stem_path(path) for path in places}
+    sidecars = {path: place for path, place in jsons.items() if _stem_path(path) in stems}
+    owners: dict[str, Image] = {}  # a frame of the image of each sidecar
     by_study: dict[str, list[_File]] = defaultdict(list)
-    for file in files:
+    rule = ORDINARY if assignment is None else assignment.layout.header
+    sorted_places = {path: places[path] for path in sorted(places, key=natural)}
+    scans = dict(export.read_files(sorted_places, partial(scan, rule=rule)))
+    for file in _files(export, scans, _read_sidecars(export, sidecars), assignment, subject):
         by_study[file.role.study].append(file)
     for members in by_study.values():
         facts = Facts() if assignment is None else assignment.facts[members[0].role.patient]
-        images = [file for file in members if not file.role.is_mask]
-        _add_study(images, facts, "" if assignment is None else assignment.layout.name, frames)
-        usable = [file for file in images if file.path in frames.images]
+        frames = _frames(export, [file for file in members if not file.role.is_mask], facts)
         masks = [file for file in members if file.role.is_mask]
-        labels = "" if assignment is None else assignment.layout.labels or ""
-        _link_masks(usable, masks, frames, labels)
-        frames.used |= dict.fromkeys(facts.files, usable[0].path if usable else "")
-    owner_of = {_stem_path(path): path for path in reversed(paths)}
-    rejected = {path for path, _, _ in frames.rejects}
+        usable = [file for file in members if file.path in frames]
+        _link_masks(export, usable, masks, frames)
+        for file in usable:
+            owners.setdefault(_stem_path(file.path), frames[file.path][0])
+            for image in frames[file.path]:
+                export.take(image)
+        for name in (*(mask.path for mask in masks), *facts.files) if usable else ():
+            export.use(frames[usable[0].path][0], name)
     for path in jsons:
-        if owner := owner_of.get(_stem_path(path)):
-            frames.used[path] = owner
-        elif path not in frames.used and path not in rejected:
+        if owner := owners.get(_stem_path(path)):
+            export.use(owner, path)
+        elif path not in sidecars and (assignment is None or path not in assignment.information):
             reason = Reason.NO_IMAGE if assignment is None else Reason.NOT_OF_LAYOUT
-            frames.rejects.append((path, reason, "a sidecar without an image"))
-    return frames
+            export.reject(path, reason, "a sidecar without an image")
 
 
-def _scans(
-    places: Mapping[str, Path], paths: Sequence[str], assignment: Assignment | None, frames: Frames
-) -> dict[str, Scan]:
-    """Read headers and voxels once, in other processes; reject what cannot be used."""
-    rule = ORDINARY if assignment is None else assignment.layout.header
-    read = partial(attempted, partial(scan, rule=rule))
-    rejection = (Reason.BROKEN_FILE, "it ended the process that read it")
-    files = [places[path] for path in paths]
-    results = spread(read, files, worth=len(paths) >= _WORTH, lost=lambda _: rejection)
-    scans: dict[str, Scan] = {}
-    for path, result in zip(paths, results, strict=True):
-        if isinstance(result, Scan):
-            scans[path] = result
-        else:
-            frames.rejects.append((path, *result))
-    return scans
-
-
-def _read_sidecars(
-    places: Mapping[str, Path], jsons: Mapping[str, Path], frames: Frames
-) -> dict[str, Header]:
+def _read_sidecars(export: Export, places: Mapping[str, Path]) -> dict[str, Header]:
     """Read the allowed entries of the BIDS sidecars of images, by folder and stem; times in ms."""
     sidecars = {}
-    stems = {_stem_path(path) for path in places}
-    for path, place in jsons.items():
-        if _stem_path(path) not in stems:
-            continue
+    for path, place in places.items():
         try:
             tree = dict[str, Any](parse_json(read_bytes(place, _MOST_BYTES)))
             entries = {
@@ -155,7 +121,7 @@ def _read_sidecars(
             sidecars[_stem_path(path)] = Header((entries | others,))
         except (OSError, ValueError, TypeError, OverflowError) as error:
             why = f"a sidecar that cannot be read ({type(error).__name__}); its image is imported without it"
-            frames.rejects.append((path, Reason.BROKEN_FILE, why))
+            export.reject(path, Reason.BROKEN_FILE, why)
     return sidecars
 
 
@@ -176,13 +142,13 @@ def _stem_path(path: str) -> str:
 
 
 def _files(
+    export: Export,
     scans: Mapping[str, Scan],
     sidecars: Mapping[str, Header],
     assignment: Assignment | None,
     subject: str | None,
-    frames: Frames,
-) -> list[_File]:
-    """Return the images with a clear patient, and the masks that a layout names; reject the others."""
+) -> Iterator[_File]:
+    """Yield the images with a clear patient, and the masks that a layout names; reject the others."""
     sidecar_of = {path: sidecars.get(_stem_path(path), Header(({},))) for path in scans}
     if assignment is None:
         roles = {path: role_by_name(path) for path in scans}
@@ -194,14 +160,12 @@ def _files(
         roles |= roles_by_path(images, ids, subject)
     else:
         roles = dict(assignment.roles)
-    files = []
     for number, (path, scanned) in enumerate(scans.items(), start=1):
         file = _File(path, roles[path], scanned, sidecar_of[path], number)
-        if (rejection := _rejection(file, of_layout=assignment is not None)) is None:
-            files.append(file)
+        if rejection := _rejection(file, of_layout=assignment is not None):
+            export.reject(path, *rejection)
         else:
-            frames.rejects.append((path, *rejection))
-    return files
+            yield file
 
 
 def _rejection(file: _File, *, of_layout: bool) -> tuple[Reason, str] | None:
@@ -218,8 +182,8 @@ def _rejection(file: _File, *, of_layout: bool) -> tuple[Reason, str] | None:
     return (Reason.PATIENT_UNCLEAR, role.unclear) if role.unclear else None
 
 
-def _add_study(files: Sequence[_File], facts: Facts, of_set: str, frames: Frames) -> None:
-    """Add the frames of one study, without copies; phases that are files of their own share a series."""
+def _frames(export: Export, files: Sequence[_File], facts: Facts) -> dict[str, list[Image]]:
+    """Return the frames of one study by file, without copies; a phase that is a file shares a series."""
     unique: list[_File] = []
     by_copy: dict[tuple[str, int], str] = {}  # moments that names of copies declare, by file and phase
     for file in sorted(files, key=lambda file: (-len(file.scan.digests), file.number)):
@@ -230,10 +194,13 @@ def _add_study(files: Sequence[_File], facts: Facts, of_set: str, frames: Frames
         if file.role.moment and twin.scan.grid[1] > 1:
             phase = twin.scan.digests.index(file.scan.digests[0]) % twin.scan.grid[1]
             by_copy[twin.path, phase] = file.role.moment
-        frames.rejects.append((file.path, Reason.DUPLICATE, "its frames are in another file"))
-    for file in sorted(unique, key=lambda file: file.number):
+        export.reject(file.path, Reason.DUPLICATE, "its frames are in another file")
+    of_set = "" if export.layout is None else export.layout.name
+    frames = {}
+    for file in unique:
         moments = {at: name for (path, at), name in by_copy.items() if path == file.path}
-        frames.images[file.path] = _images(file, moments, facts, of_set)
+        frames[file.path] = _images(file, moments, facts, of_set)
+    return frames
 
 
 def _is_part(part: Scan, container: Scan) -> bool:
@@ -254,7 +221,7 @@ def _images(file: _File, by_copy: Mapping[int, str], facts: Facts, of_set: str) 
         phases: list[int | None] = [*range(1, n_phases + 1)]
         moments = [declared.get(phase, by_copy.get(at, "")) for at, phase in enumerate(phases)]
     else:
-        phases = [role.phase or _RANKS.get(role.moment)]
+        phases = [_RANKS.get(role.moment) if role.phase is None else role.phase]
         moments = [role.moment if role.phase is None else declared.get(role.phase, role.moment)]
     record, step = _record(file, facts, of_set), _matrix(file.scan)[:3, 2]
     return [
@@ -263,7 +230,7 @@ def _images(file: _File, by_copy: Mapping[int, str], facts: Facts, of_set: str) 
             frame=at * n_phases + rank,
             identity=replace(record.identity, instance=f"{file.path}#{at * n_phases + rank}"),
             position=vector(np.array(record.position) + at * step),
-            instance_number=at * _MOST_PHASES + (phase or 1),
+            instance_number=at * _MOST_PHASES + (1 if phase is None else phase),
             moment=moments[rank],
             tags=() if at or rank else record.tags,
             **({} if phase is None else _times(file, phase - 1)),
@@ -341,15 +308,16 @@ def _times(file: _File, phase: int) -> dict[str, Any]:
     return {"temporal": phase + 1} if file.sequence == "perfusion" else {}
 
 
-def _link_masks(images: Sequence[_File], masks: Sequence[_File], frames: Frames, labels: str) -> None:
+def _link_masks(
+    export: Export, images: Sequence[_File], masks: Sequence[_File], frames: dict[str, list[Image]]
+) -> None:
     """Give each frame the mask that the layout names for its volume and phase; reject the other masks."""
+    labels = "" if export.layout is None else export.layout.labels or ""
     for mask in masks:
         of_mask = [file for file in images if file.role.volume in mask.role.mask_of]
-        reasons = [_link(mask, file, frames.images, labels) for file in of_mask]
+        reasons = [_link(mask, file, frames, labels) for file in of_mask]
         if all(reasons):
-            frames.rejects.append((mask.path, Reason.MASK, next(iter(reasons), "without an image")))
-        if images:
-            frames.used[mask.path] = images[0].path
+            export.reject(mask.path, Reason.MASK, next(iter(reasons), "without an image"))
 
 
 def _is_aligned(mask: Scan, image: Scan) -> bool:
@@ -391,6 +359,6 @@ def _phase_of(mask: _File, image: _File, frames: Sequence[Image]) -> int | None:
         moments = {mask.role.moment, image.role.moment} - {""}
         return 0 if mask.role.phase == image.role.phase and len(moments) <= 1 else None
     if mask.role.phase is not None:
-        return mask.role.phase - 1 if mask.role.phase <= phases else None
+        return mask.role.phase - 1 if 1 <= mask.role.phase <= phases else None
     phase_by_moment = {frame.moment: frame.frame % phases for frame in frames if frame.moment}
     return phase_by_moment.get(mask.role.moment)

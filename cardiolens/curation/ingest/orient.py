@@ -1,34 +1,42 @@
 """Where the heart of a study lies: display, order, size and phases of its stacks, by place and pictures."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.ingest.classify import AS_STORED, Proposal, propose
-from cardiolens.curation.ingest.frame_records import Point, RejectedError, Stack, Witness
-from cardiolens.curation.ingest.heart_axis import FEWEST_SLICES, heart_frame
-from cardiolens.curation.ingest.pixels import (
-    PixelReader,
-    Pixels,
-    key_of,
-    masks_of,
-    stacked,
-    stacked_masks,
+from cardiolens.curation.ingest.classify import (
+    AS_STORED,
+    FEWEST_SLICES,
+    LONG_AXIS_DEG,
+    SHORT_AXIS_DEG,
+    Proposal,
+    propose,
 )
+from cardiolens.curation.ingest.frame_records import Point, RejectedError, Stack, Witness
+from cardiolens.curation.ingest.pixels import Pixels, stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag
 from cardiolens.curation.masks.labels import CAVITY, WALL, Tissue, Tissues, label_map
 from cardiolens.curation.masks.mask_stack import Stack as MaskStack
 from cardiolens.curation.masks.mask_stack import impossible_in
 from cardiolens.study.anatomy import SHORT_AXIS, heart
 from cardiolens.study.blood_pool import BloodAreas, Cine, has_heart_size, moving_pixel, slice_areas
-from cardiolens.study.orientation import PROTOTYPE_RIGHT, Display, HeartFrame, best_display
+from cardiolens.study.orientation import (
+    PROTOTYPE_RIGHT,
+    TYPICAL_BASE,
+    Display,
+    HeartFrame,
+    best_display,
+    frame_along,
+)
 from cardiolens.study.times import first_pass
 from cardiolens.study.volume_manifest import DisplayTransform
 
 Step = tuple[float, float]  # rows and columns
+_CONCURRENT_MM = 12.0  # largest distance of planes that meet
 _MASK_WITNESS = 0.97
 _RIGHT_AND_FRONT = np.array([-1.0, -1.0, 0.0]) / np.sqrt(2)  # DICOM's axes point left and back
 _RIGHTWARD = 0.2  # cosine of the largest angle between that and the direction of a right ventricle
@@ -68,6 +76,34 @@ def affine(stack: Stack) -> Point:
     matrix[:3, 2] = step
     matrix[:3, 3] = stack.corner(0)
     return np.diag([-1.0, -1.0, 1.0, 1.0]) @ matrix
+
+
+def heart_frame(stacks: Sequence[Stack]) -> HeartFrame:
+    """Return the heart's frame by the largest stack that lies as a short axis does, else a typical one."""
+    several = [stack for stack in stacks if stack.n_slices >= FEWEST_SLICES]
+    short = [stack for stack in several if stack.tilt(TYPICAL_BASE) < SHORT_AXIS_DEG]
+    if not short:
+        return frame_along(None, None)
+    frame = frame_along(max(short, key=lambda stack: (stack.n_slices, stack.n_phases)).normal, None)
+    return replace(frame, axis=_crossing(stacks, frame))
+
+
+def _crossing(stacks: Sequence[Stack], frame: HeartFrame) -> Point | None:
+    """Return a point on the line where most long-axis planes meet; None if fewer than three meet."""
+    planes = [stack for stack in stacks if 90 - stack.tilt(frame.base) < LONG_AXIS_DEG]
+    crossings: list[tuple[int, float, Point]] = []
+    for first, second in combinations(planes, 2):
+        matrix = np.array([first.normal, second.normal, frame.base])
+        if abs(np.linalg.det(matrix)) < 0.3:
+            continue
+        level = float(frame.base @ (first.middle + second.middle) / 2)
+        through = [float(first.normal @ first.middle), float(second.normal @ second.middle), level]
+        point = np.linalg.solve(matrix, through)
+        distances = [plane.distance_mm(point) for plane in planes]
+        near = [distance for distance in distances if distance < _CONCURRENT_MM]
+        crossings.append((len(near), -sum(near), point))
+    crossing = max(crossings, key=lambda each: each[:2], default=None)
+    return crossing[2] if crossing is not None and crossing[0] >= 3 else None
 
 
 def locate_heart(stacks: Sequence[Stack], pixels: Pixels) -> tuple[HeartFrame, BloodAreas | None]:
@@ -158,59 +194,51 @@ def _first_pass_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame) -> 
 # What a layout leaves to the pictures: order, display and size by masks
 
 
-@dataclass(frozen=True, slots=True)
-class MaskEvidence:
-    """What the mask of a short axis shows."""
-
-    larger_end: int  # 1: the base is at the last slice, -1: at the first, 0: undecided
-    right_ventricle: Step | None  # from the left ventricle, as stored
-    has_size: bool  # whether it is as large as a heart
-    possible: bool  # whether its tissues lie as in a heart
-    cavities: NDArray[np.int64]  # pixels by phase
-
-
-def settled(proposal: Proposal, reader: PixelReader, pixels: Pixels) -> Proposal:
+def settled(proposal: Proposal, pixels: Pixels) -> Proposal:
     """Order a short axis without a position by its mask, and flag what masks contradict in a volume.
 
     Only a layout says that a stack has masks.
     """
-    if proposal.stack.first.declared is None:
+    stack, is_short = proposal.stack, proposal.view == SHORT_AXIS
+    if stack.first.declared is None:
         return proposal
-    proposal, tissues = _with_masks(proposal, reader)
-    is_short = proposal.view == SHORT_AXIS
+    proposal, tissues = _with_masks(proposal, pixels)
     if tissues is not None and not _fits_image(proposal, tissues, pixels, is_short=is_short):
         proposal = proposal.flagged(Flag.MASK)
     if not is_short:
         return proposal
-    stack = proposal.stack
-    evidence = None if tissues is None else mask_evidence(tissues, (*stack.first.spacing, stack.step))
-    if evidence is not None:
-        proposal = _checked(proposal, evidence)
-    if stack.placed:
-        return proposal if evidence is None else _checked_position(proposal, evidence)
-    return _ordered_by_mask(proposal, evidence)
+    widest = None
+    if tissues is not None and (cavities := _is(tissues, CAVITY).sum(axis=(0, 2, 3))).any():
+        widest = MaskStack(tissues[:, cavities.argmax()], *stack.first.spacing, stack.step)
+        proposal = proposal.flagged(*_oddities(stack, tissues, cavities, widest))
+    if not stack.placed:
+        return _ordered_by_mask(proposal, widest)
+    return proposal if widest is None else _checked_position(proposal, widest)
 
 
-def _with_masks(proposal: Proposal, reader: PixelReader) -> tuple[Proposal, Tissues | None]:
-    """Return the proposal with its masks, and their tissues; flagged if they cannot be read."""
+def _is(tissues: Tissues, kinds: Sequence[Tissue]) -> NDArray[np.bool_]:
+    return np.isin(tissues, [int(kind) for kind in kinds])
+
+
+def _with_masks(proposal: Proposal, pixels: Pixels) -> tuple[Proposal, Tissues | None]:
+    """Return the proposal with the label map of its masks, and their tissues; flagged if unreadable."""
     try:
-        masks = masks_of(proposal.stack, reader)
+        masks = stacked_masks(proposal.stack, pixels)
     except RejectedError:
         return proposal.flagged(Flag.UNMASKED), None
-    if not any(mask.any() for mask in masks.values()):  # those of parts of a set that are not drawn
+    if not masks.any():  # those of parts of a set that are not drawn
         return proposal, None
-    proposal = replace(proposal, masks=masks)
     labels = next(image.mask.labels for image in proposal.stack.images() if image.mask is not None)
+    proposal = replace(proposal, labels=labels)
     try:
-        tissues = label_map(labels).tissues(stacked_masks(proposal.stack, masks), proposal.sequence)
+        return proposal, label_map(labels).tissues(masks, proposal.sequence)
     except InputError:
         return proposal.flagged(Flag.MASK), None
-    return proposal, tissues
 
 
 def _fits_image(proposal: Proposal, tissues: Tissues, pixels: Pixels, *, is_short: bool) -> bool:
     """Return whether a mask of a long axis draws muscle, and one of a cine short axis the brighter blood."""
-    blood, wall = (np.isin(tissues, [int(kind) for kind in kinds]) for kinds in (CAVITY, WALL))
+    blood, wall = _is(tissues, CAVITY), _is(tissues, WALL)
     if not is_short:
         return bool(wall.any())
     if proposal.sequence != "cine" or not (blood.any() and wall.any()):
@@ -219,32 +247,31 @@ def _fits_image(proposal: Proposal, tissues: Tissues, pixels: Pixels, *, is_shor
     return bool(np.median(values[blood]) > np.median(values[wall]))
 
 
-def mask_evidence(tissues: Tissues, spacing: tuple[float, float, float]) -> MaskEvidence | None:
-    """Return the evidence of tissues (slice, phase, row, column); None without a cavity.
+def _oddities(stack: Stack, tissues: Tissues, cavities: NDArray[np.int64], widest: MaskStack) -> list[Flag]:
+    """Return flags for what no heart has: its size, its ring of muscle, an end-systole of more blood.
 
-    `spacing`: mm between rows, columns, slices.
+    `cavities`: pixels by phase; `widest`: the phase of the largest.
     """
-    cavity, wall = (np.isin(tissues, [int(kind) for kind in kinds]) for kinds in (CAVITY, WALL))
-    by_phase = cavity.sum(axis=(0, 2, 3))
-    if not by_phase.any():
-        return None
-    widest = int(by_phase.argmax())
-    inside, right = cavity[:, widest], tissues[:, widest] == int(Tissue.RV_BLOOD)
-    pixel_mm2 = spacing[0] * spacing[1]
-    areas = inside.sum(axis=(1, 2)) * pixel_mm2
+    areas = widest.cavity.sum(axis=(1, 2)) * widest.row_mm * widest.column_mm
     labelled = np.flatnonzero(areas)
-    length = (labelled[-1] - labelled[0]) * spacing[2] if len(labelled) >= _FEWEST_FOR_LENGTH else None
-    walled = int(np.where(wall.any(axis=(0, 2, 3)), by_phase, -1).argmax())
-    return MaskEvidence(
-        _larger_end(areas + right.sum(axis=(1, 2)) * pixel_mm2),
-        _right_of(inside, right),
-        has_heart_size(float(2 * np.sqrt(areas.max() / np.pi)), length),
-        impossible_in(MaskStack(tissues[:, walled], *spacing)) is None,
-        by_phase,
-    )
+    length = (labelled[-1] - labelled[0]) * widest.step_mm if len(labelled) >= _FEWEST_FOR_LENGTH else None
+    has_size = has_heart_size(float(2 * np.sqrt(areas.max() / np.pi)), length)
+    walled = np.where(_is(tissues, WALL).any(axis=(0, 2, 3)), cavities, -1).argmax()
+    is_possible = impossible_in(replace(widest, tissues=tissues[:, walled])) is None
+    moments = {
+        image.moment: int(cavities[phase])
+        for line in stack.grid
+        for phase, image in enumerate(line)
+        if image.moment and image.mask is not None
+    }
+    is_swapped = stack.n_phases > 1 and 0 < moments.get("ED", 0) <= moments.get("ES", 0)
+    flags = [Flag.MASK] * (not is_possible) + [Flag.SPACING] * (not has_size)
+    return flags + [Flag.PHASES] * is_swapped
 
 
-def _larger_end(areas: NDArray[np.float64]) -> int:
+def _larger_end(widest: MaskStack) -> int:
+    """Return 1 if the base is at the last slice by the area of the ventricles, -1 at the first, else 0."""
+    areas = widest.of([*CAVITY, Tissue.RV_BLOOD]).sum(axis=(1, 2))
     inside = np.flatnonzero(areas)
     if len(inside) < _FEWEST_SLICES or areas[inside].std() == 0:
         return 0
@@ -252,10 +279,11 @@ def _larger_end(areas: NDArray[np.float64]) -> int:
     return int(np.sign(slope)) if abs(slope) > _SLOPE else 0
 
 
-def _right_of(lv: NDArray[np.bool_], rv: NDArray[np.bool_]) -> Step | None:
+def _right_of(widest: MaskStack) -> Step | None:
+    """Return the step from the left ventricle to the right one, as stored; None without a right one."""
     steps = [
         np.argwhere(chamber).mean(axis=0) - np.argwhere(cavity).mean(axis=0)
-        for cavity, chamber in zip(lv, rv, strict=True)
+        for cavity, chamber in zip(widest.cavity, widest.of([Tissue.RV_BLOOD]), strict=True)
         if min(np.count_nonzero(cavity), np.count_nonzero(chamber)) >= _FEWEST_PIXELS
     ]
     if not steps:
@@ -264,42 +292,30 @@ def _right_of(lv: NDArray[np.bool_], rv: NDArray[np.bool_]) -> Step | None:
     return float(row), float(column)
 
 
-def _checked(proposal: Proposal, evidence: MaskEvidence) -> Proposal:
-    """Flag what no heart has: its size, its ring of muscle, an end-systole larger than its end-diastole."""
-    moments = {
-        image.moment: int(evidence.cavities[phase])
-        for line in proposal.stack.grid
-        for phase, image in enumerate(line)
-        if image.moment and key_of(image) in proposal.masks
-    }
-    is_swapped = proposal.stack.n_phases > 1 and 0 < moments.get("ED", 0) <= moments.get("ES", 0)
-    flags = [Flag.MASK] * (not evidence.possible) + [Flag.SPACING] * (not evidence.has_size)
-    return proposal.flagged(*flags, *[Flag.PHASES] * is_swapped)
-
-
-def _checked_position(proposal: Proposal, evidence: MaskEvidence) -> Proposal:
+def _checked_position(proposal: Proposal, widest: MaskStack) -> Proposal:
     """Flag an order or a display by coordinates that the mask contradicts; the stack runs from the base."""
-    step, first = evidence.right_ventricle, proposal.stack.first
+    step, first = _right_of(widest), proposal.stack.first
     is_right = True
     if step is not None:
         down = step[0] * first.spacing[0] * np.array(first.column_direction)
         away = down + step[1] * first.spacing[1] * np.array(first.row_direction)
         is_right = bool(away @ _RIGHT_AND_FRONT > _RIGHTWARD * max(float(np.linalg.norm(away)), 1e-9))
-    flags = [Flag.ORDER] * (evidence.larger_end > 0) + [Flag.DISPLAY] * (not is_right)
+    flags = [Flag.ORDER] * (_larger_end(widest) > 0) + [Flag.DISPLAY] * (not is_right)
     return proposal.flagged(*flags)
 
 
-def _ordered_by_mask(proposal: Proposal, evidence: MaskEvidence | None) -> Proposal:
+def _ordered_by_mask(proposal: Proposal, widest: MaskStack | None) -> Proposal:
     """Order a stack without a position by its mask, and check its display by it."""
-    if evidence is not None and evidence.right_ventricle is not None:
+    step, larger_end = (None, 0) if widest is None else (_right_of(widest), _larger_end(widest))
+    if step is not None:
         flags = tuple(flag for flag in proposal.flags if flag is not Flag.DISPLAY)
-        is_left = is_shown_left(evidence.right_ventricle, proposal.display or AS_STORED)
+        is_left = is_shown_left(step, proposal.display or AS_STORED)
         proposal = replace(proposal, flags=flags).flagged(*[Flag.DISPLAY] * (not is_left))
         text = "the mask's right ventricle lies left of the left ventricle as shown"
         proposal = proposal.witnessed("display", Witness("pixels", "as declared", _MASK_WITNESS, text))
-    if evidence is None or not evidence.larger_end:
+    if not larger_end:
         return proposal.flagged(Flag.ORDER_BY_DEFAULT)
-    is_reversed = evidence.larger_end > 0
+    is_reversed = larger_end > 0
     says = "base at the last slice" if is_reversed else "base at the first slice"
     witness = Witness("pixels", says, _MASK_WITNESS, "by the area of the ventricle's mask")
     stack = proposal.stack.reversed() if is_reversed else proposal.stack

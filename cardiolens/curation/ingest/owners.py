@@ -14,10 +14,6 @@ from pathlib import PurePosixPath
 from cardiolens.curation.ingest.frame_records import Declared
 from cardiolens.curation.ingest.words import are_vocabulary, words_of
 
-NAMES_DIFFER = "names of files in its folder may be those of several patients"
-NO_PATIENT = "its folder names a view, a visit or a date, and no patient"
-NUMBER_SHARED = "its folder begins with the same number as another"
-NAMED_AFTER_OTHER = "its name is that of another patient's folder"
 IDS_DIFFER = "files of its folder have several patient IDs, and it has none"
 NO_SUBJECT = "subject= matches nothing in its path"
 
@@ -98,7 +94,7 @@ def role_by_name(path: str) -> FileRole:
             is_mask = True
         elif lower in _MOMENTS:
             moment = _MOMENTS[lower]
-        elif (match := _PHASE.fullmatch(lower)) and (match[1] or following.isdigit()):
+        elif (match := _PHASE.fullmatch(lower)) and (match[1] or following.isdecimal()):
             phase, skip = int(match[1] or following), not match[1]
         else:
             base.append(token)
@@ -115,13 +111,13 @@ def _names_view(folder: str) -> bool:
 
 
 def _by_expression(paths: Sequence[str], subject: str) -> dict[str, FileRole]:
-    matches = {path: re.search(subject, path) for path in paths}
-    return {
-        path: FileRole("", "", unclear=NO_SUBJECT)
-        if match is None
-        else FileRole(match[match.re.groups and 1], match[0])
-        for path, match in matches.items()
-    }
+    owners = {}
+    for path in paths:
+        owners[path] = FileRole("", "", unclear=NO_SUBJECT)
+        match = re.search(subject, path)
+        if match is not None and match[match.re.groups and 1] is not None:
+            owners[path] = FileRole(match[match.re.groups and 1], match[0])
+    return owners
 
 
 def _by_id(owners: Mapping[str, FileRole], ids: Mapping[str, tuple[str, str]]) -> dict[str, FileRole]:
@@ -151,21 +147,22 @@ def _by_folder(paths: Sequence[str]) -> dict[str, FileRole]:
     for path, parts in folders.items():
         tops[parts[: shared + 1]].append(path)
     first = {top: top[shared] for top in tops if len(top) > shared}
+    folded = {_folded(name) for name in first.values()}
     numbers = Counter(match[0] for name in first.values() if (match := _LONG_NUMBER.match(name)))
     owners: dict[str, FileRole] = {}
     for top, members in tops.items():
         name, key, why = first.get(top, ""), "/".join(top), ""
         number = _LONG_NUMBER.match(name)
         inner = [(*folders[path][len(top) :], stem(path)) for path in members]
-        others = {_folded(folder) for folder in first.values()} - {_folded(name)}
+        inside = {_folded(part) for *folder, last in inner for part in (*folder, _left_over(last))}
         if name and (not _split(name)[1] or _VISIT.fullmatch(name) or _DATE.fullmatch(name)):
-            why = NO_PATIENT
+            why = "its folder names a view, a visit or a date, and no patient"
         elif number and 1 < numbers[number[0]] < len(first):
-            why = NUMBER_SHARED
-        elif any(_folded(part) in others for parts in inner for part in (*parts[:-1], _left_over(parts[-1]))):
-            why = NAMED_AFTER_OTHER
-        elif _may_be_several(["/".join(parts) for parts in inner]):
-            why = NAMES_DIFFER
+            why = "its folder begins with the same number as another"
+        elif inside & folded - {_folded(name)}:
+            why = "its name is that of another patient's folder"
+        elif _may_be_several(["/".join(each) for each in inner]):
+            why = "names of files in its folder may be those of several patients"
         owners |= dict.fromkeys(members, FileRole(key, key, unclear=why))
     return owners
 

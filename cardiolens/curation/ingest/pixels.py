@@ -1,6 +1,6 @@
-"""Decode the stored values of frames, without any bits outside the image, and stack them."""
+"""The stored values of frames and masks, without any bits outside the image; and stacks of them."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -8,68 +8,51 @@ from pydicom.dataset import Dataset
 
 from cardiolens.base.untrusted import dicom_file
 from cardiolens.curation.ingest.dicom import read_dataset
-from cardiolens.curation.ingest.frame_records import Frame, Image, MaskFrame, RejectedError, Stack
+from cardiolens.curation.ingest.frame_records import Frame, Image, RejectedError, Stack, broken
 from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
 
-Pixels = dict[Hashable, Frame]  # by `key_of` a frame
 
-
-def key_of(image: Image) -> Hashable:
-    """Return the key of a frame's pixels."""
-    return image.place, image.frame
-
-
-class PixelReader:
-    """Frame reader that caches the last file, because a multi-frame file has hundreds of frames."""
+class Pixels:
+    """Frames and masks of a study; a file is decoded when one of its frames is first read, and kept."""
 
     def __init__(self) -> None:
-        self._place: Path | None = None
-        self._frames: Frame = np.empty((0, 0, 0))
+        self._files: dict[Path, Frame] = {}
 
-    def frame(self, image: Image) -> Frame:
-        """Read a frame's stored values (row, column); RejectedError if they cannot be read."""
+    def of(self, image: Image) -> Frame:
+        """Return a frame's stored values (row, column); RejectedError if they cannot be read."""
         frame = self._read(image.place, image.frame, nifti=image.nifti is not None)
         if frame.shape != (image.rows, image.columns):
             raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
         return frame
 
-    def mask(self, mask: MaskFrame, shape: tuple[int, ...]) -> Frame:
-        """Read the labels of one frame (row, column); RejectedError if they cannot be read."""
-        labels = self._read(mask.place, mask.frame, nifti=True)
-        if labels.shape != shape:
+    def mask_of(self, image: Image) -> Frame:
+        """Return the labels of a frame (row, column), 0 without a mask; RejectedError if unreadable."""
+        if image.mask is None:
+            return np.zeros((image.rows, image.columns), np.int16)
+        labels = self._read(image.mask.place, image.mask.frame, nifti=True)
+        if labels.shape != (image.rows, image.columns):
             raise RejectedError(Reason.MASK, "has other frames than its header says")
         if not np.array_equal(labels, np.round(labels)) or labels.min() < 0 or labels.max() >= 1 << 15:
             raise RejectedError(Reason.MASK, "holds values that are no labels")
-        checked: Frame = labels.astype(np.int32)
+        checked: Frame = labels.astype(np.int16)
         return checked
 
     def _read(self, place: Path, number: int, *, nifti: bool) -> Frame:
         """Read a frame by its number; an empty one if the file holds fewer."""
-        if place != self._place:
-            self._place, self._frames = None, np.empty((0, 0, 0))  # free the last file before the next
-            self._frames = decoded(place, nifti=nifti)
-            self._place = place
-        frame: Frame = self._frames[number] if number < len(self._frames) else np.empty((0, 0))
-        return frame
+        if place not in self._files:
+            self._files[place] = _decoded(place, nifti=nifti)
+        frames = self._files[place]
+        return frames[number] if number < len(frames) else np.empty((0, 0))
 
 
-def decoded(place: Path, *, nifti: bool = False) -> Frame:
+def _decoded(place: Path, *, nifti: bool) -> Frame:
     """Decode all frames of a file of DICOM or NIfTI; RejectedError if it cannot be decoded."""
-    try:
-        return frames_at(place) if nifti else _decoded(read_dataset(place, pixels=True))
-    except RejectedError:
-        raise
-    except MemoryError:
-        raise RejectedError(Reason.BROKEN_FILE, "it unpacks to too much") from None
-    except Exception as error:  # noqa: BLE001 - decoders raise kinds of their own for damaged streams
-        is_missing = "missing" in str(error) or ("plugin" in str(error) and "install" in str(error))
-        lacks = is_missing and isinstance(error, RuntimeError | NotImplementedError | ImportError)
-        reason = Reason.NO_DECODER if lacks else Reason.BROKEN_FILE
-        raise RejectedError(reason, type(error).__name__) from None
+    with broken():
+        return frames_at(place) if nifti else _dicom_frames(read_dataset(place, pixels=True))
 
 
-def _decoded(dataset: Dataset) -> Frame:
+def _dicom_frames(dataset: Dataset) -> Frame:
     if "PixelData" not in dataset:
         raise RejectedError(Reason.NO_IMAGE, "no pixels")
     count = int(dataset.get("NumberOfFrames") or 1)
@@ -84,27 +67,19 @@ def _decoded(dataset: Dataset) -> Frame:
     return frames
 
 
-def masks_of(stack: Stack, reader: PixelReader) -> Pixels:
-    """Read the masks of a stack's frames (row, column); RejectedError if one cannot be read."""
-    masked = [(image.mask, image) for image in stack.images() if image.mask is not None]
-    masked.sort(key=lambda pair: pair[0].place)
-    return {key_of(image): reader.mask(mask, (image.rows, image.columns)) for mask, image in masked}
+def stacked_masks(stack: Stack, pixels: Pixels) -> Frame:
+    """Stack masks as (slice, phase, row, column); RejectedError if one cannot be read."""
+    return np.array([[pixels.mask_of(image) for image in line] for line in stack.grid])
 
 
-def stacked_masks(stack: Stack, masks: Mapping[Hashable, Frame]) -> Frame:
-    """Stack masks as (slice, phase, row, column), 0 in frames without one."""
-    blank = np.zeros((stack.first.rows, stack.first.columns), dtype=np.int16)
-    return np.array([[masks.get(key_of(image), blank) for image in line] for line in stack.grid], np.int16)
-
-
-def stacked(stack: Stack, pixels: Mapping[Hashable, Frame]) -> tuple[Frame, float, float]:
+def stacked(stack: Stack, pixels: Pixels) -> tuple[Frame, float, float]:
     """Stack frames as (slice, phase, row, column), and return one slope and intercept for all.
 
     Integers stay as stored if all frames share slope and intercept; otherwise intensities are computed in a
     float type that represents every stored value.
     """
     images = list(stack.images())
-    frames = [pixels[key_of(image)] for image in images]
+    frames = [pixels.of(image) for image in images]
     scales = _scales(images)
     shape = stack.n_slices, stack.n_phases, *frames[0].shape
     if len(set(scales)) == 1:

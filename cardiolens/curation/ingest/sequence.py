@@ -12,17 +12,8 @@ from cardiolens.curation.ingest.words import Words
 
 CLASSES = ("cine", "lge", "perfusion", "t2", "other")
 _WORDS = 0.85  # share of correct names among series names that name a sequence
-_DERIVED = {
-    "MPR",
-    "MIP",
-    "MINIP",
-    "REFORMATTED",
-    "SUBTRACT",
-    "SUBTRACTION",
-    "SUB",
-    "COMPOSED",
-    "PROJECTION IMAGE",
-}
+_DERIVED = {"MPR", "MIP", "MINIP", "REFORMATTED", "SUBTRACT", "SUBTRACTION", "SUB", "COMPOSED"}
+_DERIVED |= {"PROJECTION IMAGE"}
 _MAPS = {"T1", "T2", "R1", "R2", "ECV"}  # and all that end so:
 _MAP_ENDS = ("MAP", "_T1", "_T2")
 _TILES = {"MOSAIC", "VFRAME"}  # of Siemens and United Imaging: the slices of a volume in one matrix

@@ -95,13 +95,13 @@ def _grouped(items: Iterable[_Item], fits: Callable[[Sequence[_Item], _Item], bo
 def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
     """Yield the piles of a series: one for each orientation, matrix, spacing, component and echo."""
     words, declared = words_of(*series[0].texts), series[0].declared
-    if declared is not None:
-        yield from (Pile(words, _places_of(bucket), [], declared.sequence) for bucket in _buckets(series))
-        return
     kind_by_name = words.kind.replace("_", " ") if words.kind and words.kind not in _WEIGHED else ""
     kind = kind_by_tags(series, words) or kind_by_name
-    for bucket in _buckets(series):
+    for bucket in _grouped(series, lambda group, image: _is_alike(group[0], image)):
         places = _places_of(bucket)
+        if declared is not None:
+            yield Pile(words, places, [], declared.sequence)
+            continue
         per_place = Counter(map(len, places)).most_common(1)[0][0]
         witnesses = sequence_witnesses(bucket, per_place, words)
         pile = Pile(words, places, witnesses, sequence_of(witnesses))
@@ -117,12 +117,8 @@ def _piles(series: Sequence[Image], left_out: LeftOut) -> Iterator[Pile]:
         yield pile
 
 
-def _buckets(series: Sequence[Image]) -> list[list[Image]]:
-    """Group frames by matrix, spacing, orientation, component and echo."""
-    return _grouped(series, lambda group, image: _is_alike(group[0], image))
-
-
 def _is_alike(first: Image, second: Image) -> bool:
+    """Return whether two frames have one matrix, spacing, orientation, component and echo."""
     is_one_echo = abs((first.pulse.echo or 0) - (second.pulse.echo or 0)) < 5
     return _same_grid(first, second) and first.component == second.component and is_one_echo
 

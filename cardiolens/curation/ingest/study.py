@@ -1,17 +1,20 @@
 """Import one study: turn frames into decided proposals with pixels, slice order, display and times."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.burnt_text import shows_text
 from cardiolens.curation.ingest.classify import AS_STORED, Proposal, choose, propose
 from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Vector, Witness, vector
+from cardiolens.curation.ingest.ids import Pseudonyms
 from cardiolens.curation.ingest.orient import display, in_order, locate_heart, settled, with_times
-from cardiolens.curation.ingest.pixels import PixelReader, Pixels, key_of, one_scale
+from cardiolens.curation.ingest.pixels import Pixels, one_scale
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.series_stacks import LeftOut, stacks_of
 from cardiolens.study.anatomy import SHORT_AXIS
@@ -20,7 +23,22 @@ from cardiolens.study.orientation import Display, HeartFrame
 
 _CONTRADICTED = 0.5  # factor on the confidence if the blood areas put the base at the other end
 
-Identify = Callable[[Sequence[str]], str]  # parts of a stack's identity → its id
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One study to import, with all inputs of a worker process."""
+
+    spec: IngestSpec
+    study_id: str
+    images: Sequence[Image]
+    files: Mapping[str, tuple[int, int]]  # name → size, stamp
+    names: Pseudonyms
+    choices: Choices  # a person's, by stack
+    layout: str | None = None  # digest of the layout that says what each file is
+
+    def left_out(self, reason: Reason, detail: str) -> "Imported":
+        """Return an outcome without any frame."""
+        return Imported(left_out=[(image, reason, detail) for image in self.images])
 
 
 @dataclass
@@ -28,29 +46,34 @@ class Imported:
     """Outcome of one study: a proposal of each stack, and the frames left out with reason and detail."""
 
     proposals: list[Proposal] = field(default_factory=list)
-    pixels: Pixels = field(default_factory=dict)
+    pixels: Pixels = field(default_factory=Pixels)
     left_out: LeftOut = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # why a person's decision is, by stack
 
+    def readable(self, images: Iterable[Image]) -> list[Image]:
+        """Return the frames with pixels that can be read; leave out the others."""
+        readable = []
+        for image in sorted(images, key=lambda image: (image.place, image.frame)):
+            try:
+                self.pixels.of(image)
+            except RejectedError as error:
+                self.left_out.append((image, error.reason, error.detail))
+            else:
+                readable.append(image)
+        return readable
 
-def import_study(
-    images: Sequence[Image], lge: str, threshold: float, identify: Identify, choices: Choices
-) -> Imported:
-    """Import one study with a person's `choices` by stack.
 
-    Unusable frames and stacks are left out with a reason and never stop the import.
-    """
-    imported, reader = Imported(), PixelReader()
+def import_study(task: Task) -> Imported:
+    """Import one study; unusable frames and stacks are left out with a reason and never stop the import."""
+    imported, choices = Imported(), task.choices
     pixels = imported.pixels
-    stacks, repeats = _read_stacks(images, reader, pixels, imported)
+    stacks, repeats = _read_stacks(_without_copies(task.images, imported), imported)
     frame, areas = locate_heart([stack for stack in stacks if stack.placed], pixels)
     proposals = [_oriented(each, frame, areas) for each in propose(stacks, frame)]
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
-    proposals = [
-        _with_picture_flags(settled(each, reader, pixels), pixels)
-        for each in _with_ids(proposals, pixels, identify)
-    ]
-    for proposal in choose(_decided(proposals, choices, imported), lge, threshold):
+    identified = _with_ids(proposals, pixels, task.names)
+    checked = [_with_picture_flags(settled(each, pixels), pixels) for each in identified]
+    for proposal in choose(_decided(checked, choices, imported), task.spec.lge, task.spec.threshold):
         if proposal.reason is not None:
             is_open = proposal.reason is Reason.NO_SPACING
             imported.left_out += [
@@ -63,35 +86,54 @@ def import_study(
     return imported
 
 
-def _read_stacks(
-    images: Sequence[Image], reader: PixelReader, pixels: Pixels, imported: Imported
-) -> tuple[list[Stack], list[Stack]]:
+def _without_copies(images: Sequence[Image], imported: Imported) -> list[Image]:
+    """Leave out images that repeat another of their UID; flag different images that share one.
+
+    Two images are one if UID, position, time and pixels are the same, however these are stored.
+    """
+    counts = Counter(image.identity.instance for image in images)
+    shared = {image for image in images if image.identity.instance and counts[image.identity.instance] > 1}
+    by_uid: dict[str, dict[Hashable, Image]] = defaultdict(dict)
+    for image in imported.readable(shared):
+        digest = hashlib.sha256(imported.pixels.of(image).astype("<f8").tobytes()).digest()
+        if by_uid[image.identity.instance].setdefault((_taken_at(image), digest), image) is not image:
+            imported.left_out.append((image, Reason.DUPLICATE, ""))
+    originals = {image for group in by_uid.values() for image in group.values()}
+    namesakes = {image for group in by_uid.values() if len(group) > 1 for image in group.values()}
+    return [
+        replace(image, flags=(*image.flags, Flag.REPEATS)) if image in namesakes else image
+        for image in images
+        if image in originals or image not in shared
+    ]
+
+
+def _taken_at(image: Image) -> Hashable:
+    """Return where and when a frame was taken."""
+    place = (*image.position, *image.row_direction, *image.column_direction)
+    times = (image.trigger, image.temporal, image.clock)
+    number = image.instance_number if times == (None, None, None) else None
+    return (*(round(value, 2) for value in place), *times, number)
+
+
+def _read_stacks(images: Sequence[Image], imported: Imported) -> tuple[list[Stack], list[Stack]]:
     """Return the stacks of frames with readable pixels that differ, and those of repeats."""
-    usable = list(images)
+    usable, bad = list(images), set[Image]()
     while True:
+        usable = [image for image in usable if image not in bad]
         stacks, left_out = stacks_of(usable)
         repeats, again = stacks_of([image for image, reason, _ in left_out if reason is Reason.REPEAT])
-        left_out = [line for line in left_out if line[1] is not Reason.REPEAT]
-        left_out += [(image, Reason.REPEAT, "") for image, _, _ in again]
-        bad: set[Image] = set()
-        frames = [image for stack in (*stacks, *repeats) for image in stack.images()]
-        for image in sorted(frames, key=lambda image: (image.place, image.frame)):
-            try:
-                if key_of(image) not in pixels:
-                    pixels[key_of(image)] = reader.frame(image)
-            except RejectedError as error:
-                bad.add(image)
-                imported.left_out.append((image, error.reason, error.detail))
+        frames = {image for stack in (*stacks, *repeats) for image in stack.images()}
+        bad = frames.difference(imported.readable(frames))
         if not bad:
             break
-        usable = [image for image in usable if image not in bad]
-    imported.left_out += left_out
-    usable_stacks = [each for each in stacks if not _constant(each, pixels, imported)]
-    return usable_stacks, [each for each in repeats if not _constant(each, pixels, imported)]
+    imported.left_out += [line for line in left_out if line[1] is not Reason.REPEAT]
+    imported.left_out += [(image, Reason.REPEAT, "") for image, _, _ in again]
+    usable_stacks = [each for each in stacks if not _constant(each, imported)]
+    return usable_stacks, [each for each in repeats if not _constant(each, imported)]
 
 
-def _constant(stack: Stack, pixels: Pixels, imported: Imported) -> bool:
-    frames = [pixels[key_of(image)] for image in stack.images()]
+def _constant(stack: Stack, imported: Imported) -> bool:
+    frames = map(imported.pixels.of, stack.images())
     if len({value for frame in frames for value in (frame.min(), frame.max())}) > 1:
         return False
     imported.left_out += [(image, Reason.BROKEN_FILE, "only one grey value") for image in stack.images()]
@@ -107,12 +149,12 @@ def _oriented(proposal: Proposal, frame: HeartFrame, areas: BloodAreas | None) -
     return ordered.flagged(Flag.ORDER, factor=_CONTRADICTED) if is_contradicted else ordered
 
 
-def _with_ids(proposals: Sequence[Proposal], pixels: Pixels, identify: Identify) -> list[Proposal]:
+def _with_ids(proposals: Sequence[Proposal], pixels: Pixels, names: Pseudonyms) -> list[Proposal]:
     """Set the stack id of each proposal; number stacks of frames that share their UIDs."""
     identified: dict[str, Proposal] = {}
     for proposal in sorted(proposals, key=lambda each: (each.stack.series, each.stack.later)):
         frames, copy = sorted(_frame_key(image, pixels) for image in proposal.stack.images()), 1
-        while (stack_id := identify([*frames, str(copy)])) in identified:
+        while (stack_id := names.stack(proposal.stack.first.identity, [*frames, str(copy)])) in identified:
             copy += 1
         identified[stack_id] = replace(proposal, stack_id=stack_id)
     return list(identified.values())
@@ -122,14 +164,14 @@ def _frame_key(image: Image, pixels: Pixels) -> str:
     """Return what every export of a frame shares: its series and UID, else its content."""
     if image.identity.instance:
         return f"{image.identity.series} {image.identity.instance}"
-    return hashlib.sha256(np.asarray(pixels[key_of(image)]).tobytes()).hexdigest()
+    return hashlib.sha256(np.asarray(pixels.of(image)).tobytes()).hexdigest()
 
 
 def _with_picture_flags(proposal: Proposal, pixels: Pixels) -> Proposal:
     """Flag the proposal if its frames show text, or if two phases of a slice are one picture."""
     if proposal.status == "left_out":
         return proposal
-    slices = [np.array([pixels[key_of(image)] for image in line]) for line in proposal.stack.grid]
+    slices = [np.array([pixels.of(image) for image in line]) for line in proposal.stack.grid]
     again = any(len({phase.tobytes() for phase in phases}) < len(phases) for phases in slices)
     return proposal.flagged(*[Flag.TEXT] * shows_text(slices), *[Flag.REPEATS] * again)
 
@@ -144,7 +186,7 @@ def _decided(proposals: Sequence[Proposal], choices: Choices, imported: Imported
             decided.append(proposal)
         elif choice.status == "excluded":
             decided.append(proposal.left_out(Reason.EXCLUDED))
-        elif why := _why_refused(proposal, choice, twice):
+        elif why := "two_stacks" if choice.volume_id in twice else _why_refused(proposal, choice):
             imported.refused[proposal.stack_id] = why
             decided.append(proposal.flagged(factor=0.0))
         else:
@@ -152,17 +194,10 @@ def _decided(proposals: Sequence[Proposal], choices: Choices, imported: Imported
     return decided
 
 
-def _why_refused(proposal: Proposal, choice: Choice, twice: set[str]) -> str | None:
-    """Return why a choice does not fit a stack, `two_stacks` or one of the reasons of `Choice`; else None."""
-    if choice.volume_id in twice:
-        return "two_stacks"
-    stack, declared = proposal.stack, proposal.stack.first.declared
-    return choice.refused(
-        stack.n_phases,
-        "" if declared is None else declared.sequence,
-        stack.first.places_mm,
-        is_size_open=Flag.SPACING in proposal.flags,
-    )
+def _why_refused(proposal: Proposal, choice: Choice) -> str | None:
+    stack, is_size_open = proposal.stack, Flag.SPACING in proposal.flags
+    declared = "" if stack.first.declared is None else stack.first.declared.sequence
+    return choice.refused(stack.n_phases, declared, stack.first.places_mm, is_size_open=is_size_open)
 
 
 def _confirmed(proposal: Proposal, choice: Choice) -> Proposal:
@@ -181,7 +216,7 @@ def _confirmed(proposal: Proposal, choice: Choice) -> Proposal:
         status="taken",
         reason=None,
         stack=stack if lengths is None else _with_spacing(stack, lengths),
-        masks={} if choice.mask is False else proposal.masks,
+        labels="" if choice.mask is False else proposal.labels,
         ordered=(proposal.ordered or stack.placed) if choice.base_first is None else choice.base_first,
     )
 
@@ -216,8 +251,6 @@ def _shown(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAr
 
 def _with_choice(proposal: Proposal, choice: Choice) -> Proposal:
     """Apply the display and the phases of a person's choice; marked phases answer their flag."""
-    marks = {name: getattr(choice, name) for name in ("ed_phase", "es_phase", "t_on", "t_peak")}
-    marked = {name: phase for name, phase in marks.items() if phase is not None}
-    if {"ed_phase", "t_peak"} & marked.keys():
+    if {"ed_phase", "t_peak"} & choice.marks.keys():
         proposal = replace(proposal, flags=tuple(flag for flag in proposal.flags if flag is not Flag.TIMES))
-    return replace(proposal, transform=choice.display or proposal.transform).timed(**marked)
+    return replace(proposal, transform=choice.display or proposal.transform).timed(**choice.marks)

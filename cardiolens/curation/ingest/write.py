@@ -20,13 +20,13 @@ from cardiolens.base.digest import sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.classify import Proposal
-from cardiolens.curation.ingest.decisions import Choices
-from cardiolens.curation.ingest.frame_records import Frame, Image, Stack
-from cardiolens.curation.ingest.ids import PASSES, Pseudonyms, age_band, removed, sex, tesla, vendor
+from cardiolens.curation.ingest.export_files import Rejects, path_below, reject
+from cardiolens.curation.ingest.frame_records import Frame, Stack
+from cardiolens.curation.ingest.ids import PASSES, age_band, removed, sex, tesla, vendor
 from cardiolens.curation.ingest.orient import affine
 from cardiolens.curation.ingest.pixels import Pixels, stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag, Reason
-from cardiolens.curation.ingest.study import Imported
+from cardiolens.curation.ingest.study import Imported, Task
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.group import refused_volumes
 from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest, read_study
@@ -41,18 +41,9 @@ _PREFIX = {"waits": "waits", "left_out": "seen"}  # of files for a person, by st
 Entry = dict[str, Any]
 
 
-def write_study(
-    out: Path,
-    study_id: str,
-    images: Sequence[Image],
-    imported: Imported,
-    *,
-    names: Pseudonyms,
-    provenance: Entry,
-    rejects: Sequence[Entry],
-    choices: Choices,
-) -> Entry:
-    """Write all files of one study, and return the content of its `build.json`."""
+def write_study(task: Task, imported: Imported, provenance: Entry) -> tuple[Entry, Rejects]:
+    """Write all files of one study; return the content of its `build.json`, and its rejects."""
+    out, study_id, names = task.spec.out, task.study_id, task.names
     drafts = out / ".drafts" / study_id
     disk.remove_tree(drafts)
     study, notes = drafts / "studies", drafts / "proposals"
@@ -68,30 +59,37 @@ def write_study(
         accepted += [entry] * is_taken
     refused = ""
     if accepted:
-        manifest = _manifest(study_id, images[0], accepted, names, provenance)
+        manifest = _manifest(task, accepted)
         StudyManifest.model_validate_json(manifest)
         disk.write_draft(study / MANIFEST_NAME, manifest.encode())
         refused = _draw_sheet(study, notes / SHEET_NAME)
+    if refused and _hold_refused(study, imported):
+        return write_study(task, imported, provenance)
     tree = {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
     disk.write_draft(notes / PROPOSALS_NAME, json_text(tree).encode())
-    fit = sum(proposal.stack_id in choices for proposal in imported.proposals)
+    rejects: Rejects = []
+    for image, reason, detail in imported.left_out:
+        file = names.file(path_below(image.place, task.spec.source))
+        rejects.append(reject(file, reason, frame=image.frame, detail=detail, study_id=study_id))
+    fit, image = sum(each.stack_id in task.choices for each in imported.proposals), task.images[0]
+    measured = {"lv_edv_ml": image.person.lv_edv_ml, "lv_esv_ml": image.person.lv_esv_ml}
     build = {
         "schema": "build-1",
         "stage": "intake",
         "tool_version": __version__,
         **provenance,
         "study_id": study_id,
-        "patient_id": names.patient(images[0].identity),
-        "frames": len(images),
+        "patient_id": names.patient(image.identity),
+        "frames": len(task.images),
         "volumes": sorted(str(entry["volume_id"]) for entry in accepted),
         "waiting": sorted(each.volume_id for each in imported.proposals if each.status == "waits"),
         "decisions": {"fit": fit, "applied": fit - len(imported.refused), "refused": imported.refused},
         "flags": _open_flags(imported),
         "prepare_refuses": refused or None,
-        "left_out": dict(sorted(Counter(str(reason) for _, reason, _ in imported.left_out).items())),
-        "passes": sorted({tag for image in images for tag in image.tags} & PASSES),
-        "removed": removed(images),
-        "set": _of_set(images[0]),
+        "left_out": dict(sorted(Counter(line["reason"] for line in rejects).items())),
+        "passes": sorted({tag for image in task.images for tag in image.tags} & PASSES),
+        "removed": removed(task.images),
+        "set": {"layout": image.of_set, "group": image.person.group, **measured} if image.of_set else None,
     }
     disk.write_draft(notes / REJECTS_NAME, json_lines(rejects).encode("utf-8", "surrogatepass"))
     disk.write_draft(notes / BUILD_NAME, json_text(build).encode())
@@ -102,7 +100,7 @@ def write_study(
     for folder in (study, notes) if accepted else (notes,):  # build.json comes last
         disk.rename(folder, targets[folder])
     disk.remove_tree(drafts)
-    return build
+    return build, rejects
 
 
 def _open_flags(imported: Imported) -> list[str]:
@@ -116,14 +114,6 @@ def _open_flags(imported: Imported) -> list[str]:
     return sorted(flags)
 
 
-def _of_set(image: Image) -> dict[str, Any] | None:
-    """Return the layout of a study, its own name for the patient's disease, and what it measured."""
-    if not image.of_set:
-        return None
-    measured = {"lv_edv_ml": image.person.lv_edv_ml, "lv_esv_ml": image.person.lv_esv_ml}
-    return {"layout": image.of_set, "group": image.person.group, **measured}
-
-
 def _draw_sheet(study: Path, path: Path) -> str:
     """Draw the contact sheet of a study as `prepare` reads it; return why `prepare` refuses the study."""
     try:
@@ -133,9 +123,9 @@ def _draw_sheet(study: Path, path: Path) -> str:
     return ""
 
 
-def hold_refused(out: Path, study_id: str, imported: Imported) -> bool:
-    """Let the volumes of a written study that `prepare` refuses wait for a person; return if any does."""
-    refused = refused_volumes(read_study(out / "studies" / study_id), Windows())
+def _hold_refused(study: Path, imported: Imported) -> bool:
+    """Let the volumes of a study that `prepare` refuses wait for a person; return if any does."""
+    refused = refused_volumes(read_study(study), Windows())
     for number, proposal in enumerate(imported.proposals):
         why = refused.get(proposal.volume_id) if proposal.status == "taken" else None
         if why is not None:
@@ -178,12 +168,12 @@ def _write_volume(folder: Path, proposal: Proposal, pixels: Pixels, name: str) -
         "sha256": sha256_of(path),
         **proposal.times,
     }
-    if proposal.masks:
-        labels = next(image.mask.labels for image in stack.images() if image.mask is not None)
+    if proposal.labels:
         mask_path = folder / "masks" / f"{name}.nii"
         mask_path.parent.mkdir(exist_ok=True)
-        _write_nifti(mask_path, stack, stacked_masks(stack, proposal.masks), 1.0, 0.0)
-        entry["mask"] = {"path": f"masks/{mask_path.name}", "sha256": sha256_of(mask_path), "labels": labels}
+        _write_nifti(mask_path, stack, stacked_masks(stack, pixels), 1.0, 0.0)
+        digest = sha256_of(mask_path)
+        entry["mask"] = {"path": f"masks/{mask_path.name}", "sha256": digest, "labels": proposal.labels}
     return entry | ({"confirmed": ["display"]} if proposal.confirmed else {})
 
 
@@ -213,10 +203,9 @@ def _is_sheared(matrix: Any) -> bool:
     return bool(np.abs(directions[:, 2] @ directions[:, :2]).max() > _SHEAR)
 
 
-def _manifest(
-    study_id: str, image: Image, volumes: Sequence[Entry], names: Pseudonyms, provenance: Entry
-) -> str:
+def _manifest(task: Task, volumes: Sequence[Entry]) -> str:
     """Return the text of study.json; facts that are not known are left out."""
+    image = task.images[0]
     person = image.person
     facts = {
         "sex": sex(person),
@@ -227,11 +216,11 @@ def _manifest(
         "height_cm": person.height_cm,
         "weight_kg": person.weight_kg,
     }
-    head = {
+    head: Entry = {
         "schema": "study-1",
-        "study_id": study_id,
-        "patient_id": names.patient(image.identity),
-        "cohort": provenance["options"]["cohort"] or [image.of_set] * bool(image.of_set),
+        "study_id": task.study_id,
+        "patient_id": task.names.patient(image.identity),
+        "cohort": task.spec.cohort or [image.of_set] * bool(image.of_set),
         "species": "human",
         "report_id": None,
     }

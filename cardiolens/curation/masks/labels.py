@@ -70,10 +70,6 @@ class LabelMap:
         tissues = set(self.tissue_of(sequence).values())
         return [kind for kind in self.lesions if Tissue[kind.upper()] in tissues]
 
-    def fits(self, values: set[int], sequence: str) -> bool:
-        """Return whether every value has a tissue on a sequence."""
-        return values <= set(self.tissue_of(sequence))
-
     def tissues(self, mask: NDArray[Any], sequence: str) -> Tissues:
         """Convert a mask to tissues; InputError names values without a tissue."""
         tissue_of = self.tissue_of(sequence)
@@ -146,19 +142,10 @@ class MaskReason(NameWithMeaning):
     BETWEEN_GRADES = "between_grades", "the measurement lies between two options"
     NO_MOTION = "no_motion", "masks at two phases do not show how a wall moves"
     BULGING = "bulging", "a thin wall may bulge, which is not measured"
-    NO_SEGMENTS = (
-        "no_segments",
-        "the slice order or the display is uncertain, or no ring of muscle is closed",
-    )
+    NO_SEGMENTS = "no_segments", "slice order or display is uncertain, or no ring of muscle is closed"
     APICAL_CAP = "apical_cap", "the answer depends on the apical cap, which the slices do not cut"
     SEGMENT_IN_DOUBT = "segment_in_doubt", "the answer depends on segments that are barely affected"
     LAYER_IN_DOUBT = "layer_in_doubt", "the depth of a lesion fits no layer, or several"
-    STRUCTURE_NOT_LABELLED = (
-        "structure_not_labelled",
-        "papillary muscles or the wall of the right ventricle are not labelled",
-    )
-    HIDDEN_BY_SCAR = (
-        "hidden_by_scar",
-        "the label map allows only one lesion per voxel, so scar hides oedema",
-    )
+    STRUCTURE_NOT_LABELLED = "structure_not_labelled", "papillary muscles or the RV wall are not labelled"
+    HIDDEN_BY_SCAR = "hidden_by_scar", "the label map allows one lesion per voxel, so scar hides oedema"
     NOT_PLAUSIBLE = "not_plausible", "the cavity is not smaller in end-systole"

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import combinations
 
 import numpy as np
 from scipy import ndimage
 
 from cardiolens.curation.masks.labels import CAVITY, LabelMap, LesionKind, MaskReason, Sex, Tissue, quantities
-from cardiolens.curation.masks.mask_stack import Mask, Masked, Stack
+from cardiolens.curation.masks.mask_stack import Mask, Masked
 from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_of
 from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, WALL_SEGMENTS, WALLS, touched
-from cardiolens.protocol.tasks.truth import Lesion, oedema_distribution, wall_distribution
+from cardiolens.protocol.tasks.truth import Lesion, Pattern, oedema_distribution, wall_distribution
 
 MUSCLE_G_PER_ML = 1.05
 _BASE_POINTS = 6.5  # most EF points gained by a slice that the base leaves in systole (10.5)
@@ -46,16 +45,24 @@ class Answer:
     volume_id: str = ""
 
 
+Answers = dict[str, Answer]
+_BETWEEN = Answer(reason=MaskReason.BETWEEN_GRADES)
+_IN_DOUBT = Answer(reason=MaskReason.SEGMENT_IN_DOUBT)
+_UNLABELLED = Answer(reason=MaskReason.STRUCTURE_NOT_LABELLED)
+
+
 @dataclass(slots=True)
 class Measures:
     """Measurements and answers from a study's masks; names of numbers include units."""
 
     numbers: dict[str, float] = field(default_factory=dict)
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: Answers = field(default_factory=dict)
 
-    def add(self, answers: Mapping[str, Answer], volume_id: str) -> None:
-        """Add answers that a volume gives."""
-        self.answers |= {name: replace(answer, volume_id=volume_id) for name, answer in answers.items()}
+    def add(self, finding: str, answers: Answers, volume_id: str, words: str = "") -> None:
+        """Add answers that a volume gives to `finding`; `words`: of those without words of their own."""
+        for name, answer in answers.items():
+            text = answer.words or (words if answer.values or answer.reason else "")
+            self.answers[f"{finding}.{name}"] = replace(answer, volume_id=volume_id, words=text)
 
 
 def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> None:
@@ -72,11 +79,8 @@ def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> 
             into.numbers[f"{side}_ef_percent"] = 100 * (edv - esv) / edv
         if edv and bsa is not None:
             into.numbers[f"{side}_edv_index"] = edv / bsa
-        answers = {
-            f"cine.{side}_size": _size(side, into.numbers, sex, bsa),
-            f"cine.{side}_systolic": _ejection(side, into.numbers, sex),
-        }
-        into.add(answers, masked.volume_id)
+        size, ejection = _size(side, into.numbers, sex, bsa), _ejection(side, into.numbers, sex)
+        into.add("cine", {f"{side}_size": size, f"{side}_systolic": ejection}, masked.volume_id)
     ed_phase, es_phase = masked.moments
     if es_phase is not None:
         into.numbers |= {"ed_phase": ed_phase + 1.0, "es_phase": es_phase + 1.0}  # as captions number them
@@ -84,22 +88,18 @@ def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> 
     wall = wall_of(ed)
     thickness = wall.thickness() if _has_segments(masked, wall) else {}
     into.numbers |= {f"thickness_mm_{segment}": value for segment, value in thickness.items()}
-    into.add(_thickness(thickness, sex), masked.volume_id)
+    words = ", ".join(f"{segment}: {value:.1f} mm" for segment, value in thickness.items())
+    into.add("cine", _thickness(thickness, sex), masked.volume_id, words)
 
 
 def lesions(masked: Masked, kind: LesionKind, labels: LabelMap, into: Measures) -> None:
     """Measure scar or oedema: volume, segments, layers, pattern."""
-    stack = masked.ed
     tissues = [Tissue.SCAR, Tissue.OBSTRUCTION] if kind == "scar" else [Tissue.OEDEMA]
-    inside = _islands(stack, stack.of(tissues))
-    into.numbers[f"{kind}_ml"] = stack.volume_ml(inside)
-    wall = wall_of(stack)
-    share = wall.share(inside) if _has_segments(masked, wall) else None
-    into.numbers |= {f"{kind}_share_{segment}": part for segment, part in (share or {}).items()}
-    more = [("papillary", Tissue.PAPILLARY_LESION), ("rv_free_wall", Tissue.RV_WALL_LESION)]
-    elsewhere = {name for name, tissue in more if labels.whole_heart and stack.of([tissue]).any()}
-    lesion = _Lesion(masked, kind, labels, inside, wall, share, elsewhere)
-    into.add(lesion.scar() if kind == "scar" else lesion.oedema(), masked.volume_id)
+    lesion = _Lesion(masked, kind, labels, wall_of(masked.ed), tissues)
+    into.numbers[f"{kind}_ml"] = masked.ed.volume_ml(lesion.inside)
+    into.numbers |= {f"{kind}_share_{segment}": part for segment, part in (lesion.share or {}).items()}
+    finding, answers = ("lge", lesion.scar()) if kind == "scar" else ("t2", lesion.oedema())
+    into.add(finding, answers, masked.volume_id, lesion.words)
 
 
 def _size(side: str, numbers: Mapping[str, float], sex: Sex | None, bsa: float | None) -> Answer:
@@ -122,18 +122,12 @@ def _ejection(side: str, numbers: Mapping[str, float], sex: Sex | None) -> Answe
         return Answer(reason=MaskReason.NOT_PLAUSIBLE, words=words)
     answer = _graded(f"{side}_ejection", ef, sex, words)
     lower = quantities()[f"{side}_ejection"].grade(ef - _BASE_POINTS, sex)
-    if lower is not None and lower not in answer.values:
-        return Answer(reason=MaskReason.BETWEEN_GRADES, words=words)
-    return answer
+    return answer if lower in (None, *answer.values) else replace(_BETWEEN, words=words)
 
 
 def _graded(quantity: str, number: float, sex: Sex | None, words: str) -> Answer:
     value = quantities()[quantity].grade(number, sex)
-    return (
-        Answer(reason=MaskReason.BETWEEN_GRADES, words=words)
-        if value is None
-        else Answer((value,), words=words)
-    )
+    return replace(_BETWEEN if value is None else Answer((value,)), words=words)
 
 
 def _has_segments(masked: Masked, wall: Wall) -> bool:
@@ -142,74 +136,68 @@ def _has_segments(masked: Masked, wall: Wall) -> bool:
     return has_segments and wall.n_slices >= LEAST_SLICES
 
 
-def _thickness(thickness: Mapping[int, float], sex: Sex | None) -> dict[str, Answer]:
+def _thickness(thickness: Mapping[int, float], sex: Sex | None) -> Answers:
     """Return what the thickness of segments says of the wall; nothing for sure where some are unknown."""
-    words = ", ".join(f"{segment}: {value:.1f} mm" for segment, value in thickness.items())
-
-    def unanswered(reason: MaskReason) -> dict[str, Answer]:
-        return {f"cine.{name}": Answer((), reason, words) for name in _THICKNESS}
-
     if set(thickness) != set(WALL_SEGMENTS):
-        return unanswered(MaskReason.NO_SEGMENTS)
-    quantity = quantities()["thickness"]
+        return dict.fromkeys(_THICKNESS, Answer(reason=MaskReason.NO_SEGMENTS))
+    quantity, thinnest = quantities()["thickness"], min(thickness.values())
+    if thinnest < quantity.male["normal"][0]:
+        return dict.fromkeys(_THICKNESS, Answer(reason=MaskReason.BULGING))
     grades = {segment: quantity.grade(value, sex) for segment, value in thickness.items()}
-    if min(thickness.values()) < quantity.male["normal"][0]:
-        return unanswered(MaskReason.BULGING)
     surely: Segments = frozenset(segment for segment, grade in grades.items() if grade == "thickened")
     perhaps: Segments = frozenset(segment for segment, grade in grades.items() if grade is None)
     if perhaps and not surely:
-        return unanswered(MaskReason.BETWEEN_GRADES)
+        return dict.fromkeys(_THICKNESS, _BETWEEN)
     kind = ("thickened",) if surely else ()
-    wall = even = Answer(kind or ("normal",), words=words)
-    ratio, several = max(thickness.values()) / min(thickness.values()), len({*grades.values()} - {None}) > 1
+    wall = even = Answer(kind or ("normal",))
+    ratio, several = max(thickness.values()) / thinnest, len({*grades.values()} - {None}) > 1
     if several or ratio >= _UNEVEN:
-        even = Answer(("heterogeneous", *kind), words=words)
+        even = Answer(("heterogeneous", *kind))
     elif perhaps or ratio > _EVEN:
-        even = Answer(reason=MaskReason.BETWEEN_GRADES, words=words)
+        even = _BETWEEN
     cap = bool((surely | perhaps) & _APICAL)  # the cap's thickness is not measured
 
     def places(rule: Rule) -> Answer:
-        return _robust(surely, perhaps, rule, words, cap_in_doubt=cap)
+        return _robust(surely, perhaps, rule, cap_in_doubt=cap)
 
     return {
-        "cine.lv_wall": wall,
-        "cine.wall_thickness": even,
-        "cine.lv_wall_levels": places(_levels),
-        "cine.lv_wall_regions": places(_regions),
-        "cine.lv_wall_distribution": places(lambda some: (wall_distribution(some),) if some else ()),
+        "lv_wall": wall,
+        "wall_thickness": even,
+        "lv_wall_levels": places(_levels),
+        "lv_wall_regions": places(_regions),
+        "lv_wall_distribution": places(lambda some: (wall_distribution(some),) if some else ()),
     }
 
 
-def _robust(surely: Segments, perhaps: Segments, rule: Rule, words: str, *, cap_in_doubt: bool) -> Answer:
+def _robust(surely: Segments, perhaps: Segments, rule: Rule, *, cap_in_doubt: bool) -> Answer:
     """Return a rule's answer if neither uncertain segments nor an invisible apical cap can change it."""
     cap = frozenset({17} if cap_in_doubt else ())
-    plain = {rule(surely | subset) for subset in _subsets_to_test(perhaps)}
+    singles = [frozenset({segment}) for segment in perhaps]
+    tested = [frozenset(), perhaps, *singles, *(perhaps - single for single in singles)]
+    plain = {rule(surely | subset) for subset in tested}
     if len(plain) > 1:
-        return Answer(reason=MaskReason.SEGMENT_IN_DOUBT, words=words)
-    if {rule(surely | subset | cap) for subset in _subsets_to_test(perhaps)} != plain:
-        return Answer(reason=MaskReason.APICAL_CAP, words=words)
-    return Answer(plain.pop(), words=words)
+        return _IN_DOUBT
+    if {rule(surely | subset | cap) for subset in tested} != plain:
+        return Answer(reason=MaskReason.APICAL_CAP)
+    return Answer(plain.pop())
 
 
-def _subsets_to_test(perhaps: Segments) -> Iterator[Segments]:
-    """Yield subsets to test: none, all, each segment alone, and all but one."""
-    yield frozenset()
-    yield perhaps
-    yield from (frozenset({segment}) for segment in perhaps)
-    yield from (frozenset(most) for most in combinations(perhaps, max(len(perhaps) - 1, 0)))
-
-
-@dataclass(frozen=True, slots=True)
 class _Lesion:
-    """A lesion in a mask, with methods for its answers."""
+    """Some tissues of a mask, in islands that are large enough, with methods for their answers."""
 
-    masked: Masked
-    kind: LesionKind
-    labels: LabelMap
-    inside: Mask
-    wall: Wall
-    share: Mapping[int, float] | None
-    elsewhere: Collection[str]  # lesion sites outside the wall: papillary, rv_free_wall
+    def __init__(
+        self, masked: Masked, kind: LesionKind, labels: LabelMap, wall: Wall, tissues: Collection[Tissue]
+    ) -> None:
+        self.masked, self.kind, self.labels, self.wall = masked, kind, labels, wall
+        numbered, count = ndimage.label(masked.ed.of(tissues), structure=_TOUCHING)
+        parts: Iterator[Mask] = (numbered == number for number in range(1, count + 1))
+        self.islands = [part for part in parts if masked.ed.volume_ml(part) >= _LEAST_ML]
+        self.inside: Mask = np.any([numbered < 0, *self.islands], axis=0)
+        self.share = wall.share(self.inside) if _has_segments(masked, wall) else None
+        outside = {"papillary": Tissue.PAPILLARY_LESION, "rv_free_wall": Tissue.RV_WALL_LESION}
+        self.elsewhere = {
+            name for name, tissue in outside.items() if labels.whole_heart and masked.ed.of([tissue]).any()
+        }
 
     @property
     def words(self) -> str:
@@ -217,113 +205,96 @@ class _Lesion:
         volume = self.masked.ed.volume_ml(self.inside)
         return f"{self.kind} {volume:.1f} mL" + (f"; of segment {', '.join(parts)}" if parts else "")
 
-    def scar(self) -> dict[str, Answer]:
-        if not self.inside.any() and not self.elsewhere:
+    def scar(self) -> Answers:
+        if not self.islands and not self.elsewhere:
             places = [f"{signal}_{place}" for signal in ("high", "low") for place in _PLACES]
             nothing = ("levels", "regions", "distribution", "layers", "signal_kind", *places)
-            status = {"enhancement": "absent", "enhancement_status": "normal"}
-            answers = {f"lge.{name}": Answer((value,), words=self.words) for name, value in status.items()}
-            return answers | {f"lge.{name}": Answer() for name in nothing}
+            status = {"enhancement": Answer(("absent",)), "enhancement_status": Answer(("normal",))}
+            return status | dict.fromkeys(nothing, Answer())
         layers, levels = self._layers(), self._with("papillary", self._of(_levels))
         distribution = self._of(lambda segments: self._pattern(segments, layers.values))
-        if self.elsewhere:
-            distribution = Answer(reason=MaskReason.SEGMENT_IN_DOUBT, words=self.words)
         answers = {
-            "lge.enhancement": Answer(("present",), words=self.words),
-            "lge.enhancement_status": Answer(("abnormal",), words=self.words),
-            "lge.levels": levels,
-            "lge.regions": self._with("rv_free_wall", self._of(_regions)),
-            "lge.layers": layers,
-            "lge.distribution": distribution,
-            "lge.high_segments": levels,
-            "lge.high_walls": self._of(_six_walls),
-            "lge.high_layers": self._with("papillary", layers),
+            "enhancement": Answer(("present",)),
+            "enhancement_status": Answer(("abnormal",)),
+            "levels": levels,
+            "regions": self._with("rv_free_wall", self._of(_regions)),
+            "layers": layers,
+            "distribution": _IN_DOUBT if self.elsewhere else distribution,
+            "high_segments": levels,
+            "high_walls": self._of(_six_walls),
+            "high_layers": self._with("papillary", layers),
         }
         has_cores = Tissue.OBSTRUCTION in self.labels.tissue_of(self.masked.sequence).values()
         return answers | (self._cores() if has_cores else {})
 
-    def _cores(self) -> dict[str, Answer]:
+    def _cores(self) -> Answers:
         """Return the answers about dark cores in the wall; those of papillary muscles are not labelled."""
-        inside = _islands(self.masked.ed, self.masked.ed.of([Tissue.OBSTRUCTION]))
-        share = None if self.share is None else self.wall.share(inside)
-        core = replace(self, inside=inside, share=share)
-        unknown = Answer(reason=MaskReason.STRUCTURE_NOT_LABELLED, words=core.words)
+        core = _Lesion(self.masked, self.kind, self.labels, self.wall, [Tissue.OBSTRUCTION])
         papillary = "papillary" in self.elsewhere
-        if not inside.any():
-            kind = unknown if papillary else Answer(("high",), words=self.words)
-            nothing = unknown if papillary else Answer()
-            return {"lge.signal_kind": kind} | {f"lge.low_{place}": nothing for place in _PLACES}
-        return {
-            "lge.signal_kind": Answer(("mixed",), words=core.words),
-            "lge.low_segments": unknown if papillary else core._of(_levels),
-            "lge.low_walls": core._of(_six_walls),
-            "lge.low_layers": unknown if papillary else core._layers(),
+        if not core.islands:
+            nothing = _UNLABELLED if papillary else Answer()
+            kind = _UNLABELLED if papillary else Answer(("high",))
+            return {"signal_kind": kind} | {f"low_{place}": nothing for place in _PLACES}
+        answers = {
+            "signal_kind": Answer(("mixed",)),
+            "low_segments": _UNLABELLED if papillary else core._of(_levels),
+            "low_walls": core._of(_six_walls),
+            "low_layers": _UNLABELLED if papillary else core._layers(),
         }
+        return {name: replace(each, words=each.words or core.words) for name, each in answers.items()}
 
-    def oedema(self) -> dict[str, Answer]:
-        present, scarred = bool(self.inside.any()), bool(self.masked.ed.of([Tissue.SCAR]).any())
+    def oedema(self) -> Answers:
+        present, scarred = bool(self.islands), bool(self.masked.ed.of([Tissue.SCAR]).any())
         names = ("levels", "regions", "distribution")
-        hidden = Answer(reason=MaskReason.HIDDEN_BY_SCAR, words=self.words)
+        hidden = Answer(reason=MaskReason.HIDDEN_BY_SCAR)
         low = Tissue.OBSTRUCTION in self.masked.ed.tissues  # of low signal, which no option names
-        without = () if low else ("normal",)
-        signal = Answer(("increased",) if present else without, words=self.words)
+        signal = Answer(("increased",) if present else () if low else ("normal",))
         if scarred:
-            answers = {"t2.signal": signal if present else hidden}
-            return answers | {f"t2.{name}": hidden for name in names}
+            return {"signal": signal if present else hidden} | dict.fromkeys(names, hidden)
         if not present:
-            return {"t2.signal": signal} | {f"t2.{name}": Answer() for name in names}
+            return {"signal": signal} | dict.fromkeys(names, Answer())
         rules: tuple[Rule, ...] = (_levels, _regions, self._spread)
-        return {"t2.signal": signal} | {
-            f"t2.{name}": self._of(rule) for name, rule in zip(names, rules, strict=True)
-        }
+        return {"signal": signal, **dict(zip(names, map(self._of, rules), strict=True))}
 
     def _of(self, rule: Rule) -> Answer:
         if self.share is None:
-            return Answer(reason=MaskReason.NO_SEGMENTS, words=self.words)
+            return Answer(reason=MaskReason.NO_SEGMENTS)
         surely = frozenset(segment for segment, part in self.share.items() if part >= _AFFECTED)
         doubt = frozenset(segment for segment, part in self.share.items() if _UNAFFECTED < part < _AFFECTED)
         if self.wall.has_cap:
-            return _robust(surely, doubt, rule, self.words, cap_in_doubt=False)
+            return _robust(surely, doubt, rule, cap_in_doubt=False)
         reached = self.share.get(17, 0.0) > _UNAFFECTED  # the last slice may not be the cap
-        return _robust(surely - {17}, doubt - {17}, rule, self.words, cap_in_doubt=reached)
+        return _robust(surely - {17}, doubt - {17}, rule, cap_in_doubt=reached)
 
     def _with(self, name: str, answer: Answer) -> Answer:
         """Add a structure outside the wall to an answer; uncertain if the label map does not label it."""
         if not answer.values and answer.reason:
             return answer
         if self.labels.whole_heart:
-            more = (name,) if name in self.elsewhere else ()
-            return Answer(answer.values + more, words=self.words)
-        return Answer(answer.values, MaskReason.STRUCTURE_NOT_LABELLED, self.words)
-
-    def _components(self) -> Iterator[Mask]:
-        numbered_parts, count = ndimage.label(self.inside, structure=_TOUCHING)
-        yield from (numbered_parts == number for number in range(1, count + 1))
+            return Answer(answer.values + ((name,) if name in self.elsewhere else ()))
+        return Answer(answer.values, MaskReason.STRUCTURE_NOT_LABELLED)
 
     def _layers(self) -> Answer:
         layers = set()
-        for island in self._components():
-            depths = self.wall.depths(island)
+        for depths in map(self.wall.depths, self.islands):
             layer = None if depths is None else _layer(*depths)
             if layer is None:
                 return Answer(reason=MaskReason.LAYER_IN_DOUBT, words=f"{self.words}; depths {depths}")
             layers.add(layer)
-        return Answer(tuple(name for name, _, _ in _LAYERS if name in layers), words=self.words)
+        return Answer(tuple(name for name, _, _ in _LAYERS if name in layers))
 
     def _pattern(self, segments: Collection[int], layers: Collection[str]) -> tuple[str, ...]:
         """Return the pattern of the whole mask, by the rule of protocol 10.3."""
         if len(set(segments) & set(WALL_SEGMENTS)) >= 12:
             return ("diffuse",)
-        if len(list(self._components())) >= 3:
+        if len(self.islands) >= 3:
             return ("patchy",)
         thin = bool(layers) and set(layers) <= {"mid_wall", "subepicardial"}
         return ("linear",) if len(segments) >= 3 and thin else ("focal",)
 
     def _spread(self, segments: Collection[int]) -> tuple[str, ...]:
-        islands = len(list(self._components()))
-        pattern = "patchy" if islands > 1 else "focal"
-        lesion = Lesion(tuple(segments), pattern=pattern)  # type: ignore[arg-type]
-        return (oedema_distribution([lesion]),)
+        pattern: Pattern = "patchy" if len(self.islands) > 1 else "focal"
+        return (oedema_distribution([Lesion(tuple(segments), pattern=pattern)]),)
 
 
 def _layer(inner: float, outer: float) -> str | None:
@@ -334,12 +305,3 @@ def _layer(inner: float, outer: float) -> str | None:
         if low <= inner <= high and least <= outer <= most
     ]
     return layers_read[0] if len(layers_read) == 1 else None
-
-
-def _islands(stack: Stack, inside: Mask) -> Mask:
-    """Remove islands too small to be a lesion."""
-    numbered_parts, count = ndimage.label(inside, structure=_TOUCHING)
-    sizes = ndimage.sum_labels(inside, numbered_parts, np.arange(1, count + 1))
-    voxel = stack.row_mm * stack.column_mm * stack.step_mm / 1000
-    large = [number for number, size in enumerate(sizes, start=1) if size * voxel >= _LEAST_ML]
-    return np.isin(numbered_parts, large)

@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import WALL, LabelMap, MaskReason, Sex, label_map
 from cardiolens.curation.masks.mask_answers import Answer, Measures, cine, lesions
 from cardiolens.curation.masks.mask_stack import Masked, check_ring, read_masked
-from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask, load_catalogue
+from cardiolens.protocol.tasks.catalogue import Subtask, load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer as keys_of
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.manifest import Study, StudyManifest, read_study
@@ -44,10 +42,9 @@ def mask_findings(folder: Path, labels: str, protocol: str = "openprotocol-1") -
 
     InputError if a mask contradicts its label map, or if no short-axis mask has a sequence of the label map.
     """
-    catalogue = load_catalogue(protocol)
-    measures = measure_study(folder, labels)
-    subtasks = [subtask for subtask in catalogue.subtasks.values() if subtask.answer_type != "report"]
-    records = [record for subtask in subtasks for record in _records(subtask, catalogue, measures)]
+    measures, every = measure_study(folder, labels), load_catalogue(protocol).subtasks.values()
+    subtasks = [subtask for subtask in every if subtask.answer_type != "report"]
+    records = [record for subtask in subtasks for record in _records(subtask, measures)]
     return [{"id": f"S{number}", **record} for number, record in enumerate(records, start=1)]
 
 
@@ -87,14 +84,10 @@ def is_for(manifest: VolumeManifest, labels: LabelMap) -> bool:
 def _checked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
     assert manifest.mask is not None
     masked = read_masked(study, manifest, labels)
-    tissues = {int(value) for value in np.unique(masked.ed.tissues)}
-    values = {
-        value for value, tissue in labels.tissue_of(manifest.sequence).items() if int(tissue) in tissues
-    }
     for stack in (masked.ed, masked.es):
         drawn_whole = stack is masked.ed or (stack is not None and stack.of(WALL).any())
         if stack is not None and drawn_whole:  # some draw the outside of the muscle at end-diastole alone
-            check_ring(stack, manifest.mask.path, labels, values, manifest.sequence)
+            check_ring(stack, manifest.mask.path, labels, manifest.sequence)
     return masked
 
 
@@ -111,7 +104,7 @@ def _number(subtask: Subtask, measures: Measures) -> Answer | None:
     return Answer((words,), words=words)
 
 
-def _records(subtask: Subtask, catalogue: Catalogue, measures: Measures) -> Iterator[dict[str, Any]]:
+def _records(subtask: Subtask, measures: Measures) -> Iterator[dict[str, Any]]:
     answer = measures.answers.get(subtask.finding) if subtask.options else _number(subtask, measures)
     if answer is None:
         reason = MaskReason.NO_MOTION if subtask.finding in _MOTION else MaskReason.NOT_LABELLED

@@ -13,7 +13,7 @@ from scipy import ndimage
 from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues, label_maps
 from cardiolens.study.manifest import Study
-from cardiolens.study.nifti import parse_header, read_file
+from cardiolens.study.nifti import read_header
 from cardiolens.study.orientation import StudyOrientation
 from cardiolens.study.volume import read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
@@ -107,7 +107,7 @@ def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]
     InputError if the affine is skewed.
     """
     assert manifest.mask is not None
-    header = parse_header(read_file(study.folder / manifest.mask.path, manifest.most_bytes))
+    header = read_header(study.folder / manifest.mask.path)
     if header.affine is not None:
         i, j = header.affine[:3, 0], header.affine[:3, 1]
         if abs(float(i @ j)) > _SKEW * float(np.linalg.norm(i) * np.linalg.norm(j)):
@@ -123,20 +123,19 @@ _LESIONS = (Tissue.SCAR, Tissue.OEDEMA, Tissue.OBSTRUCTION)
 _CROSS = ndimage.generate_binary_structure(2, 1)[None]  # neighbours within a slice
 
 
-def check_ring(stack: Stack, path: str, labels: LabelMap, values: set[int], sequence: str) -> None:
+def check_ring(stack: Stack, path: str, labels: LabelMap, sequence: str) -> None:
     """Raise InputError if no heart can have this arrangement of tissues."""
     wrong = impossible_in(stack)
-    if wrong:
-        fitting = [
-            candidate
-            for candidate in label_maps().values()
-            if candidate is not labels and candidate.fits(values, sequence)
-        ]
-        names = ", ".join(candidate.name for candidate in fitting) or "none of the known ones"
-        raise InputError(
-            f"{path}: read as {labels.name}, {wrong}; the label map is probably wrong "
-            f"(the values also fit: {names}); name the right one"
-        )
+    if wrong is None:
+        return
+    tissues = set(np.unique(stack.tissues).tolist())
+    values = {value for value, tissue in labels.tissue_of(sequence).items() if int(tissue) in tissues}
+    rivals = [each for each in label_maps().values() if each is not labels]
+    fitting = [each.name for each in rivals if values <= each.tissue_of(sequence).keys()]
+    raise InputError(
+        f"{path}: read as {labels.name}, {wrong}; the label map is probably wrong "
+        f"(the values also fit: {', '.join(fitting) or 'none of the known ones'}); name the right one"
+    )
 
 
 def impossible_in(stack: Stack) -> str | None:

@@ -50,7 +50,6 @@ class Slice:
 class Wall:
     """The slices of a wall, from base to apex."""
 
-    stack: Stack
     slices: tuple[Slice, ...]
     turn: float | None  # degrees of the septum from image left; None without a right ventricle
     n_slices: int  # number of slices with a cavity
@@ -106,7 +105,7 @@ def wall_of(stack: Stack) -> Wall:
     last = with_cavity[-1]
     beyond = np.flatnonzero(stack.of(WALL).any(axis=(1, 2)))
     slices += [_slice(stack, int(number), "apex", 0.0) for number in beyond if number > last]
-    return Wall(stack, tuple(slices), turn, len(with_cavity), with_cavity[-1] < slices[-1].number)
+    return Wall(tuple(slices), turn, len(with_cavity), with_cavity[-1] < slices[-1].number)
 
 
 def fine(inside: Mask) -> Mask:

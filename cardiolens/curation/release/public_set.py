@@ -16,7 +16,7 @@ from cardiolens.base import disk
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.curation.ingest.conventions import Convention
-from cardiolens.curation.ingest.scan import find
+from cardiolens.curation.ingest.export_files import find
 from cardiolens.curation.questions.stage_files import read_lines
 from cardiolens.curation.release.verify import index_of
 from cardiolens.protocol.tasks.catalogue import load_catalogue

@@ -7,7 +7,7 @@ import pytest
 
 from cardiolens.curation.ingest.classify import propose
 from cardiolens.curation.ingest.frame_records import Identity, Image, Person, Stack
-from cardiolens.curation.ingest.heart_axis import heart_frame
+from cardiolens.curation.ingest.orient import heart_frame
 from cardiolens.curation.ingest.words import words_of
 from cardiolens.study.orientation import TYPICAL_BASE, frame_along
 

@@ -265,6 +265,23 @@ def test_every_file_is_in_a_volume_or_has_one_reason(imported):
     assert frames + len(lines) == files
 
 
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    healthy(tmp_path / "export")
+    (tmp_path / "export" / "closed").mkdir()
+    scandir = os.scandir
+
+    def refuse(path):
+        if os.fspath(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    ingest(IngestSpec(source=tmp_path / "export", out=tmp_path / "out"))
+    [line] = rejects(tmp_path / "out")
+    assert line["reason"] == "unreadable"
+    assert "a folder that cannot be read: Permission denied" in line["message"]
+
+
 @pytest.mark.parametrize(
     ("prepare", "words"),
     [

@@ -1,6 +1,7 @@
 """Decisions of a person: the file that keeps them, and what the import makes of them."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
+from cardiolens.curation.ingest.confirm_server import read_imported
 from cardiolens.curation.ingest.conventions import legal_volumes
 from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
@@ -232,6 +234,19 @@ def test_what_fits_nothing_is_counted_and_said(twice: Path, tmp_path: Path, caps
     path = decide(twice, tmp_path / "d", {10: EXCLUDED}, study="S0")
     again(twice, tmp_path / "out", path)
     assert "decisions: 0 applied, 0 refused, 1 fit nothing" in capsys.readouterr().out
+
+
+def test_a_picture_is_of_the_volume_that_was_proposed_or_none(twice: Path, tmp_path: Path):
+    """An import may write other volumes under the same names while the page is open."""
+    [study] = read_imported(twice / "out")
+    assert all(study.sheet(number) for number in range(4))
+    assert study.sheet(4) is None
+    shutil.copytree(twice / "out", tmp_path / "out")
+    paths = sorted((tmp_path / "out").rglob("*.nii"))
+    for path in paths:
+        path.write_bytes(paths[0].read_bytes())
+    [study] = read_imported(tmp_path / "out")
+    assert sum(study.sheet(number) is not None for number in range(4)) == 1
 
 
 def test_an_excluded_stack_is_in_no_study_and_its_repeat_may_be_confirmed(

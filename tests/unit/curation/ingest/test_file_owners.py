@@ -42,8 +42,15 @@ def test_what_a_person_states_holds_and_what_it_leaves_out_is_held() -> None:
     assert [owner.unclear for owner in found.values()] == ["", "", "", NO_SUBJECT]
     visits = roles_by_path(["A/ses-1/cine.nii", "A/ses-2/lge.nii"], subject=r"^(\w+)/ses-\d")
     assert {(owner.patient, owner.study) for owner in visits.values()} == {("A", "A/ses-1"), ("A", "A/ses-2")}
+    [without] = roles_by_path(["b.nii"], subject="(a)|b").values()
+    assert without.unclear == NO_SUBJECT, "the group of the patient matches nothing"
     together = roles_by_path(["501_cine.nii", "601_lge.nii"], subject="")
     assert {owner.study for owner in together.values()} == {""}
+
+
+def test_a_superscript_is_no_number_of_a_phase() -> None:
+    [role] = roles_by_path(["p/cine_frame_².nii"]).values()
+    assert role.phase is None
 
 
 def test_ids_of_sidecars_hold_against_folders() -> None:

@@ -175,6 +175,13 @@ def test_what_is_no_set_is_refused_with_the_reason(acdc, tmp_path, names, word, 
         imported_set(tmp_path / "other", tmp_path / "out", layout=word)
 
 
+def test_links_of_a_public_set_name_its_rejects(acdc, tmp_path):
+    (tmp_path / "export" / "more.zip").write_bytes(b"x")
+    imported_set(tmp_path / "export", tmp_path / "out", links=tmp_path / "links")
+    lines = map(json.loads, (tmp_path / "links").read_text().splitlines())
+    assert "more.zip" in {line.get("name") for line in lines}
+
+
 def test_two_copies_of_a_subject_are_refused(acdc, tmp_path):
     shutil.copytree(acdc, tmp_path / "export" / "again" / "patient001")
     with pytest.raises(InputError, match="are the same file of one subject"):
@@ -301,6 +308,7 @@ def test_a_layout_of_ones_own_needs_no_code(subjects, tmp_path):
         ),
         ("- x", "is no layout"),
         ("title: x", "neither files of NIfTI nor dicom"),
+        ("title: x\ndicom: 'study/**'", r"study/\*\*: does not name the patient; write \{subject\}"),
     ],
 )
 def test_a_wrong_layout_is_refused_by_field_and_legal_values(tmp_path, text, message):
@@ -338,6 +346,9 @@ def test_a_sidecar_that_contradicts_the_spacing_waits(every, tmp_path, told):
     out = imported_set(tmp_path / "in", tmp_path / "out")
     [proposal] = proposals(out)
     assert (proposal["status"], proposal["reason"]) == ("waits", "no_spacing")
+    (tmp_path / "in" / "Doe" / "cine_sax.json").write_text("{}")
+    [proposal] = proposals(imported_set(tmp_path / "in", tmp_path / "out"))
+    assert proposal["status"] == "taken", "a changed sidecar is read again"
 
 
 def test_a_cine_of_a_minute_by_its_header_waits_as_a_cine(every, tmp_path):
@@ -378,6 +389,10 @@ def test_volumes_of_the_data_science_bowl_grade_the_ejection_fraction(tmp_path):
         ("C10", ["A"], "set")
     ]
     assert "63.6 %" in drafted.lines[0]["evidence"][0]
+    (tmp_path / "in" / "train.csv").write_text("Id,Systole,Diastole\n7,42.0,110.0\n²,1,2\n")
+    imported_set(tmp_path / "in", out, layout="dsb2015")
+    [line] = write_set_questions(out, conventions()["dsb2015"]).lines
+    assert "61.8 %" in line["evidence"][0], "a changed table is read again"
 
 
 def test_without_masks_and_position_the_order_is_unknown_and_the_import_says_so(acdc, tmp_path):

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from pydicom.data import get_testdata_file
 
+from cardiolens.base import disk
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import Windows
+from cardiolens.curation.ingest import import_run
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
@@ -219,8 +221,16 @@ def test_a_sheared_sform_is_prepared(tmp_path, qform):
     assert Import(tmp_path).prepared == {"cine_sax", "lge_sax"}
 
 
-def test_a_volume_that_prepare_refuses_waits_and_costs_the_others_nothing(tmp_path):
+def test_a_volume_that_prepare_refuses_waits_and_costs_the_others_nothing(tmp_path, monkeypatch):
     """A still stack that ends as it began looks like a cycle to `prepare`."""
+    published, rename = [], disk.rename
+
+    def watched(source: Path, target: Path) -> None:
+        published.extend(path.name for path in source.glob("*_sax.nii"))
+        rename(source, target)
+
+    monkeypatch.setattr(disk, "rename", watched)
+    monkeypatch.setattr(import_run, "spread", lambda function, items, **_: map(function, items))
     healthy(tmp_path / "in")
     rows, columns = np.indices((32, 32)) - 15.5
     sizes = 9 - 3 * np.sin(np.pi * np.arange(10) / 9.5) ** 2
@@ -228,6 +238,7 @@ def test_a_volume_that_prepare_refuses_waits_and_costs_the_others_nothing(tmp_pa
     short_axis(tmp_path / "in", 700, "lge_sax", discs[:, None], **LGE)
     done = Import(tmp_path)
     assert done.prepared == {"cine_sax"}
+    assert published == ["cine_sax.nii"], "a kill leaves no study behind that prepare refuses"
     assert done.builds[0]["prepare_refuses"] is None
     (message,) = {line["message"] for line in done.rejects if line["reason"] == "contradicted"}
     assert "slices_look_like_time" in message

@@ -53,6 +53,14 @@ def test_a_study_written_in_all_spellings_at_once_comes_back_frame_by_frame(volu
     assert shown(only_study(imported(tmp_path))) == truth
 
 
+def test_phases_of_files_may_count_from_zero(volumes, truth, tmp_path):
+    grid = volumes["cine_sax"]
+    for phase in range(grid.voxels.shape[3]):
+        path = tmp_path / "in" / "Doe01" / f"cine_sax_frame{phase:02d}.nii"
+        save(path, grid.voxels[..., phase], grid.affine)
+    assert shown(only_study(imported(tmp_path))) == {"cine_sax": truth["cine_sax"]}
+
+
 def test_axes_that_are_not_x_y_z_t_give_no_wrong_volume(volumes, truth, tmp_path):
     for grid in volumes.values():
         SPELLINGS["flat"](tmp_path / "in" / "Doe01", grid)
