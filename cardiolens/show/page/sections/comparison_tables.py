@@ -86,7 +86,8 @@ def choices(facts: Facts) -> list[Record]:
 def cohort_differences(facts: Facts) -> list[Record]:
     """Headlines on the full cohort against parts of it."""
     rows = [row for row in facts.findings if row["factor"] == "cohort" and row["metric"] == "primary"]
-    return [cells(facts, row) | {"part": row["versus"], "line": row["model"]} for row in rows]
+    table_rows = [cells(facts, row) for row in rows]
+    return [row | {"part": row["versus"], "line": row["model"]} for row in table_rows]
 
 
 def spread(facts: Facts) -> list[Record]:

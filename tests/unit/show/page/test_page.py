@@ -76,6 +76,13 @@ def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
     assert sum(row["share"] for row in rows) == pytest.approx(100 * len(manifest["arms"]))
 
 
+def test_a_simulated_reader_has_its_asterisk_in_every_table(page: Markup) -> None:
+    rows = [row for name in page.tables for row in records(page.tables[name]) if name != "models"]
+    named = {row[name] for row in rows for name in ("model", "line") if row.get(name)}
+    assert {"noisy*", "collapse*"} <= named
+    assert not {"noisy", "collapse"} & named
+
+
 def test_curves_of_confidence_are_those_of_the_scores(root: Path) -> None:
     planned, _ = swept(small_spec(root, "sure"))
     write_record(planned, with_probabilities(planned, "noisy"))
