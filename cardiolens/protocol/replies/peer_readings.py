@@ -39,8 +39,3 @@ PEER_READINGS: Mapping[str, Callable[[str, Letters], Letters]] = {
     "first_capital": first_capital,
     "all_capitals": all_capitals,
 }
-WORDS: Mapping[str, str] = {
-    "last_answer": "last ANSWER: X, else wrong",
-    "first_capital": "first capital letter",
-    "all_capitals": "all single capitals",
-}
