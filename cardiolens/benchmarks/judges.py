@@ -125,8 +125,8 @@ def _reasoning(entry: Mapping[str, Any], line: int, numbers: Mapping[object, lis
                 "expected that of one case of this split"
             )
         steps = _steps(_STEPS, entry[_STEPS])
-        given = _given(_VERDICTS, entry.get(_VERDICTS), len(steps))
-        return Reasoning(line, match[0], steps, given, "their judge")
+        verdicts = _given(_VERDICTS, entry.get(_VERDICTS), len(steps))
+        return Reasoning(line, match[0], steps, verdicts, "their judge")
     if unknown := sorted(entry.keys() - {"case", "steps", "people"}):
         raise InputError(f"{unknown[0]} is unknown; legal are case, steps and people")
     case = entry.get("case")
@@ -213,8 +213,8 @@ _ENTRY: dict[str, object] = {
 
 def requests(source: Source, reasonings: Sequence[Reasoning]) -> list[TextRequest]:
     """Return the requests to the judge, one for each line of steps."""
-    asked = {reasoning.case for reasoning in reasonings}
-    texts = {number: case_texts(record, case) for number, (record, case) in cases(source, asked).items()}
+    numbers = {reasoning.case for reasoning in reasonings}
+    texts = {number: case_texts(record, case) for number, (record, case) in cases(source, numbers).items()}
     return [
         TextRequest(
             f"line-{reasoning.line:06d}",
@@ -238,9 +238,9 @@ def _schema(count: int) -> str:
 def prompt_of(case: Mapping[str, str], steps: Sequence[str]) -> str:
     """Return the user message; each step is on one line, so that none can pass for two."""
     listed = "\n".join(f"{number}. {' '.join(step.split())}" for number, step in enumerate(steps, start=1))
-    shown = fenced({**case, "steps": listed})
+    fence = fenced({**case, "steps": listed})
     errors = ", ".join(PUBLISHED_ERRORS)
-    return _ASKED.format(notice=shown.notice, **shown.blocks, count=len(steps), errors=errors)
+    return _ASKED.format(notice=fence.notice, **fence.blocks, count=len(steps), errors=errors)
 
 
 def case_texts(record: Mapping[str, Any], case: Case) -> dict[str, str]:
@@ -264,8 +264,8 @@ def read_verdicts(reply: str | None, count: int) -> tuple[StepVerdict, ...] | No
         read = _Verdicts.model_validate(parse_json(reply or "")).verdicts
     except ValueError:
         return None
-    whole = len(read) == count and all(one.model_fields_set == _ENTRY.keys() for one in read)
-    return tuple(one.verdict for one in read) if whole else None
+    is_whole = len(read) == count and all(step.model_fields_set == _ENTRY.keys() for step in read)
+    return tuple(step.verdict for step in read) if is_whole else None
 
 
 def judged_line(reasoning: Reasoning, verdicts: tuple[StepVerdict, ...] | None) -> str:

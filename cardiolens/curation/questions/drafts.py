@@ -146,10 +146,10 @@ def drafts_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]
             refused[name] = reason
     for name, item in items.items():
         extractors = record["extractors"] if item["by"] == "both" else [item["by"]]
-        provenance = [record["extractors"][one]["provenance"].get(name, []) for one in extractors]
+        provenance = [record["extractors"][extractor]["provenance"].get(name, []) for extractor in extractors]
         item["evidence"] = [identity for ids in provenance for identity in ids]
     disputed = {
-        name: {extractor: one["answers"][name] for extractor, one in record["extractors"].items()}
+        name: {extractor: truth["answers"][name] for extractor, truth in record["extractors"].items()}
         for name, reason in refused.items()
         if reason == Reason.EXTRACTORS_DISAGREE
     }
@@ -172,7 +172,7 @@ def automatic_of(record: Mapping[str, Any], catalogue: Catalogue) -> dict[str, A
 
     Blind probes need models, and duplicates the images of all studies: both are filled in afterwards.
     """
-    quotes = {one["id"]: one["quote"] for items in record["findings"].values() for one in items}
+    quotes = {finding["id"]: finding["quote"] for items in record["findings"].values() for finding in items}
     checked: dict[str, Any] = legal_and_silent(record, catalogue)["checked"]
     for name, item in record["items"].items():
         subtask = catalogue[name]

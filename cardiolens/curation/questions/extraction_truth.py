@@ -88,9 +88,9 @@ def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogu
     extraction = Extraction()
     report = _Report(text, statements, catalogue)
     for subtask in catalogue.subtasks.values():
-        own = [statement for statement in statements if statement.subtask == subtask.id]
-        spoken = [statement for statement in own if statement.certainty in ("certain", "uncertain")]
-        if subtask.answer_type in OPEN or not own:
+        about_it = [statement for statement in statements if statement.subtask == subtask.id]
+        spoken = [statement for statement in about_it if statement.certainty in ("certain", "uncertain")]
+        if subtask.answer_type in OPEN or not about_it:
             continue
         if not spoken:
             extraction.undetermined[subtask.id] = Reason.NOT_TODAY
@@ -154,7 +154,9 @@ class _Report:
             return reason
         if subtask.parent and (reason := self._lacks_places(subtask, stated)):
             return reason
-        clear = (one.value for one in stated if one.value is not None and not one.doubt)
+        clear = (
+            statement.value for statement in stated if statement.value is not None and not statement.doubt
+        )
         values = _one(tuple(dict.fromkeys(clear)), subtask)
         if isinstance(values, str):
             return values
@@ -170,7 +172,11 @@ class _Report:
     ) -> Reason | None:
         """Return whether a value is hedged and no other sentence states it, with a place, for certain."""
         values = {statement.value for statement in stated if statement.value and not statement.doubt}
-        sure = {(self._sentence(one), one.value) for one in stated if has(words()["place"], one.quote)}
+        sure = {
+            (self._sentence(statement), statement.value)
+            for statement in stated
+            if has(words()["place"], statement.quote)
+        }
         elsewhere = {value for _, value in sure} & values
         is_unsure = any(
             statement.value not in elsewhere or (self._sentence(statement), statement.value) in sure
@@ -191,8 +197,11 @@ class _Report:
             and statement.value is not None
             and not statement.doubt
         ]
-        anchored, own = {self._sentence(one) for one in gate}, {self._sentence(one) for one in stated}
-        if subtask.tier == 1 and own - anchored:
+        anchored, mentioned = (
+            {self._sentence(statement) for statement in gate},
+            {self._sentence(statement) for statement in stated},
+        )
+        if subtask.tier == 1 and mentioned - anchored:
             return Reason.UNANCHORED
         if subtask.id in words()["places"] and not self._covers(anchored, subtask, stated):
             return Reason.INCOMPLETE_PLACES
@@ -202,7 +211,7 @@ class _Report:
         self, anchored: Collection[Sentence], subtask: Subtask, stated: Sequence[ReportStatement]
     ) -> bool:
         """Return whether all levels, or walls, that the sentences of a finding name were read."""
-        levels, read = subtask.id in words()["levels"], {one.value for one in stated}
+        levels, read = subtask.id in words()["levels"], {statement.value for statement in stated}
         phrases = [self._text[sentence.start : sentence.end] for sentence in anchored]
         if any(_is_range(phrase, levels=levels) for phrase in phrases):
             return False

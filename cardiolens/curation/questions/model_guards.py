@@ -85,7 +85,11 @@ class Guards:
             return Reason.NOT_TODAY
         normal = {option.text for option in subtask.options if option.normal}
         if self._denies(start, end, subtask) and not {*values} <= normal and subtask.parent is None:
-            read = {one.value for one in self._beside(sentence, subtask) if one.certainty == "certain"}
+            read = {
+                statement.value
+                for statement in self._beside(sentence, subtask)
+                if statement.certainty == "certain"
+            }
             if not {*values} <= read:
                 return Reason.CONTRADICTION
         return self._against_rules(sentence, values, subtask)
@@ -93,20 +97,22 @@ class Guards:
     def _against_rules(self, sentence: Sentence, values: Sequence[str], subtask: Subtask) -> Reason | None:
         """Return why what the rules read in the same sentence speaks against values; None if it does not."""
         beside = self._beside(sentence, subtask)
-        certain = [one for one in beside if one.certainty == "certain"]
+        certain = [statement for statement in beside if statement.certainty == "certain"]
         if beside and not certain:
             return Reason.NOT_TODAY if beside[0].certainty == "historical" else Reason.UNCERTAIN
-        numbers = [{one.value, *one.near} - {None} for one in certain if one.measured]
+        numbers = [{statement.value, *statement.near} - {None} for statement in certain if statement.measured]
         if any(allowed and not allowed & {*values} for allowed in numbers):
             return Reason.NUMBER_AGAINST_WORDS
-        read = {one.value for one in certain if not one.measured and one.value is not None}
+        read = {
+            statement.value for statement in certain if not statement.measured and statement.value is not None
+        }
         return Reason.CONTRADICTION if read and not read & {*values} else None
 
     def _beside(self, sentence: Sentence, subtask: Subtask) -> list[ReportStatement]:
         return [
-            one
-            for one in self.rules
-            if one.subtask == subtask.id and sentence_at(self.pieces, one.start) == sentence
+            statement
+            for statement in self.rules
+            if statement.subtask == subtask.id and sentence_at(self.pieces, statement.start) == sentence
         ]
 
     def _names(

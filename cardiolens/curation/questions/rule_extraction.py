@@ -48,7 +48,9 @@ def amended_subtasks(text: str, catalogue: Catalogue) -> frozenset[str]:
     sequences = {sequence for span in _notes(text) for sequence in _sequences(text, span, catalogue)}
     if not sequences:
         return frozenset()
-    return frozenset(one.id for one in catalogue.subtasks.values() if one.sequence in {*sequences, "multi"})
+    return frozenset(
+        subtask.id for subtask in catalogue.subtasks.values() if subtask.sequence in {*sequences, "multi"}
+    )
 
 
 def _notes(text: str) -> Iterator[tuple[int, int]]:
@@ -73,7 +75,7 @@ def _sequences(text: str, span: tuple[int, int], catalogue: Catalogue) -> set[st
     named = set()
     for name, lexicon in catalogue.lexicons.items():
         mentions = reader(lexicon).mentions(text, *span)
-        kinds = {one.kind for one in mentions if one.text not in _PLACES}
+        kinds = {mention.kind for mention in mentions if mention.text not in _PLACES}
         if kinds & {"name", "state"} or (name == "cine" and "structure" in kinds):
             named.add(name)
     return named or {*catalogue.lexicons}
@@ -140,7 +142,9 @@ def without_names(text: str) -> str:
 
 def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iterator[ReportStatement]:
     for sequence, lexicon in catalogue.lexicons.items():
-        subtask_of = {one.field: one for one in catalogue.subtasks.values() if one.sequence == sequence}
+        subtask_of = {
+            subtask.field: subtask for subtask in catalogue.subtasks.values() if subtask.sequence == sequence
+        }
         for finding in findings(text, lexicon):
             subtask = subtask_of.get(finding.field)
             if subtask is None or finding.measured or _is_heading(finding):

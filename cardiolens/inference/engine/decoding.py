@@ -140,18 +140,20 @@ def set_logprobs(steps: Sequence[TokenStep], legal: Collection[str]) -> dict[str
     out. Empty for a reply that was cut off or is not legal.
     """
     # Without spaces, which tokenizers attach to different tokens: "," + " C" or ", " + "C".
-    named = {reply.replace(" ", ""): frozenset(reply.split(", ")) for reply in legal}
+    letters_of = {reply.replace(" ", ""): frozenset(reply.split(", ")) for reply in legal}
     reply = "".join(step.said for step in steps[:-1]).replace(" ", "")
-    if reply not in named or _possible(named, reply, steps[-1].said) != [reply]:
+    if reply not in letters_of or _possible(letters_of, reply, steps[-1].said) != [reply]:
         return {}
-    probability = _reply_probabilities(steps, reply, named)
+    probability = _reply_probabilities(steps, reply, letters_of)
     logprobs = {}
-    for letter in sorted(frozenset[str]().union(*named.values())):
-        decided = _earlier(letter, named[reply])
-        alike = [other for other, letters in named.items() if _earlier(letter, letters) == decided]
-        names_it = sum(probability[other] for other in alike if letter in named[other])
+    for letter in sorted(frozenset[str]().union(*letters_of.values())):
+        decided = _earlier(letter, letters_of[reply])
+        alike = [
+            alternative for alternative, letters in letters_of.items() if _earlier(letter, letters) == decided
+        ]
+        names_it = sum(probability[alternative] for alternative in alike if letter in letters_of[alternative])
         if names_it > 0:
-            logprobs[letter] = math.log(names_it / sum(probability[other] for other in alike))
+            logprobs[letter] = math.log(names_it / sum(probability[alternative] for alternative in alike))
     return logprobs
 
 
@@ -163,26 +165,26 @@ def _reply_probabilities(
     Replies that begin with a token that was not chosen share its probability equally.
     """
     probability = dict.fromkeys(replies, 0.0)
-    begun, reached = "", 1.0  # the reply so far, and the probability of its tokens
+    prefix, reached = "", 1.0  # the reply so far, and the probability of its tokens
     for step in steps:
         for token, logprob in step.logprobs.items():
-            possible = [] if token == step.said else _possible(replies, begun, token)
-            for other in possible:
-                probability[other] += reached * math.exp(logprob) / len(possible)
+            possible = [] if token == step.said else _possible(replies, prefix, token)
+            for candidate in possible:
+                probability[candidate] += reached * math.exp(logprob) / len(possible)
         reached *= math.exp(step.logprobs[step.said])
-        begun += step.said.replace(" ", "")
+        prefix += step.said.replace(" ", "")
     probability[reply] += reached
     return probability
 
 
-def _possible(replies: Collection[str], begun: str, token: str) -> list[str]:
-    """Return the replies that are possible after a token follows what has begun.
+def _possible(replies: Collection[str], prefix: str, token: str) -> list[str]:
+    """Return the replies that are possible after a token follows a prefix.
 
     Decoding allows only legal tokens, so a token that continues no reply ends the one that is whole.
     """
-    text = begun + token.replace(" ", "")
+    text = prefix + token.replace(" ", "")
     longer = [reply for reply in replies if token and reply.startswith(text)]
-    return longer or [reply for reply in replies if reply == begun]
+    return longer or [reply for reply in replies if reply == prefix]
 
 
 def _earlier(letter: str, letters: frozenset[str]) -> frozenset[str]:

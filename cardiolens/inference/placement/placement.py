@@ -96,12 +96,14 @@ def place(nodes: Sequence[Node], candidates: Iterable[Candidate]) -> Placement:
     the processor gets a wave of its own, because two would compete for the processor.
     """
     nodes = tuple(sorted(nodes, key=lambda node: node.name))
-    everyone = sorted(candidates, key=lambda one: (-load_seconds(one) - work_seconds(one), one.name))
-    refusals = {one.name: one.lacks for one in everyone if one.lacks}
-    others = [one for one in everyone if not one.lacks and one.needs != "gpu"]
-    ways = {one.name: footprints(one, nodes) for one in everyone if not one.lacks and one.needs == "gpu"}
-    refusals |= {one.name: refusal(one, nodes) for one in everyone if ways.get(one.name) == ()}
-    waiting = [one for one in everyone if ways.get(one.name)]
+    everyone = sorted(candidates, key=lambda model: (-load_seconds(model) - work_seconds(model), model.name))
+    refusals = {model.name: model.lacks for model in everyone if model.lacks}
+    others = [model for model in everyone if not model.lacks and model.needs != "gpu"]
+    ways = {
+        model.name: footprints(model, nodes) for model in everyone if not model.lacks and model.needs == "gpu"
+    }
+    refusals |= {model.name: refusal(model, nodes) for model in everyone if ways.get(model.name) == ()}
+    waiting = [model for model in everyone if ways.get(model.name)]
     waves: list[Wave] = []
     while waiting:
         drafts = [_draft(nodes, waiting, ways, first) for first in range(1, len(waiting) + 1)]
@@ -206,7 +208,8 @@ _REASONS: Mapping[Needs, str] = {
 def _with_others(waves: list[Wave], others: Sequence[Candidate]) -> tuple[Wave, ...]:
     """Add the models that need no GPU to the waves of GPU models."""
     remote, local = (
-        [_without_gpus(one) for one in others if one.needs == needs] for needs in ("network", "processor")
+        [_without_gpus(model) for model in others if model.needs == needs]
+        for needs in ("network", "processor")
     )
     if not waves:
         waves, local = [(deployment,) for deployment in local] or [()], []

@@ -263,7 +263,7 @@ def _read_in_both(ours: Side, theirs: Side, shares: Sequence[float], min_n: int)
         reports = _is_read(first.reports) & _is_read(second.reports)
         read.append([side.where(items, reports) for side in (first, second)])
     values, versus = (_mean(arms, shares, 1) for arms in zip(*read, strict=True))
-    found = {}
+    values_by_key = {}
     for key in values:
         n_read = sum(len(first.of_tier(key[1])) for first, _ in read)
         n_unread, n_versus = (
@@ -271,14 +271,14 @@ def _read_in_both(ours: Side, theirs: Side, shares: Sequence[float], min_n: int)
         )
         if n_unread + n_versus:
             counts = {"n_read": n_read, "n_unread": n_unread, "n_unread_versus": n_versus}
-            found[key] = {"read": values[key] - versus[key], **counts}
-    return found
+            values_by_key[key] = {"read": values[key] - versus[key], **counts}
+    return values_by_key
 
 
 def _mean(arms: Sequence[Answers], shares: Sequence[float], min_n: int) -> dict[Key, float]:
     """The mean of the statistics that all arms of a side have."""
-    first, *others = values = [values_of(arm, min_n) for arm in arms]
-    keys = (key for key in first if all(key in of_arm for of_arm in others))
+    first, *rest = values = [values_of(arm, min_n) for arm in arms]
+    keys = (key for key in first if all(key in of_arm for of_arm in rest))
     return {key: sum(share * of[key] for share, of in zip(shares, values, strict=True)) for key in keys}
 
 

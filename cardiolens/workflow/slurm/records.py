@@ -46,8 +46,10 @@ class ModelRecord(Spec):
     @property
     def streamed(self) -> Streamed:
         """Sum of all starts; a start without counters counts its added rows as ok."""
-        counters = sum((Counter(one.counters or {"ok": one.added}) for one in self.attempts), Counter())
-        return Streamed(counters, frozenset(seat for one in self.attempts for seat in one.seats))
+        counters = sum(
+            (Counter(attempt.counters or {"ok": attempt.added}) for attempt in self.attempts), Counter()
+        )
+        return Streamed(counters, frozenset(seat for attempt in self.attempts for seat in attempt.seats))
 
     @property
     def restarts(self) -> int:
@@ -59,7 +61,7 @@ def begin(run: Run, model: str, attempt: Attempt) -> None:
     """Record a start; RunError if its job may not start again. Starts without an end are closed before."""
     before = read_model_record(run, model).attempts
     lost = {"outcome": "lost", "reason": "no end recorded", "rows_after": attempt.rows_before}
-    closed = tuple(one.model_copy(update=lost) if one.outcome == "running" else one for one in before)
+    closed = tuple(start.model_copy(update=lost) if start.outcome == "running" else start for start in before)
     _write(run, model, attempts=closed)
     _check_progress(closed, attempt.job)
     _write(run, model, attempts=(*closed, attempt), state="running", reason="")
