@@ -255,14 +255,14 @@ def weight_gib(model: ModelSpec, folder: Path | None) -> float | None:
 
 def attention_heads(model: ModelSpec, folder: Path | None) -> int | None:
     """Return the attention heads of a model by its config.json, else by its card; None if unknown."""
-    try:
-        tree = {} if folder is None else read_object(folder / "config.json")
-    except (InputError, OSError):
-        tree = {}
-    heads = language_part(tree).get("num_attention_heads")
-    if isinstance(heads, int) and heads > 0:
+    heads = None if model.card is None else model.card.attention_heads
+    if folder is None:
         return heads
-    return None if model.card is None else model.card.attention_heads
+    try:
+        in_file = language_part(read_object(folder / "config.json")).get("num_attention_heads")
+    except (InputError, OSError):
+        return heads
+    return in_file if isinstance(in_file, int) and in_file > 0 else heads
 
 
 def _files(model: ModelSpec, folder: Path) -> list[Path]:

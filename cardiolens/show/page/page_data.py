@@ -21,7 +21,7 @@ from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import AuditedModel
 from cardiolens.storage.places import Run, Store
 
-_OF_CHAINS = {"requests": "sum", "refused": "sum", "frames": "max"}  # numbers of a chain, from its stages
+_OF_CHAINS = (("requests", "sum"), ("refused", "sum"), ("frames", "max"))  # numbers of a chain, of its stages
 _COLUMNS = (
     *("request_key", "status", "written_at"),
     *("prompt_tokens", "cached_tokens", "output_tokens", "seconds"),
@@ -75,7 +75,7 @@ def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> 
     ]
     if not found:
         return []
-    means = [(name, "mean") for name in _OF_CHAINS]
+    means = [(name, "mean") for name, _ in _OF_CHAINS]
     counts = [([], "count_all"), ("frames", "count")]
     by_arm = pa.concat_tables(found).group_by("arm_id").aggregate([*counts, *means])
     return [
@@ -83,7 +83,7 @@ def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> 
             "arm_id": row["arm_id"],
             "asked": row["count_all"],
             "unanswered": row["count_all"] - row["frames_count"],
-            **{name: row[f"{name}_mean"] for name in _OF_CHAINS},
+            **{name: row[f"{name}_mean"] for name, _ in _OF_CHAINS},
         }
         for row in by_arm.to_pylist()
     ]
@@ -101,7 +101,7 @@ def _chosen(run: Run, models: Iterable[str]) -> Iterator[pa.Table]:
         "refused": pc.fill_null(seen["not_shown"], 0),
         "frames": pc.if_else(is_question, pc.list_value_length(seen["frames"]), pa.scalar(None, pa.int32())),
     }
-    chains = pa.table(stages).group_by("request_key").aggregate([*_OF_CHAINS.items()])
+    chains = pa.table(stages).group_by("request_key").aggregate([*_OF_CHAINS])
     chains = chains.rename_columns([*stages])
     for model in models if chains.num_rows else ():
         asked = tables.read(run.requests(model), schemas.REQUESTS, ["arm_id", "request_key"])
