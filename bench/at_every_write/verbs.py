@@ -14,7 +14,7 @@ from at_every_write.queue import wait_in_file
 from at_every_write.server import AnsweringServer
 from at_every_write.verb import Verb
 
-PHANTOM = ("dataset=phantom_ci", "dataset.phantom.n_sampled=2", "dataset.phantom.seed=4711")
+PHANTOM = ("dataset=phantom_ci", "dataset.phantom.seed=4711")
 SMALL = ("limit=1", "budget=[8]", "selector=[clinical]", "prompt=[standard]", "tracker=none")
 SMALL = (
     *SMALL,
@@ -101,7 +101,7 @@ def studies(place: Path) -> tuple[str, ...]:
 def base(place: Path) -> Sequence[Callable[[], int]]:
     """What all verbs start from, in turn: studies, shards, an export, reports, an import, drafts."""
     return (
-        script("make_phantom", *PHANTOM, "out=data", "masks=true"),
+        script("make_phantom", *PHANTOM, "dataset.phantom.n_sampled=2", "out=data", "masks=true"),
         called("prepare", *studies(place), "store=store"),
         script(
             "make_phantom",
