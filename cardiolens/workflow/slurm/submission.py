@@ -124,16 +124,15 @@ def _queue(spec: SweepSpec, jobs: Sequence[Job], alive: Mapping[str, str], plann
     for path, script in scripts.items():
         disk.write_text(path, script)
         commands.execute("sbatch", "--test-only", str(path))
-    ids, queued = dict(alive), list[str]()
+    ids = dict(alive)
     try:
         for job, path in zip(jobs, scripts, strict=True):
             is_model = job.step == "model"
             after = [id for name, id in ids.items() if name == "prepare" or not is_model]
             ids[job.name] = commands.submit(path, after, on_success=is_model)
-            queued.append(ids[job.name])
-    except RunError:
-        if queued:
-            commands.execute("scancel", *queued)
+    except RunError:  # a job may be queued although sbatch failed
+        if new := [job.id for job in commands.alive(run) if job.id not in alive.values()]:
+            commands.execute("scancel", *new)
         raise
     for job in jobs:
         say(f"submitted: job {ids[job.name]} {job.step} {job.model}".rstrip())
