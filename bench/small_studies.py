@@ -3,8 +3,9 @@
     .venv/bin/python bench/small_studies.py [cases] [override ...]
 
 A case is read, rendered and passed on as for any model; `constant` gives the same letter to every question.
-The rate is the number of requests executed divided by the seconds of generating, both from the manifest; the
-processor time is that of the sweep and all its processes, so it counts preparing, planning and judging too.
+The rate is the number of requests executed divided by the seconds of generating, both from the manifest. They
+include the start of Ray Data, so the rate grows with the cases. The seconds of the sweep are the sum of its
+steps; the processor time is that of the sweep and all its processes.
 """
 
 import json
@@ -33,7 +34,7 @@ def main() -> None:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(
         f"{executed:,} cases in {seconds:.1f} s: {executed / seconds:.0f} a second; "
-        f"processor {used.ru_utime + used.ru_stime:.0f} s"
+        f"sweep {sum(manifest['seconds'].values()):.1f} s, processor {used.ru_utime + used.ru_stime:.0f} s"
     )
 
 
