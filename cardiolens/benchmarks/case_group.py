@@ -56,8 +56,6 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
             stored, pixels = _decoded(source, case, image)
             n_bytes += len(stored)
             frames.append(pixels)
-        if source.columns.images.doubles == "refuse":
-            _check_doubles(case, frames)
         writer.add(_volume_row(name, case, frames), _frame_rows(name, frames))
         writer.end_study(keep=True)
     except InputError as error:
@@ -66,18 +64,6 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
     return Outcome(
         name, StudyRecord(part=writer.part, state=state, subgroups=dict(case.groups)), n_bytes=n_bytes
     )
-
-
-def _check_doubles(case: Case, frames: Sequence[NDArray[np.uint8]]) -> None:
-    """Raise InputError for two images of a case that have the same pixels."""
-    first: dict[tuple[object, ...], CaseImage] = {}
-    for image, pixels in zip(case.images, frames, strict=True):
-        twin = first.setdefault((pixels.shape, pixels.tobytes()), image)
-        if twin is not image:
-            raise InputError(
-                f"{case.place}: {image.name} has the pixels of {twin.name}; expected images that differ; "
-                "remove one, or write images.doubles: keep in the map"
-            )
 
 
 def _decoded(source: Source, case: Case, image: CaseImage) -> tuple[bytes, NDArray[np.uint8]]:
