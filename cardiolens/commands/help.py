@@ -61,12 +61,12 @@ def version() -> str:
     return f"cardiolens {running_version()}"
 
 
-def end_if_asked(doc: str | None, options: Options, words: Sequence[str]) -> None:
+def end_if_asked(doc: str, options: Options, words: Sequence[str]) -> None:
     """Print help or the version and end the process, if a word asks for it."""
     if VERSION in words:
         print(version())
     elif not {*HELP}.isdisjoint(words):
-        print_help(doc or "", options)
+        print_help(doc, options)
     else:
         return
     raise SystemExit(0)
