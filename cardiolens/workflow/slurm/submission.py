@@ -91,7 +91,7 @@ def _place(spec: SweepSpec, planned: Plan | None, remaining: Mapping[str, Missin
 
 
 def _unplanned(model: ModelSpec, spec: SweepSpec, nodes: Sequence[Node]) -> Candidate:
-    """Return the facts of a model whose work is not known."""
+    """Return the facts of a model with unknown work."""
     folder, occupied = identify(model, Store(spec.store).models).folder, needs(model, nodes, spec.cluster)
     return replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
 
