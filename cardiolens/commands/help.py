@@ -123,7 +123,7 @@ def remarks(spec: type[BaseModel]) -> dict[str, str]:
     """Return the comment after, or before, each field of a class and of its bases."""
     found: dict[str, str] = {}
     for base in reversed(spec.__mro__):
-        if issubclass(base, BaseModel) and base.__module__.startswith("cardiolens."):
+        if issubclass(base, BaseModel) and base is not BaseModel:
             found |= _remarks_of(textwrap.dedent(inspect.getsource(base)))
     return found
 
