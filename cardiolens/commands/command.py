@@ -80,21 +80,21 @@ def begin() -> None:
 def _do(actions: Sequence[Action], words: list[str]) -> int:
     """Do the action that the first word asks for; without one, that which takes most of the words."""
     by_name = {action.of: action for action in actions if action.of.isidentifier()}
-    others = [action for action in actions if action.of not in by_name]
-    asked = by_name.get(words[0]) if words else None
-    if asked is None and not others:
+    nameless = [action for action in actions if action.of not in by_name]
+    named_action = by_name.get(words[0]) if words else None
+    if named_action is None and not nameless:
         raise InputError(
             f"{words[0] if words else 'no action'}: give one of {', '.join(by_name)}, then name=value"
         )
-    given = {word.partition("=")[0] for word in words}
-    action = asked or max(others, key=lambda other: len(given & other.names))
-    own = words[1:] if asked else words
+    names = {word.partition("=")[0] for word in words}
+    action = named_action or max(nameless, key=lambda action: len(names & action.names))
+    values = words[1:] if named_action else words
     if action.words is None:
-        return action.act(own)
+        return action.act(values)
     if action.words is SweepSpec:
-        return _sweep(action, own)
-    spec, about = split_words(action.words, own, action.about)
-    return action.act(spec, about) if action.about else action.act(spec)
+        return _sweep(action, values)
+    spec, sweep_words = split_words(action.words, values, action.about)
+    return action.act(spec, sweep_words) if action.about else action.act(spec)
 
 
 def _sweep(action: Action, words: list[str]) -> int:

@@ -28,9 +28,9 @@ class Words(Spec):
 
 def work(words: Words) -> int:
     """Do the named step of a run and return the exit code."""
-    shown = logging.StreamHandler()
-    shown.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.basicConfig(level=logging.WARNING, handlers=[shown])
+    handler = logging.StreamHandler()
+    handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     run = open_run("run", words.run)
     spec = documents.as_written(run)
     if run_of(spec).root.resolve() != run.root.resolve():

@@ -73,18 +73,18 @@ def split_words(
     `read_words`; the values of the others are not checked here.
     """
     fields = {field.alias or name: field.is_required() for name, field in kind.model_fields.items()}
-    own: dict[str, str] = {}
-    others: dict[str, str] = {}
-    for given, value in pairs_of(words):
-        name = given.lstrip("+")
+    own_values: dict[str, str] = {}
+    sweep_values: dict[str, str] = {}
+    for word, value in pairs_of(words):
+        name = word.lstrip("+")
         is_other = name.partition(".")[0] in options
-        if given not in fields and not is_other:
-            raise InputError(unknown_key(given, [*fields, *options]))
-        values = own if given in fields else others
+        if word not in fields and not is_other:
+            raise InputError(unknown_key(word, [*fields, *options]))
+        values = own_values if word in fields else sweep_values
         if name in values:
             raise InputError(f"{name}=: stands twice, as {values[name]!r} and {value!r}; give it once")
         values[name] = value
-    missing = [name for name, is_required in fields.items() if is_required and name not in own]
+    missing = [name for name, is_required in fields.items() if is_required and name not in own_values]
     if missing:
         raise InputError(f"{missing[0]}= is not given; give {' '.join(f'{name}=...' for name in missing)}")
-    return validated(kind, own), [f"{name}={value}" for name, value in others.items()]
+    return validated(kind, own_values), [f"{name}={value}" for name, value in sweep_values.items()]

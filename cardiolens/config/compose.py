@@ -92,8 +92,8 @@ def _set(tree: DictConfig, path: str, value: object) -> None:
     group, _, rest = path.partition(".")
     name, _, option = rest.partition(".")
     if group in _ENTRIES and option and name not in (entries := tree.get(group) or {}):
-        known = ", ".join(map(str, entries))
-        raise InputError(f"{path}: this sweep has no {group} {name}; choose from {known}")
+        legal = ", ".join(map(str, entries))
+        raise InputError(f"{path}: this sweep has no {group} {name}; choose from {legal}")
     OmegaConf.update(tree, path, value, force_add=True)
 
 

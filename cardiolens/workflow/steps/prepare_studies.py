@@ -126,8 +126,8 @@ def _source_of(dataset: DatasetSpec, store: Path) -> StudySource:
 
 def _studies_of(dataset: DatasetSpec, store: Path) -> StudySource:
     """Read the manifests of a folder of studies."""
-    given, failed = _read_studies(dataset)
-    studies, anatomy = {study.study_id: study for study in given}, anatomy_of(dataset.protocol)
+    readable, failed = _read_studies(dataset)
+    studies, anatomy = {study.study_id: study for study in readable}, anatomy_of(dataset.protocol)
 
     def task_of(part: str, names: Sequence[str]) -> Task:
         folders = [studies[name].folder.absolute() for name in names]
