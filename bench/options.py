@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from cardiolens.config.base import spec_within
+from cardiolens.config.base import kinds_within
 from cardiolens.config.cluster import SlurmSpec
 from cardiolens.config.curation_specs import IngestSpec, QuestionsSpec
 from cardiolens.config.dataset import ReleaseSpec
@@ -37,7 +37,8 @@ def options() -> list[str]:
 
 def _leaves(kind: type[BaseModel], prefix: str) -> Iterator[str]:
     for name, field in kind.model_fields.items():
-        inner = spec_within(field.annotation)
+        specs = (kind for kind in kinds_within(field.annotation) if issubclass(kind, BaseModel))
+        inner = next(specs, None)
         if inner in LEFT_OUT or (name == "name" and prefix.rstrip(".") in ENTRIES):
             continue
         if inner is None or name == "budget":  # a number, or tokens:N

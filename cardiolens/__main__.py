@@ -1,14 +1,13 @@
 """`python -m cardiolens`: list the verbs in groups; `cardiolens <verb> [name=value ...]` runs one."""
 
-import runpy
 import sys
+from importlib import import_module
 
 
 def main() -> int:
     """Run the verb that the command line names; without one, list them."""
     from cardiolens.base.console import end_quietly_if_unread
     from cardiolens.base.errors import InputError
-    from cardiolens.base.sanitize import one_line, without_credentials
     from cardiolens.commands import help as helping
 
     end_quietly_if_unread()
@@ -19,12 +18,12 @@ def main() -> int:
             print(helping.version())
         case [name, *words]:
             try:
-                verb = helping.known_verb(name)
+                module = import_module(f"cardiolens.commands.{helping.known_verb(name)}")
             except InputError as error:
-                print(one_line(without_credentials(f"error: {error}")), file=sys.stderr)
-                return 2
-            sys.argv = [f"cardiolens {verb}", *words]
-            runpy.run_module(f"cardiolens.{verb}", run_name="__main__", alter_sys=True)
+                from cardiolens.commands.command import print_error
+
+                return print_error(error)
+            return int(module.main(words))
     return 0
 
 

@@ -8,14 +8,13 @@ As DICOM: `... format=dicom vendor=siemens|ge|philips|enhanced [habit=mosaic] [w
 [transfer_syntax=explicit|implicit|rle|jpeg2000]`.
 """
 
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, print_error
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.base import GivenPath, Spec
 from cardiolens.config.command_words import split_words
 from cardiolens.config.compose import read_spec
@@ -49,31 +48,25 @@ class DicomWords(ExportSpec, Words):
         return ExportSpec(**{name: getattr(self, name) for name in ExportSpec.model_fields})
 
 
-def main(argv: list[str]) -> int:
-    """Make the cohort of a dataset's phantom; return 2 if the input is wrong, 1 if making fails, else 0."""
-    begin_job(argv, __doc__)
-    try:
-        words, sweep_words = read(argv)
-        export = words.export() if isinstance(words, DicomWords) else None
-        masks = [] if words.masks is None else [f"dataset.phantom.also=[{'masks' * words.masks}]"]
-        spec = read_spec([*sweep_words, *masks])
-        if spec.dataset.phantom is None:
-            raise InputError(
-                f"dataset {spec.dataset.name!r} has no phantom; choose one of the phantom_* ones"
-            )
-        folder = words.out or _place(spec.dataset.studies.parent, export, words.format)
-        if export is not None:
-            _export(spec.dataset.phantom, export, folder)
-        elif words.format in SETS:
-            make_set(spec.dataset.phantom, words.format, folder)
-        elif words.format == "text":
-            make_reports(spec.dataset.phantom, folder, spec.dataset.protocol)
-        else:
-            many = len(planned(spec.dataset.phantom, folder)) >= _WORTH_A_CLUSTER
-            with ray_cluster(spec.cluster) if many else nullcontext():
-                make_cohort(spec.dataset.phantom, folder, spec.dataset.protocol)
-    except (InputError, RunError) as error:
-        return print_error(error)
+def make(argv: Sequence[str]) -> int:
+    """Make the cohort of a dataset's phantom."""
+    words, sweep_words = read(argv)
+    export = words.export() if isinstance(words, DicomWords) else None
+    masks = [] if words.masks is None else [f"dataset.phantom.also=[{'masks' * words.masks}]"]
+    spec = read_spec([*sweep_words, *masks])
+    if spec.dataset.phantom is None:
+        raise InputError(f"dataset {spec.dataset.name!r} has no phantom; choose one of the phantom_* ones")
+    folder = words.out or _place(spec.dataset.studies.parent, export, words.format)
+    if export is not None:
+        _export(spec.dataset.phantom, export, folder)
+    elif words.format in SETS:
+        make_set(spec.dataset.phantom, words.format, folder)
+    elif words.format == "text":
+        make_reports(spec.dataset.phantom, folder, spec.dataset.protocol)
+    else:
+        many = len(planned(spec.dataset.phantom, folder)) >= _WORTH_A_CLUSTER
+        with ray_cluster(spec.cluster) if many else nullcontext():
+            make_cohort(spec.dataset.phantom, folder, spec.dataset.protocol)
     print(f"phantom: {folder}")
     return 0
 
@@ -106,5 +99,4 @@ def _export(spec: PhantomSpec, export: ExportSpec, folder: Path) -> None:
     make_export(spec, export, folder)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+main = verb(__name__, __doc__, Action(None, make))

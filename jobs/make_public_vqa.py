@@ -2,13 +2,10 @@
 `python jobs/make_public_vqa.py benchmark=slake out=some/folder [pictures=40] [seed=2026]`.
 """
 
-import sys
 from typing import Literal
 
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, print_error
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.base import GivenPath, Positive, Seed, Spec
-from cardiolens.config.command_words import read_words
 from tests.support.cases.example_sets import PICTURES, SEED, make_benchmark
 
 
@@ -21,17 +18,11 @@ class Words(Spec):
     seed: Seed = SEED
 
 
-def main(argv: list[str]) -> int:
-    """Make the files; return 2 if a word is wrong, 1 if making fails, else 0."""
-    begin_job(argv, __doc__)
-    try:
-        words = read_words(Words, argv)
-        make_benchmark(words.benchmark, words.out, words.pictures, words.seed)
-    except (InputError, RunError) as error:
-        return print_error(error)
+def make(words: Words) -> int:
+    """Make the files."""
+    make_benchmark(words.benchmark, words.out, words.pictures, words.seed)
     print(f"{words.benchmark}: {words.out}")
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+main = verb(__name__, __doc__, Action(Words, make))

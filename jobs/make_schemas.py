@@ -1,14 +1,14 @@
 """Write the JSON Schemas of studies and questions into the package: `python jobs/make_schemas.py`."""
 
 import json
-import sys
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
-from cardiolens.commands.command import begin_job
+from cardiolens.commands.command import Action, verb
 from cardiolens.protocol.tasks.legal import MOST_SEVERAL, UNSHOWN
 from cardiolens.protocol.tasks.questions import CompactQuestion, Question
 from cardiolens.storage.schemas import FRAME
@@ -112,14 +112,12 @@ def _required(*names: str) -> dict[str, Any]:
     return {"required": list(names)}
 
 
-def main(argv: list[str]) -> int:
+def write(words: Sequence[str]) -> int:
     """Write every file."""
-    begin_job(argv, __doc__)
     for path, text in schemas().items():
         path.write_text(text, encoding="utf-8")
         print(path)
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+main = verb(__name__, __doc__, Action(None, write))

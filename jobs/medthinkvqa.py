@@ -7,7 +7,6 @@ of cases, `... submit run=outputs/... arm=<arm_id> out=<file>` writes the submis
 import json
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base import disk
-from cardiolens.base.errors import InputError, RunError
+from cardiolens.base.errors import InputError
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.judges import (
     ERRORS,
@@ -39,9 +38,9 @@ from cardiolens.benchmarks.medthinkvqa import (
     submission_problems,
     write_submission,
 )
-from cardiolens.commands.command import begin_job, print_error
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import MODEL_OPTIONS, read_words, split_words
+from cardiolens.config.command_words import MODEL_OPTIONS
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.curation.asking.ask_texts import ask, asking_spec
 from cardiolens.protocol.dialogue.chain import SAMPLED, Steps
@@ -315,25 +314,6 @@ class Judge(FromData):
     out: GivenPath  # the folder of the verdicts
 
 
-def main(argv: list[str]) -> int:
-    """Do one of the four; return 2 if the input is wrong, 1 if a submission has mistakes, else 0."""
-    begin_job(argv, __doc__)
-    name, *words = argv or [""]
-    try:
-        if name in _BY_MODEL:
-            asking, ask = _BY_MODEL[name]
-            own, about_model = split_words(asking, words, MODEL_OPTIONS)
-            if not about_model:
-                raise InputError("model= is not given; give the entry of conf/model that judges")
-            return ask(own, about_model)
-        if name not in _ACTIONS:
-            raise InputError(f"{name or 'no action'}: give one of {', '.join([*_ACTIONS, *_BY_MODEL])}")
-        kind, action = _ACTIONS[name]
-        return action(read_words(kind, words))
-    except (InputError, RunError) as error:
-        return print_error(error)
-
-
 def _scores(words: RunWord) -> int:
     run = words.open()
     spec = read_configuration(run)
@@ -417,6 +397,8 @@ def _check(words: Check) -> int:
 
 
 def _judge(words: Judge, about_model: list[str]) -> int:
+    if not about_model:
+        raise InputError("model= is not given; give the entry of conf/model that judges")
     source, out = words.source, words.out
     written = read_reasoning(words.steps, source)
     asked = requests(source, written)
@@ -459,14 +441,11 @@ def _interval(of: Interval) -> str:
     return f"{of.value:.2f}" + ("" if np.isnan(of.low) else f" ({of.low:.2f} to {of.high:.2f})")
 
 
-_ACTIONS: Mapping[str, tuple[type[Spec], Callable[[Any], int]]] = {
-    "scores": (RunWord, _scores),
-    "submit": (Submit, _submit),
-    "check": (Check, _check),
-}
-_BY_MODEL: Mapping[str, tuple[type[Spec], Callable[[Any, list[str]], int]]] = {
-    "judge": (Judge, _judge),
-}
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+main = verb(
+    __name__,
+    __doc__,
+    Action(RunWord, _scores, "scores"),
+    Action(Submit, _submit, "submit"),
+    Action(Check, _check, "check"),
+    Action(Judge, _judge, "judge", MODEL_OPTIONS),
+)

@@ -5,10 +5,9 @@
 The hours are those of the landscape experiment on a cohort of the paper's size (constants below).
 """
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 
-from cardiolens.commands.command import begin_job
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.compose import read_spec
 from cardiolens.config.conf_names import legal_names
 from cardiolens.config.model import ModelCard, ModelSpec
@@ -39,9 +38,8 @@ FIELDS = (
 )
 
 
-def main(argv: list[str]) -> int:
+def show(words: Sequence[str]) -> int:
     """Print the tables."""
-    begin_job(argv, __doc__)
     models = catalogue()
     for line in catalogue_table(models):
         print(line)
@@ -131,5 +129,4 @@ def _table(names: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[st
         yield f"| {' | '.join(row)} |"
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+main = verb(__name__, __doc__, Action(None, show))

@@ -7,7 +7,6 @@
 """
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -17,10 +16,10 @@ from typing import Literal
 
 from PIL import Image, ImageColor, ImageDraw, ImageFont
 
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, print_error
+from cardiolens.base.errors import InputError
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import split_words
+from cardiolens.config.command_words import SWEEP_OPTIONS
 from cardiolens.config.compose import read_spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import SelectorSpec
@@ -252,21 +251,15 @@ def _shown(seen: LookedAt, spec: SweepSpec) -> Iterator[ShownSelection]:
         yield ShownSelection(seen.structure.study_id, subtask, selector, seed, budget, selection)
 
 
-def main(argv: list[str]) -> int:
-    """Show the selections; return 2 if a word cannot be used, 1 if a selection cannot be made, else 0."""
-    begin_job(argv, __doc__)
-    try:
-        words, sweep_words = split_words(Words, argv)
-        spec = read_spec(sweep_words)
-        study = find_study(words.study, spec)
-        if words.format == "json":
-            print("\n".join(map(json.dumps, records(study, spec))))
-        else:
-            print("\n".join(map(str, draw(study, spec, words.out))))
-    except (InputError, RunError) as error:
-        return print_error(error)
+def show(words: Words, sweep_words: Sequence[str]) -> int:
+    """Show the selections."""
+    spec = read_spec(sweep_words)
+    study = find_study(words.study, spec)
+    if words.format == "json":
+        print("\n".join(map(json.dumps, records(study, spec))))
+    else:
+        print("\n".join(map(str, draw(study, spec, words.out))))
     return 0
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+main = verb(__name__, __doc__, Action(Words, show, about=SWEEP_OPTIONS))

@@ -16,7 +16,7 @@ from cardiolens.inference.stream import execution, pipeline
 from cardiolens.inference.stream.loader import counters_of
 from cardiolens.runtime import processes
 from cardiolens.workflow import sweep
-from cardiolens.workflow.steps import prepare_studies
+from cardiolens.workflow.steps import preparation, prepare_studies
 
 
 def run_in_one_process() -> None:
@@ -26,7 +26,7 @@ def run_in_one_process() -> None:
     for module in (sweep, prepare_studies):
         module.ray_cluster = nullcontext
     sweep.nodes_of_ray = sweep.nodes_to_plan_with
-    prepare_studies.outcomes_of, prepare_studies.cpus_of_ray = _outcomes_of, lambda: 1
+    prepare_studies.outcomes_of, preparation.cpus_of_ray = _outcomes_of, lambda: 1
     execution.stream = _stream
 
 

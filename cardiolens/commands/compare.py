@@ -9,16 +9,15 @@ one page. Runs of other questions, words or studies are refused.
 """
 
 import math
-import sys
 from typing import Annotated
 
 from pydantic import Field
 
 from cardiolens.base.console import say
 from cardiolens.base.phrasing import counted
-from cardiolens.commands.command import door
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import Listed, read_words
+from cardiolens.config.command_words import Listed
 from cardiolens.score.claims.sentences import signed
 from cardiolens.score.run_results.merging import check_templates, merged_run
 from cardiolens.score.run_results.run_comparison import compare_runs, configuration_changes
@@ -82,17 +81,8 @@ def leaderboard(words: Board) -> int:
     return 1 if unfinished or facts.is_unfinished else 0
 
 
-def _compare(given: list[str]) -> int:
-    if any(word.partition("=")[0] in ("runs", "out") for word in given):
-        return leaderboard(read_words(Board, given))
-    words = read_words(Words, given)
+def _compare(words: Words) -> int:
     return compare(open_run("a", words.a, words.store), open_run("b", words.b), words.margin)
 
 
-def main() -> int:
-    """Compare two runs, or rank the models of several."""
-    return door(__doc__, {"": Words, "a leaderboard": Board}, _compare)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(Words, _compare), Action(Board, leaderboard, "a leaderboard"))

@@ -1,6 +1,5 @@
 """`python -m cardiolens.confirm out=/data`: serve a page on which a person confirms an import."""
 
-import sys
 from contextlib import suppress
 from typing import Annotated
 
@@ -8,9 +7,8 @@ from pydantic import Field
 
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.phrasing import counted
-from cardiolens.commands.command import door
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import read_words
 from cardiolens.curation.ingest.confirm_server import Desk, desk_server, read_imported
 from cardiolens.curation.ingest.decisions import Ledger
 
@@ -39,10 +37,4 @@ def confirm(words: Words) -> int:
     return 0
 
 
-def main() -> int:
-    """Serve the page."""
-    return door(__doc__, {"": Words}, lambda words: confirm(read_words(Words, words)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(Words, confirm))

@@ -4,16 +4,8 @@ Prints one line for each check that sweep and submit make: `ok`, or `FIX` with t
 is to fix.
 """
 
-import sys
-
-from cardiolens.commands.command import run_verb
+from cardiolens.commands.command import Action, verb
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.workflow.examination import examine
 
-
-def main() -> int:
-    """Examine this machine for the sweep that the command line describes."""
-    return run_verb(examine, doc=__doc__)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(SweepSpec, examine))

@@ -6,15 +6,13 @@ The files go to `export/` in the run's folder. They hold patient ids only with `
 PDF, with `runs=[...]` of several runs as one.
 """
 
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import door
-from cardiolens.config.command_words import read_words
+from cardiolens.commands.command import Action, verb
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.export.figures import write_figures
 from cardiolens.show.export.inspect_logs import write_inspect_logs
@@ -51,10 +49,4 @@ def export_runs(words: Words) -> int:
     return 0
 
 
-def main() -> int:
-    """Write what the command line asks for."""
-    return door(__doc__, {"": Words}, lambda words: export_runs(read_words(Words, words)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(Words, export_runs))

@@ -6,11 +6,10 @@ of `ray start`, e.g. `--num-gpus=4`; with `--node-ip-address=` other nodes can j
 """
 
 import os
-import sys
 from collections.abc import Sequence
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import door
+from cardiolens.commands.command import Action, verb
 from cardiolens.runtime import guard
 
 _LOOPBACK = "--node-ip-address=127.0.0.1"
@@ -49,10 +48,4 @@ def start(words: Sequence[str]) -> int:
     return 0
 
 
-def main() -> int:
-    """Start the head."""
-    return door(__doc__, {}, start)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(None, start))

@@ -61,12 +61,12 @@ def version() -> str:
     return f"cardiolens {running_version()}"
 
 
-def end_if_asked(doc: str | None, options: Options, words: Sequence[str]) -> None:
+def end_if_asked(doc: str, options: Options, words: Sequence[str]) -> None:
     """Print help or the version and end the process, if a word asks for it."""
     if VERSION in words:
         print(version())
     elif not {*HELP}.isdisjoint(words):
-        print_help(doc or "", options)
+        print_help(doc, options)
     else:
         return
     raise SystemExit(0)
@@ -123,7 +123,7 @@ def remarks(spec: type[BaseModel]) -> dict[str, str]:
     """Return the comment after, or before, each field of a class and of its bases."""
     found: dict[str, str] = {}
     for base in reversed(spec.__mro__):
-        if issubclass(base, BaseModel) and base.__module__.startswith("cardiolens."):
+        if issubclass(base, BaseModel) and base is not BaseModel:
             found |= _remarks_of(textwrap.dedent(inspect.getsource(base)))
     return found
 

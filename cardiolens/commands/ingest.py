@@ -4,16 +4,14 @@ A public set that a layout names also gets its questions and a manifest of diges
 skeletons of study.json and questions.jsonl for NIfTI files instead.
 """
 
-import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.digest import digest_of
-from cardiolens.commands.command import door
-from cardiolens.config.command_words import read_words
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.import_run import ingest_by_layout
 from cardiolens.curation.ingest.manifest_draft import Words, write_skeletons
@@ -25,15 +23,8 @@ from cardiolens.curation.questions.set_questions import (
 from cardiolens.curation.release.public_set import CARD_NAME, write_set
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Import the export that the command line names, or with `init` write skeletons."""
-    return door(__doc__, {"": IngestSpec, "init": Words}, _ingest, argv)
-
-
-def _ingest(words: list[str]) -> int:
-    if words[:1] == ["init"]:
-        return write_skeletons(read_words(Words, words[1:]).out)
-    spec = read_words(IngestSpec, words)
+def ingest(spec: IngestSpec) -> int:
+    """Import an export; of a public set also write its questions and its manifest."""
     status, layout = ingest_by_layout(spec)
     if layout is not None:
         drafted = write_set_questions(spec.out, layout)
@@ -65,5 +56,9 @@ def report_set(out: Path, questions: SetQuestions, manifest: Mapping[str, Any]) 
         say(f"next: python -m cardiolens.confirm {shown_word('out', out)}, for what waits; then ingest again")
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(
+    __name__,
+    __doc__,
+    Action(IngestSpec, ingest),
+    Action(Words, lambda words: write_skeletons(words.out), "init"),
+)

@@ -8,7 +8,6 @@ With `of=errors` and `model=` a language model compares each report with its ref
 weight, into `report_errors-<model>.json`; verdicts do not change.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
@@ -18,8 +17,8 @@ from pydantic_core import to_json
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import door
-from cardiolens.config.command_words import MODEL_OPTIONS, read_words, split_words
+from cardiolens.commands.command import Action, verb
+from cardiolens.config.command_words import MODEL_OPTIONS
 from cardiolens.storage.places import Run, RunWord, RunWords
 from cardiolens.workflow.steps.judge_run import judge, judge_together
 
@@ -44,22 +43,17 @@ class ReadingWords(RunWord):
     of: Literal["errors"]  # what the model looks for
 
 
-def main() -> int:
-    """Judge the runs that the command line names, or have a model read one."""
-    return door(__doc__, {"": Words, "a judge of reports": ReadingWords}, _judge)
+def _judge(words: Words) -> int:
+    runs = words.open()
+    return judge(runs[0], by_others=words.reading == "all") if len(runs) == 1 else judge_together(runs)
 
 
-def _judge(given: list[str]) -> int:
-    if not any(word.startswith("of=") for word in given):
-        words = read_words(Words, given)
-        runs = words.open()
-        return judge(runs[0], by_others=words.reading == "all") if len(runs) == 1 else judge_together(runs)
-    reading, about_model = split_words(ReadingWords, given, MODEL_OPTIONS)
+def _judge_errors(words: ReadingWords, about_model: Sequence[str]) -> int:
     if not about_model:
         raise InputError(
             "model= is not given; give the entry of conf/model that reads, e.g. model=qwen3_vl_8b"
         )
-    return judge_errors(reading.open(), about_model)
+    return judge_errors(words.open(), about_model)
 
 
 def judge_errors(run: Run, about_model: Sequence[str]) -> int:
@@ -99,5 +93,9 @@ def _own_arms(model: Any, sweep_arms: Sequence[Any]) -> set[str]:
     }
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(
+    __name__,
+    __doc__,
+    Action(Words, _judge),
+    Action(ReadingWords, _judge_errors, "a judge of reports", MODEL_OPTIONS),
+)

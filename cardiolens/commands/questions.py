@@ -1,12 +1,11 @@
 """`python -m cardiolens.questions reports=... studies=... out=...`: draft questions of reports and masks."""
 
-import sys
 from collections.abc import Sequence
 from functools import partial
 
 from cardiolens.base.errors import InputError
-from cardiolens.commands.command import door
-from cardiolens.config.command_words import MODEL_OPTIONS, split_words
+from cardiolens.commands.command import Action, verb
+from cardiolens.config.command_words import MODEL_OPTIONS
 from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.curation.asking.ask_texts import asking_spec
 from cardiolens.curation.probes.blind_probes import probe
@@ -17,13 +16,8 @@ from cardiolens.curation.questions.model_reader import read_with_model
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 
 
-def main() -> int:
-    """Draft questions from the reports and masks that the command line names."""
-    return door(__doc__, {"": QuestionsSpec}, _draft)
-
-
-def _draft(words: list[str]) -> int:
-    spec, about_model = split_words(QuestionsSpec, words, MODEL_OPTIONS)
+def draft(spec: QuestionsSpec, about_model: Sequence[str]) -> int:
+    """Draft questions of reports and masks, or ask drafts without images."""
     if spec.draft is not None:
         return probe(spec, about_model)
     return questions(spec, *second_of(spec, about_model))
@@ -45,5 +39,4 @@ def second_of(spec: QuestionsSpec, words: Sequence[str]) -> tuple[Reader | None,
     return partial(read_with_model, sweep), gate
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(QuestionsSpec, draft, about=MODEL_OPTIONS))

@@ -4,14 +4,12 @@
 `harness=FOLDER out=...` makes a task folder for lmms-eval of it.
 """
 
-import sys
 from typing import Annotated
 
 from pydantic import Field
 
-from cardiolens.commands.command import door
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import read_words
 from cardiolens.curation.release.make import release
 from cardiolens.curation.release.make_tasks import Harness, make_tasks
 from cardiolens.curation.release.release_words import Release
@@ -25,18 +23,10 @@ class VerifyWords(Spec):
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None  # of its release.json
 
 
-def main() -> int:
-    """Make or verify a release, or make a task folder of one."""
-    return door(__doc__, {"": Release, "verify": VerifyWords, "harness": Harness}, _release)
-
-
-def _release(words: list[str]) -> int:
-    names = {word.partition("=")[0] for word in words}
-    if "verify" in names:
-        place = read_words(VerifyWords, words)
-        return verify(place.verify, place.sha256)
-    return make_tasks(words) if "harness" in names else release(words)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(
+    __name__,
+    __doc__,
+    Action(Release, release),
+    Action(VerifyWords, lambda words: verify(words.verify, words.sha256), "a comparison with the index"),
+    Action(Harness, make_tasks, "a task folder"),
+)

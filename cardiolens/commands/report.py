@@ -3,13 +3,10 @@
 `page.include_images=true` stores frames beside the page, for the case viewer.
 """
 
-import sys
-
 from pydantic import Field
 
 from cardiolens.base.console import say
-from cardiolens.commands.command import door
-from cardiolens.config.command_words import read_words
+from cardiolens.commands.command import Action, verb
 from cardiolens.show.page.write import write_page
 from cardiolens.storage.places import RunWords
 from cardiolens.workflow.steps.judge_run import joined
@@ -29,10 +26,4 @@ def report(words: Words) -> int:
     return 0
 
 
-def main() -> int:
-    """Write the page that the command line names."""
-    return door(__doc__, {"": Words}, lambda words: report(read_words(Words, words)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(Words, report))

@@ -3,17 +3,8 @@
 Without SLURM, or after its jobs have ended, the status comes from the disk alone.
 """
 
-import sys
-
-from cardiolens.commands.command import door
-from cardiolens.storage.places import RunWord, read_run
+from cardiolens.commands.command import Action, verb
+from cardiolens.storage.places import RunWord
 from cardiolens.workflow.slurm.run_status import status
 
-
-def main() -> int:
-    """Show the run that the command line names."""
-    return door(__doc__, {"": RunWord}, lambda words: status(read_run(words)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(RunWord, lambda words: status(words.open())))

@@ -4,16 +4,8 @@ One job prepares the studies, one job per model answers, and one job scores what
 page. `mode=plan` prints jobs and scripts without submitting. Repeating the command submits what is missing.
 """
 
-import sys
-
-from cardiolens.commands.command import run_verb
+from cardiolens.commands.command import Action, verb
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.workflow.slurm.submission import submit
 
-
-def main() -> int:
-    """Submit the sweep that the command line describes."""
-    return run_verb(submit, doc=__doc__)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(SweepSpec, submit))

@@ -1,15 +1,7 @@
 """`python -m cardiolens.sweep +experiment=...`: ask models all questions, judge and score."""
 
-import sys
-
-from cardiolens.commands.command import run_verb
+from cardiolens.commands.command import Action, verb
+from cardiolens.config.sweep import SweepSpec
 from cardiolens.workflow.sweep import sweep
 
-
-def main() -> int:
-    """Run the sweep that the command line describes."""
-    return run_verb(sweep, doc=__doc__)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(SweepSpec, sweep))

@@ -3,15 +3,14 @@
 `runs=[outputs/...,outputs/...]` shows several runs as one. Cases are read when they are opened.
 """
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
 from cardiolens.base.console import say
-from cardiolens.commands.command import door
+from cardiolens.commands.command import Action, verb
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
-from cardiolens.storage.places import Run, RunWords, read_runs
+from cardiolens.storage.places import Run, RunWords
 from cardiolens.workflow.steps.judge_run import joined
 
 
@@ -28,10 +27,4 @@ def view(runs: Sequence[Run]) -> int:
     return 0
 
 
-def main() -> int:
-    """Serve the runs that the command line names."""
-    return door(__doc__, {"": RunWords}, lambda words: view(read_runs(words)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = verb(__name__, __doc__, Action(RunWords, lambda words: view(words.open())))

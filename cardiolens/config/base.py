@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.phrasing import nearest_first
-from cardiolens.base.sanitize import without_credentials
+from cardiolens.base.sanitize import one_line, without_credentials
 
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]
@@ -40,6 +40,11 @@ def _checked_path(value: object) -> object:
 GivenPath = Annotated[Path, BeforeValidator(_checked_path)]  # `store=$STORE` is empty if STORE is unset
 
 
+def unknown_key(name: str, legal: Iterable[str]) -> str:
+    """Return the message for an option that there is not: the legal names, the nearest first."""
+    return f"unknown key {name!r}; expected only {', '.join(nearest_first(name, legal))}"
+
+
 class Spec(BaseModel):
     """A frozen part of the configuration; an unknown key is an error that lists the legal keys."""
 
@@ -51,8 +56,7 @@ class Spec(BaseModel):
         if isinstance(value, Mapping):
             legal = {field.alias or name for name, field in cls.model_fields.items()}
             for key in sorted(value.keys() - legal, key=str):
-                expected = ", ".join(nearest_first(str(key), sorted(legal)))
-                raise ValueError(f"unknown key {key!r}; expected only {expected}")
+                raise ValueError(unknown_key(str(key), sorted(legal)))
         return value
 
     @model_validator(mode="after")
@@ -70,22 +74,13 @@ def annotation_at(root: type[BaseModel], path: Sequence[str]) -> Any:
     """Return the type of the option at a path below a root class; None where there is no such option."""
     annotation: Any = root
     for name in path:
-        specs = list(_specs_within(annotation))
+        specs = [kind for kind in kinds_within(annotation) if issubclass(kind, BaseModel)]
         if not specs:
             return None
         fields = (spec.model_fields[name] for spec in specs if name in spec.model_fields)
         if (field := next(fields, None)) is not None:  # else it is the name of an entry, e.g. of a model
             annotation = field.annotation
     return annotation
-
-
-def spec_within(annotation: Any) -> type[BaseModel] | None:
-    """Return the first spec within a type such as tuple[ModelSpec, ...]; None if there is none."""
-    return next(_specs_within(annotation), None)
-
-
-def _specs_within(annotation: Any) -> Iterator[type[BaseModel]]:
-    return (kind for kind in kinds_within(annotation) if issubclass(kind, BaseModel))
 
 
 def kinds_within(annotation: Any) -> Iterator[type]:
@@ -100,16 +95,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _MAX_ERRORS = 5  # errors named in one message
 _MAX_CHARACTERS = 80  # characters shown of a wrong value
 _SECRET = frozenset(
-    {
-        "patient_id",
-        "report_id",
-        "reference",
-        "api_key_env",
-        "base_url",
-        "extra_body",
-        "api_model",
-        "api_aliases",
-    }
+    (
+        *("patient_id", "report_id", "reference", "api_key_env"),
+        *("base_url", "extra_body", "api_model", "api_aliases"),
+    )
 )  # options that may be, or contain, a secret
 
 
@@ -150,9 +139,5 @@ def _line(item: ErrorDetails) -> str:
     secret = not _SECRET.isdisjoint(item["loc"]) or item["type"] in ("json_invalid", "extra_forbidden")
     is_shown = not secret and not any(isinstance(entry, dict | BaseModel) for entry in entries)
     message = re.sub(r"^Value error, | or instance of \w+", "", item["msg"])
-    message += f", got {_cut(without_credentials(repr(value)))}" if is_shown else ""
+    message += f", got {one_line(without_credentials(repr(value)), _MAX_CHARACTERS)}" if is_shown else ""
     return f"{where}: {message}" if where else message
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}..."

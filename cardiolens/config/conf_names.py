@@ -111,10 +111,3 @@ def read_release(folder: Path) -> tuple[ReleaseSpec, dict[str, Any]]:
             f"dataset={folder}: its {INDEX} has no legal {error.errors()[0]['loc'][0]}; it is no release of "
             "cardiolens"
         ) from None
-
-
-def quoted(text: str) -> str:
-    """A value as Hydra reads it back, whatever characters a path has."""
-    escaped = re.sub(r"(\\*)'", lambda found: found[1] * 2 + r"\'", text).replace("${", r"\${")
-    trailing = len(escaped) - len(escaped.rstrip("\\"))
-    return f"'{escaped}{chr(92) * trailing}'"

@@ -35,13 +35,7 @@ SET_HERE = {name: instead for instead, names in _LISTS["set_here"].items() for n
 SAME_ANSWERS = frozenset(name for names in _LISTS["same_answers"].values() for name in names.split())
 """Options that change how an engine works, not its answers; every other option counts as changing answers."""
 
-SERVING = (
-    "replicas",
-    "tensor_parallel",
-    "max_num_seqs",
-    "weight_gib",
-    "card",
-)
+SERVING = ("replicas", "tensor_parallel", "max_num_seqs", "weight_gib", "card")
 """Fields about serving or description of a model; they change no request and no answer."""
 
 VIDEO_ARCHITECTURES = (

@@ -162,12 +162,12 @@ PluginControl = Annotated[str, AfterValidator(partial(pinned, "controls")), Tag(
 PluginMetric = Annotated[str, AfterValidator(partial(pinned, "report_metrics")), Tag(PLUGIN)]
 PluginEngine = Annotated[str, AfterValidator(_pinned_engine), Tag(PLUGIN)]
 
-PluginPlace = tuple[str, str]
-"""A group of entry points (selectors, controls, engines, readers, report_metrics), and a word of it."""
 
+def plugins_of(spec: "SweepSpec", groups: Container[str] | None = None) -> tuple[tuple[str, str], ...]:
+    """Return the parts of other packages that a sweep names, each once: a group of entry points and a word.
 
-def plugins_of(spec: "SweepSpec", groups: Container[str] | None = None) -> tuple[PluginPlace, ...]:
-    """Return the parts of other packages that a sweep names, each once: all of them, or of some groups."""
+    All of them, or of some groups: selectors, controls, engines, readers, report_metrics.
+    """
     places = [
         *(("selectors", selector.kind) for selector in spec.selector),
         *(("controls", control) for control in spec.control),
@@ -178,6 +178,6 @@ def plugins_of(spec: "SweepSpec", groups: Container[str] | None = None) -> tuple
     return tuple(dict.fromkeys(named))
 
 
-def engine_plugin(engine: str) -> PluginPlace:
+def engine_plugin(engine: str) -> tuple[str, str]:
     """Return the group and the word of an engine of another package."""
     return ("readers" if engine.startswith(READER) else "engines"), engine.removeprefix(READER)

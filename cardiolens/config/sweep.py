@@ -150,21 +150,16 @@ class SweepSpec(Spec):
         return value
 
     def _problems(self) -> Iterator[str]:
-        return _problems_of(self)
+        for first, clashing in (*_of_prompts(self), *_of_frames(self), *_of_budgets(self)):
+            yield from (f"{first}, and {second}; leave one of them out" for second in clashing)
+        yield from _of_data(self)
+        if self.primary is not None:
+            yield from _of_primary(self, self.primary)
 
 
 def parse(tree: Mapping[str, Any]) -> SweepSpec:
     """Validate a composed configuration as a SweepSpec; InputError describes each wrong field."""
     return validated(SweepSpec, tree)
-
-
-def _problems_of(sweep: SweepSpec) -> Iterator[str]:
-    """Yield the parts of a sweep that do not go together, and what to do."""
-    for first, clashing in (*_of_prompts(sweep), *_of_frames(sweep), *_of_budgets(sweep)):
-        yield from (f"{first}, and {second}; leave one of them out" for second in clashing)
-    yield from _of_data(sweep)
-    if sweep.primary is not None:
-        yield from _of_primary(sweep, sweep.primary)
 
 
 Clash = tuple[str, Sequence[str]]

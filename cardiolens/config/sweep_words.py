@@ -1,20 +1,20 @@
-"""The words that describe a sweep, written as Hydra reads them."""
+"""The words that describe a sweep: which files of conf/ they name, and which options they set."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import NoneType
-from typing import Any, get_origin
+from types import MappingProxyType, NoneType
+from typing import Any, NamedTuple, get_origin
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Quote, QuotedString, Sweep
 from hydra.errors import HydraException
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
+from cardiolens.base.phrasing import choices
 from cardiolens.config.base import annotation_at, kinds_within
-from cardiolens.config.command_words import joined_hint, listed
-from cardiolens.config.conf_names import quoted, released_options
+from cardiolens.config.command_words import listed, not_a_word, pairs_of
+from cardiolens.config.conf_names import GROUPS, ONE_OF, legal_names, released_options
 from cardiolens.config.dataset import JOIN
 from cardiolens.config.sweep import SweepSpec
 
@@ -23,85 +23,112 @@ _HUB, _SERVER = "hf:", "http:"
 _SERVER_UNKNOWN = "its version, the tokens of a frame, and whether it thinks; see docs/guides/http.md"
 _UNKNOWN = "whether it thinks (reasoning_parser) and its sampling; see docs/guides/gpus.md"
 _INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
+_LISTS = "python -m cardiolens.sweep --help"  # every name
+
+Option = tuple[str, object]
+"""The path of an option, e.g. dataset.studies, and its value."""
 
 
-def hydra_words(words: Sequence[str]) -> list[str]:
-    """Write the words of a sweep for Hydra: those that stand for several options first, texts in quotes.
+class Choice(NamedTuple):
+    """What a word chooses of a group of conf/: names of files, and options beside those of the files."""
 
-    Of two words for the models, the selectors, the protocols or the dataset the last one counts.
+    names: Sequence[str]
+    options: Mapping[str, object] = MappingProxyType({})
+
+
+def read_sweep_words(words: Sequence[str]) -> tuple[dict[str, Sequence[str]], list[Option]]:
+    """Return the names chosen of each group of conf/, and the options in the order in which they count.
+
+    Of two words for one group the last one counts. A `+` before a name has no meaning.
     """
-    expanded: dict[str, list[str]] = {}
-    options: list[str] = []
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals and not name.startswith("~"):
-            raise InputError(f"{not_a_word(word)}{joined_hint(word, words)}")
-        if equals and name in _EXPANDED:
-            expanded[name] = _EXPANDED[name](value)
+    chosen: dict[str, Choice] = {}
+    options: list[Option] = []
+    for word, value in pairs_of(words):
+        name = word.lstrip("+")
+        if name in GROUPS:
+            chosen[name] = _CHOICES.get(name, _files)(value)
+            _check_names(name, value, chosen[name].names)
+        elif name == "protocol":  # several are asked together
+            options.append(("dataset.protocol", literal(JOIN.join(listed(value)))))
         else:
-            options.append(_with_quoted_text(word))
-    first = [word for expansion in expanded.values() for word in expansion]
-    added = tuple(f"{word[2:].partition('=')[0]}." for word in first if word.startswith("++model."))
-    return [*first, *(_forced(word) if word.lstrip("+").startswith(added) else word for word in options)]
+            options.append((name, value_of(name, value)))
+    of_groups = [
+        (path, literal(value)) for choice in chosen.values() for path, value in choice.options.items()
+    ]
+    return {group: choice.names for group, choice in chosen.items()}, [*of_groups, *options]
 
 
-def _forced(word: str) -> str:
-    return f"++{word.lstrip('+')}"
+def _check_names(group: str, value: str, names: Sequence[str]) -> None:
+    """Raise InputError for a name without a file, or for several names where a sweep has one."""
+    for name in names:
+        if name not in legal_names(group):
+            raise InputError(unknown_name(group, name))
+    if group in ONE_OF and len(names) != 1:
+        legal = ", ".join(legal_names(group))
+        raise InputError(f"{group}={value}: a sweep has one {group}; choose from {legal}")
 
 
-def not_a_word(word: str) -> str:
-    """Return the message for a word that Hydra cannot read."""
-    return f"{word!r} is not of the form name=value; quote lists in the shell, e.g. 'budget=[8,16]'"
+def unknown_name(group: str, name: str) -> str:
+    """Return the message for a name that a group lacks."""
+    known = choices(name, legal_names(group), _LISTS)
+    folder = "; the folder of a release is written with a slash, dataset=./NAME" if group == "dataset" else ""
+    return f"{group}={name}: unknown {group}; {known}{folder}"
 
 
-def _with_quoted_text(word: str) -> str:
-    """Quote the value of a text or path that Hydra would take for something else, e.g. `store=/a=b,c`.
+def value_of(name: str, text: str) -> Any:
+    """Read the value of an option as Hydra does; a text or path also as it is written, e.g. store=/a=b,c.
 
-    Values that Hydra reads as text stay: those with its own quotes or escapes, and interpolations.
+    Hydra's own quotes and escapes count, and so do interpolations.
     """
-    name, _, value = word.partition("=")
-    annotation = annotation_at(SweepSpec, name.lstrip("+").split("."))
-    kinds = {*kinds_within(annotation)} - {NoneType}
-    if value in ("", "null") or name.startswith("~") or not kinds or not kinds <= {str, Path}:
-        return word
-    read = _read(word)
-    if get_origin(annotation) is tuple:  # e.g. cluster.sbatch=[--account=mri,--mem=200G]
-        return word if read is not None else f"{name}=[{','.join(map(quoted, listed(value)))}]"
-    if isinstance(read, str) and (read == value or "\\" in value or value[0] in "'\""):
-        return word
-    if not isinstance(read, str | Sweep | None) and Path not in kinds:
-        return word  # a number or a list, which a text is not
-    if _INTERPOLATION.search(value):
-        return f"{name}={QuotedString(value, Quote.single).with_quotes()}"
-    return f"{name}={quoted(value)}"
-
-
-def _read(word: str) -> Any:
-    """Return what Hydra reads; None if it cannot."""
     try:
-        return OverridesParser.create().parse_override(word).value()
+        override = OverridesParser.create().parse_override(f"{name}={text}")
+        read, is_read = override.value(), not override.is_sweep_override()
     except HydraException:
-        return None
+        read, is_read = None, False
+    annotation = annotation_at(SweepSpec, name.split("."))
+    kinds = {*kinds_within(annotation)} - {NoneType}
+    if kinds and kinds <= {str, Path} and text != "null":
+        if get_origin(annotation) is tuple:  # e.g. cluster.sbatch=[--account=mri,--mem=200G]
+            return read if is_read else literal(listed(text))
+        is_quoted = isinstance(read, str) and ("\\" in text or text[0] in "'\"")
+        is_other = not isinstance(read, str) and Path not in kinds  # a number or a list is no text
+        if not is_read or not (is_quoted or is_other):
+            return text if _INTERPOLATION.search(text) else literal(text)
+    if not is_read:
+        raise InputError(not_a_word(f"{name}={text}"))
+    return read
 
 
-def _models(value: str) -> list[str]:
-    """Write each model without a file as options of a model; InputError for two models of one name."""
-    options_of = {entry: _named_model(entry) for entry in listed(value)}
-    files = [entry for entry, options in options_of.items() if options is None]
-    if len(files) == len(options_of):
-        return [f"model={value}"]
-    added: dict[str, str] = {}
-    for entry, options in options_of.items():
-        if options is None:
-            continue
-        name = _name(entry)
-        if name in files or name in added:
+def literal(value: Any) -> Any:
+    """Return a value with its texts so that OmegaConf finds nothing to resolve in them."""
+    if isinstance(value, str):
+        return value.replace("${", r"\${")
+    if isinstance(value, Mapping):
+        return {name: literal(entry) for name, entry in value.items()}
+    return [literal(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _files(value: str) -> Choice:
+    return Choice(listed(value))
+
+
+def _models(value: str) -> Choice:
+    """Return the files of models, and the options of models without one; InputError for two of one name."""
+    models: dict[str, dict[str, Any] | None] = {}
+    for entry in listed(value):
+        options = _named_model(entry)
+        name = entry if options is None else _name(entry)
+        if name in models:
             raise InputError(
                 f"model={entry}: another model is called {name} as well; ask it in another sweep"
             )
-        say(f"model {name}: {entry}; not known: {_SERVER_UNKNOWN if 'http' in options else _UNKNOWN}")
-        added[name] = _option(f"model.{name}", options)
-    return [f"model=[{','.join(files)}]", *added.values()]
+        models[name] = options
+        if options is not None:
+            say(f"model {name}: {entry}; not known: {_SERVER_UNKNOWN if 'http' in options else _UNKNOWN}")
+    files = [name for name, options in models.items() if options is None]
+    return Choice(
+        files, {f"model.{name}": options for name, options in models.items() if options is not None}
+    )
 
 
 def _named_model(entry: str) -> dict[str, Any] | None:
@@ -135,10 +162,8 @@ def _name(entry: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", last.rstrip("/").rpartition("/")[2].lower()).strip("_")
 
 
-def _selectors(value: str) -> list[str]:
-    """Write `[clinical,random@2027]` as the names, and the seeds of each as an option."""
-    if "@" not in value:
-        return [f"selector={value}"]
+def _selectors(value: str) -> Choice:
+    """Return the names in `[clinical,random@2027]`, and the seeds of each as an option."""
     seeds: dict[str, list[int]] = {}
     for entry in listed(value):
         name, marked, seed = entry.partition("@")
@@ -147,45 +172,24 @@ def _selectors(value: str) -> list[str]:
                 f"selector={value}: {seed!r} is not a seed; give a whole number, e.g. {name}@2027"
             )
         seeds.setdefault(name, []).extend([int(seed)] if seed else [])
-    options = [_option(f"selector.{name}.seeds", numbers) for name, numbers in seeds.items() if numbers]
-    return [f"selector=[{','.join(seeds)}]", *options]
+    return Choice(
+        list(seeds), {f"selector.{name}.seeds": numbers for name, numbers in seeds.items() if numbers}
+    )
 
 
-def _protocols(value: str) -> list[str]:
-    """Write `[a,b]` as the protocols of the dataset, asked together."""
-    return [f"dataset.protocol={quoted(JOIN.join(listed(value)))}"]
-
-
-def _dataset(value: str) -> list[str]:
-    """Write the folder of a release as its studies, questions, protocol and identity.
-
-    A slash or dot makes the value a folder and not a name. InputError if it holds no release.
-    """
-    quote = value[:1] if value[:1] in {"'", '"'} and value[:1] == value[-1:] else ""
-    inner = value.removeprefix(quote).removesuffix(quote)
+def _dataset(value: str) -> Choice:
+    """Return the name of a data set, or the options of the release in a folder, marked by a slash or dot."""
+    is_quoted = value[0] in "'\"" and value[0] == value[-1]
+    inner = value[1:-1] if is_quoted else value
     if "/" not in inner and not inner.startswith("."):
-        return [f"dataset={value}"]
+        return _files(value)
     options = released_options(Path(inner).expanduser())
-    return ["dataset=real", *(_option(f"dataset.{name}", option) for name, option in options.items())]
+    return Choice(["real"], {f"dataset.{name}": option for name, option in options.items()})
 
 
-_EXPANDED: Mapping[str, Callable[[str], list[str]]] = {
+_CHOICES: Mapping[str, Callable[[str], Choice]] = {
     "model": _models,
     "selector": _selectors,
-    "protocol": _protocols,
     "dataset": _dataset,
 }
-"""What writes the value of a word that stands for several options."""
-
-
-def _option(path: str, value: object) -> str:
-    return f"++{path}={_hydra_text(value)}"
-
-
-def _hydra_text(value: object) -> str:
-    """Return options as Hydra reads them from a word."""
-    if isinstance(value, dict):
-        return "{" + ",".join(f"{name}:{_hydra_text(entry)}" for name, entry in value.items()) + "}"
-    if isinstance(value, list):
-        return f"[{','.join(map(_hydra_text, value))}]"
-    return quoted(value) if isinstance(value, str) else str(value)
+"""What reads the value of a group that may stand for more than names of files."""

@@ -17,7 +17,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import Listed, read_words
+from cardiolens.config.command_words import Listed
 from cardiolens.config.sweep import SweepSpec
 
 
@@ -65,7 +65,7 @@ class Run:
     audit = _Below("audit.json")  # the readings of sampled replies by a person, beside those of the product
     manifest = _Below("manifest.json")
     log = _Below("sweep.log")
-    closing = _Below("closing.json")  # what the run does after its last reply, while it does it
+    closing = _Below("closing.txt")  # what the run does after its last reply, while it does it
     jobs = _Below("slurm")  # batch scripts of a submitted run, and what they print
     model_records = _Below("groups")  # records of the models of a submitted run
 
@@ -206,16 +206,6 @@ class RunWords(Spec):
         if self.run is not None:
             return [open_run("run", self.run, self.store)]
         return [open_run("runs", folder, self.store) for folder in self.runs or ()]
-
-
-def read_runs(argv: Sequence[str]) -> list[Run]:
-    """Open the runs that `run=outputs/...` or `runs=[outputs/...,outputs/...]` names."""
-    return read_words(RunWords, argv).open()
-
-
-def read_run(argv: Sequence[str]) -> Run:
-    """Open the run that `run=outputs/...` names."""
-    return read_words(RunWord, argv).open()
 
 
 def open_run(word: str, folder: Path, store: Path | None = None) -> Run:

@@ -22,6 +22,7 @@ from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.storage.schemas import SCHEMA_VERSION
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Errors of pyarrow for a truncated or changed file, whose sizes it trusts before it checks them.
@@ -77,6 +78,20 @@ def _row_groups(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Ta
             waiting = []
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def grouped(items: Iterable[Item], size_of: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
+    """Divide items, in order, into groups of at most `most` in size; a larger item is a group of its own."""
+    group, size = list[Item](), 0
+    for item in items:
+        own = size_of(item)
+        if group and size + own > most:
+            yield group
+            group, size = [], 0
+        group.append(item)
+        size += own
+    if group:
+        yield group
 
 
 def parts(folder: Path) -> list[Path]:

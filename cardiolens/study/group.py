@@ -220,18 +220,3 @@ def _attempt(
         found=tuple(findings),
     )
     return Outcome(name, record, n_bytes=n_bytes)
-
-
-def by_pixels(studies: Sequence[Study], target: int) -> Iterator[list[Study]]:
-    """Split studies, in order, into groups of at most `target` pixels and at least one study."""
-    group: list[Study] = []
-    filled = 0
-    for study in studies:
-        n_pixels = study.n_pixels
-        if group and filled + n_pixels > target:
-            yield group
-            group, filled = [], 0
-        group.append(study)
-        filled += n_pixels
-    if group:
-        yield group

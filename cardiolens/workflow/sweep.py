@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from cardiolens.base.console import say
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.placement.footprint import Node, nodes_of_ray, nodes_to_plan_with
-from cardiolens.inference.plan.candidates import at_hand, place_sweep, totals_of
+from cardiolens.inference.plan.candidates import place_sweep, totals_of
 from cardiolens.inference.plan.missing import Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.pipeline import need_no_cluster
@@ -30,10 +30,7 @@ def sweep(spec: SweepSpec) -> int:
 
     Plan mode stops after showing the plan.
     """
-    spec, absent = at_hand(spec)
-    for model, why in absent.items():
-        say(f"left out: {model}: {why}")
-    check_sweep(spec)
+    spec, absent = check_sweep(spec)
     documents.log_to(run_of(spec))
     with ExitStack() as cluster:
         if not spec.dataset.studies.exists() or not spec.store.exists():
@@ -59,7 +56,7 @@ def sweep(spec: SweepSpec) -> int:
             executed = answer(planned, placement, remaining)
             executed.failed |= {**absent, **planned.failed}
     stopping.raise_if_stopping()
-    return conclude(planned, prepared, remaining, placement, executed)
+    return conclude(planned, prepared, placement, executed)
 
 
 def _asked(planned: Plan) -> pa.Table:

@@ -11,6 +11,7 @@ from cardiolens.inference.engine.http.transport import check_access
 from cardiolens.inference.engine.readers import check_readers
 from cardiolens.inference.engine.startup import check_engine_options
 from cardiolens.inference.models.identity import unseparated
+from cardiolens.inference.plan.candidates import at_hand
 from cardiolens.inference.plan.frame_views import check_plugins
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.show.tracker.wandb_runs import check_tracker
@@ -56,9 +57,16 @@ CHECKS: dict[str, Callable[[SweepSpec], object]] = {
 """What is checked of a configuration, by subject; InputError or RunError says what to correct."""
 
 
-def check_sweep(spec: SweepSpec) -> None:
-    """Make every check of a configuration, and print warnings; InputError or RunError for the first fault."""
+def check_sweep(spec: SweepSpec) -> tuple[SweepSpec, dict[str, str]]:
+    """Return the sweep with its models on this machine, and why others are left out, if every check holds.
+
+    InputError or RunError for the first fault; warnings are printed.
+    """
+    spec, absent = at_hand(spec)
+    for model, why in absent.items():
+        say(f"left out: {model}: {why}")
     for check in CHECKS.values():
         check(spec)
     for warning in unseparated(spec):
         say(f"check: {warning}")
+    return spec, absent

@@ -54,7 +54,7 @@ def finished(spec: SweepSpec) -> Run:
 def write_record(planned: Plan, judged: RunResults) -> None:
     """Configuration and manifest of a run that executed everything."""
     documents.write_configuration(planned.run, planned.spec)
-    counted = counters(planned, planned.planned, {}, judged.replies.counts)
+    counted = counters(planned, {}, judged.replies.counts)
     seconds = {"prepare": 0.0, "plan": 0.1, "load": 0.0, "generate": 0.2, "judge": 0.3}
     outcome = {"seconds": seconds, "failed": {}, "questions_digest": judged.replies.questions_digest}
     write_manifest(planned, {**counted, **outcome})

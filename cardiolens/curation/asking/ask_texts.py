@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.config.conf_names import quoted
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.http.transport import check_access
@@ -41,18 +40,14 @@ _MAX_TOKENS = 3072  # of a reply, where the model declares none for reports
 
 def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -> SweepSpec:
     """Return the sweep of the one model in `words` over texts; its store and runs lie in `out`."""
-    where = [
-        "name=questions",
-        "tracker=none",
-        "dataset=real",
-        f"dataset.studies={quoted(str(studies))}",
-        f"dataset.questions={quoted(str(out.parent / 'questions.jsonl'))}",
-        f"dataset.protocol={quoted(protocol)}",
-        f"store={quoted(str(out / 'store'))}",
-        f"outputs={quoted(str(out / 'outputs'))}",
-    ]
-    listed = [_one_model(word) for word in words]
-    sweep = read_spec([*listed, *where])
+    places = {
+        "dataset.studies": str(studies),
+        "dataset.questions": str(out.parent / "questions.jsonl"),
+        "dataset.protocol": protocol,
+        "store": str(out / "store"),
+        "outputs": str(out / "outputs"),
+    }
+    sweep = read_spec([*words, "name=questions", "tracker=none", "dataset=real"], places)
     if len(sweep.model) != 1:
         raise InputError(f"model: {len(sweep.model)} models are named; name the one that reads")
     if sweep.model[0].sampling.temperature:
@@ -180,9 +175,3 @@ def _replies(completions: Path) -> dict[str, str]:
         for row in rows.to_pylist()
         if row["finish_reason"] not in ("length", None)
     }
-
-
-def _one_model(word: str) -> str:
-    """Return `model=name` as the list that a sweep expects."""
-    name, _, value = word.partition("=")
-    return f"model=[{value}]" if name == "model" and not value.startswith("[") else word

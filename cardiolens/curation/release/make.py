@@ -18,7 +18,6 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
-from cardiolens.config.command_words import read_words
 from cardiolens.config.conf_names import INDEX, SCHEMA
 from cardiolens.curation.questions.stage_files import write_lines
 from cardiolens.curation.release.card import card, counted
@@ -78,9 +77,8 @@ def _hashed(studies: Iterable[Study]) -> HashedFrames:
 Record = dict[str, Any]
 
 
-def release(words: Sequence[str]) -> int:
+def release(spec: Release) -> int:
     """Write a release and return 0; InputError if it would have no questions, or may name somebody."""
-    spec = read_words(Release, words)
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     catalogue = load_catalogue(spec.protocol)

@@ -16,7 +16,6 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_bytes
 from cardiolens.config.base import GivenPath, Spec
-from cardiolens.config.command_words import read_words
 from cardiolens.config.conf_names import INDEX, read_release, released_options
 from cardiolens.curation.release.question_table import read_contents, rows_by_study, split_of, write_rows
 from cardiolens.curation.release.verify import differences
@@ -37,9 +36,8 @@ class Harness(Spec):
     out: GivenPath  # a new folder
 
 
-def make_tasks(words: Sequence[str]) -> int:
+def make_tasks(spec: Harness) -> int:
     """Write the task folder and return 0; InputError for what is no release, or has nothing to ask."""
-    spec = read_words(Harness, words)
     if spec.out.exists() and (not spec.out.is_dir() or any(spec.out.iterdir())):
         raise InputError(f"out={spec.out}: is not an empty folder; give a new one")
     if spec.out.resolve().is_relative_to(spec.harness.resolve()):

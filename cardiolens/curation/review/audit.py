@@ -21,7 +21,6 @@ from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import Spec
-from cardiolens.config.command_words import read_words
 from cardiolens.config.sweep_factors import arms
 from cardiolens.curation.review.desk import Blinding, Desk, serve_desk
 from cardiolens.curation.review.people import People
@@ -76,9 +75,8 @@ class Sample(Spec):
     sizes: Mapping[str, Mapping[str, int]]  # model -> stratum -> replies in the run
 
 
-def audit(words: Sequence[str]) -> int:
+def audit(options: Audit) -> int:
     """Serve the page until interrupted, then report."""
-    options = read_words(Audit, words)
     run = read_run(options.run, options.store)
     sample = read_sample(run.folder / SAMPLE)
     if sample is None:  # the same run gives the same sample
@@ -93,9 +91,8 @@ def audit(words: Sequence[str]) -> int:
         return _report(run, sample, readings_of(ledger.reviews, list(desk.queue.items.values())))
 
 
-def report(words: Sequence[str]) -> int:
+def report(options: RunWord) -> int:
     """Write and print the rates of what was read so far."""
-    options = read_words(RunWord, words)
     run = read_run(options.run, options.store)
     sample = read_sample(run.folder / SAMPLE)
     if sample is None:

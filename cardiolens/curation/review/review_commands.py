@@ -4,7 +4,7 @@ The results are verified, rejected and open questions with agreement by batch, a
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
-from cardiolens.config.command_words import Listed, read_words
+from cardiolens.config.command_words import Listed
 from cardiolens.curation.questions.stage_files import read_lines, write_lines
 from cardiolens.curation.review.agreement import (
     Agreement,
@@ -85,9 +85,8 @@ class Sources(Spec):
     protocol: str
 
 
-def serve(words: Sequence[str]) -> int:
+def serve(options: Serve) -> int:
     """Serve the page until interrupted."""
-    options = read_words(Serve, words)
     items = read_items(options.questions, options.studies, load_catalogue(options.protocol), options.mode)
     disk.make_folder(options.out)
     people = read_people(options.out, options.readers, options.third)
@@ -132,9 +131,9 @@ def _sources(out: Path, mode: QuestionMode) -> Sources:
         raise InputError(f"{path}: {why}; serve the page again with another out") from None
 
 
-def export(words: Sequence[str]) -> int:
+def export(options: Export) -> int:
     """Write the results of the review; return 0 if a question is verified or was read, else 1."""
-    out = read_words(Export, words).out
+    out = options.out
     if not (out / NAME).is_file():
         raise InputError(f"out={out}: holds no review; name the out that a page of review had")
     reviews = read_ledger(out / NAME)

@@ -3,12 +3,10 @@
 import os
 import time
 from datetime import UTC, datetime
-from typing import Literal
 
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phrasing import counted
-from cardiolens.config.base import GivenPath, Positive, Spec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.placement.footprint import nodes_of_ray
 from cardiolens.inference.placement.placement import Placement
@@ -20,48 +18,18 @@ from cardiolens.inference.stream.pipeline import Streamed
 from cardiolens.runtime import stopping
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.runtime.stopping import StoppedError
-from cardiolens.storage import documents, tables
-from cardiolens.storage.places import Run, open_run, run_of
+from cardiolens.storage import tables
+from cardiolens.storage.places import Run
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.slurm import records
 from cardiolens.workflow.slurm.records import Attempt, Outcome
 from cardiolens.workflow.steps.conclude import answer, conclude
 from cardiolens.workflow.steps.preparation import Prepared
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
-from cardiolens.workflow.upkeep.compact import compact_folder
+from cardiolens.workflow.upkeep import compact_folder
 
 _MANY_PARTS = 64  # parts of one model; thousands of files slow shared file systems down
 _JOIN_SECONDS = 180.0  # time limit for all nodes of a job to join its Ray cluster
-
-
-class Words(Spec):
-    """Command-line words of a job."""
-
-    run: GivenPath
-    step: Literal["prepare", "model", "score"]
-    model: str | None = None  # for step=model
-    address: str | None = None  # Ray cluster that step=model joins
-    nodes: Positive = 1  # nodes of that Ray cluster
-
-
-def work(words: Words) -> int:
-    """Execute the named step of a run and return the exit code."""
-    run = open_run("run", words.run)
-    spec = documents.as_written(run)
-    if run_of(spec).root.resolve() != run.root.resolve():
-        raise InputError(
-            f"run={run.root}: its configuration is that of {run_of(spec).root}; start the job in the folder "
-            "from which it was submitted, or submit it again"
-        )
-    if words.step == "prepare":
-        return prepare_step(run, spec)
-    if words.step == "score":
-        return score_step(run, spec)
-    names = [model.name for model in spec.model]
-    if words.model not in names:
-        raise InputError(f"model={words.model}: not a model of this run; choose from {', '.join(names)}")
-    cluster = spec.cluster.model_copy(update={"address": words.address})
-    return run_model(run, spec.model_copy(update={"cluster": cluster}), words.model, words.nodes)
 
 
 def prepare_step(run: Run, spec: SweepSpec) -> int:
@@ -69,7 +37,7 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
     with ray_cluster(spec.cluster):
         for study, error in sorted(prepare_sweep(spec).failed.items()):
             say(f"not prepared: {study}: {error}")
-        planned = _planned(spec)
+        planned = plan(spec)
         for model, reason in planned.failed.items():
             records.give_up(run, model, reason)
     say(f"{planned.run.root}: {planned.asked} requests asked, {planned.planned} planned")
@@ -78,29 +46,23 @@ def prepare_step(run: Run, spec: SweepSpec) -> int:
 
 def score_step(run: Run, spec: SweepSpec) -> int:
     """Judge, score and show all completions; return 0 only if none is missing."""
-    planned = _planned(spec)
+    planned = plan(spec)
     executed = Executed(failed=dict(planned.failed))
-    remaining = {model: missing_of(planned, model) for model in planned.identities}
-    for model in remaining:
+    for model in planned.identities:
         record = records.read_model_record(run, model)
         executed.streamed[model] = record.streamed
         if record.state == "failed":
             executed.failed[model] = record.reason
     cohort = read_cohort(spec.store)
     prepared = Prepared(dict(cohort.studies), dict(cohort.failed)) if cohort else Prepared({}, {})
-    return conclude(planned, prepared, remaining, Placement((), ()), executed)
-
-
-def _planned(spec: SweepSpec) -> Plan:
-    """Plan all models; one that cannot be planned is recorded, and the others have jobs of their own."""
-    return plan(spec.model_copy(update={"keep_going": True}))
+    return conclude(planned, prepared, Placement((), ()), executed)
 
 
 def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
-    """Complete the missing requests of one model on a Ray cluster of `n_nodes` nodes, then judge them.
+    """Complete the missing requests of one model on a Ray cluster of `n_nodes` nodes.
 
-    Returns 0 if no request is left, 75 if the job should start again. Any exception before judging ends the
-    job for good; the record of the model then gives the reason.
+    Returns 0 if no request is left, 75 if the job should start again. Any exception ends the job for good;
+    the record of the model then gives the reason.
     """
     with stopping.graceful():
         try:
@@ -111,10 +73,6 @@ def run_model(run: Run, spec: SweepSpec, model: str, n_nodes: int) -> int:
             reason = str(error) if is_plain else f"{type(error).__name__}; see the output of the job"
             records.give_up(run, model, reason)
             raise
-
-
-_Ending = tuple[Outcome, str, Streamed | None]
-"""How the work of a start ended, why, and what was counted."""
 
 
 def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
@@ -138,11 +96,12 @@ def _run(run: Run, planned: Plan, model: str, n_nodes: int) -> int:
     return 0
 
 
-def _answer(planned: Plan, model: str, remaining: Missing, n_nodes: int) -> _Ending:
-    """Answer what is left of a model."""
+def _answer(
+    planned: Plan, model: str, remaining: Missing, n_nodes: int
+) -> tuple[Outcome, str, Streamed | None]:
+    """Answer what is left of a model; return how that ended, why, and what was counted."""
     if not remaining.left:
         return "done", "", None
-    stopped = "stopped by a signal"
     try:
         stopping.raise_if_stopping()
         with ray_cluster(planned.spec.cluster):
@@ -150,14 +109,11 @@ def _answer(planned: Plan, model: str, remaining: Missing, n_nodes: int) -> _End
             _await_nodes(n_nodes)
             placement = place_sweep(planned, {model: remaining}, nodes_of_ray(planned.spec.cluster))
             executed = answer(planned, placement, {model: remaining})
-    except StoppedError:
-        return "stopped", stopped, None
-    except RunError as error:
-        return "failed", str(error), None
-    if model in executed.failed:  # with keep_going
-        return "failed", executed.failed[model], None
-    streamed = executed.streamed.get(model)
-    return ("stopped", stopped, streamed) if stopping.stop_requested() else ("done", "", streamed)
+    except (StoppedError, RunError) as error:
+        return "stopped" if isinstance(error, StoppedError) else "failed", str(error), None
+    reason = executed.failed.get(model, "")  # with keep_going
+    ending: Outcome = "failed" if reason else "stopped" if stopping.stop_requested() else "done"
+    return ending, reason, executed.streamed.get(model)
 
 
 def _await_nodes(n_nodes: int) -> None:

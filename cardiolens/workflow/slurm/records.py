@@ -59,9 +59,7 @@ class ModelRecord(Spec):
 
 def begin(run: Run, model: str, attempt: Attempt) -> None:
     """Record a start; RunError if its job may not start again. Starts without an end are closed before."""
-    before = read_model_record(run, model).attempts
-    lost = {"outcome": "lost", "reason": "no end recorded", "rows_after": attempt.rows_before}
-    closed = tuple(start.model_copy(update=lost) if start.outcome == "running" else start for start in before)
+    closed = _closed(run, model, outcome="lost", reason="no end recorded", rows_after=attempt.rows_before)
     _write(run, model, attempts=closed)
     _check_progress(closed, attempt.job)
     _write(run, model, attempts=(*closed, attempt), state="running", reason="")
@@ -69,31 +67,34 @@ def begin(run: Run, model: str, attempt: Attempt) -> None:
 
 def end(run: Run, model: str, *, rows: int, outcome: Outcome, reason: str, streamed: Streamed | None) -> None:
     """Record the end of the last start; RunError if work is left and its job may not start again."""
-    *earlier, last = read_model_record(run, model).attempts
-    changed = {"ended": datetime.now(UTC), "rows_after": rows, "outcome": outcome, "reason": reason}
+    changed: dict[str, object] = {"rows_after": rows, "outcome": outcome, "reason": reason}
     if streamed is not None:
         changed |= {"counters": dict(streamed.counters), "seats": tuple(sorted(streamed.seats))}
-    attempts = (*earlier, last.model_copy(update=changed))
+    attempts = _closed(run, model, ended=datetime.now(UTC), **changed)
     _write(run, model, attempts=attempts, state="done" if outcome == "done" else "waiting")
     if outcome != "done":
-        _check_progress(attempts, last.job)
+        _check_progress(attempts, attempts[-1].job)
+
+
+def give_up(run: Run, model: str, reason: str) -> None:
+    """Record that a model cannot run; a start in progress is recorded as failed."""
+    attempts = _closed(run, model, outcome="failed", reason=reason, ended=datetime.now(UTC))
+    _write(run, model, attempts=attempts, state="failed", reason=reason)
+
+
+def _closed(run: Run, model: str, **changed: object) -> tuple[Attempt, ...]:
+    """Return the starts of a model; the one that runs has the changed fields."""
+    return tuple(
+        attempt.model_copy(update=changed) if attempt.outcome == "running" else attempt
+        for attempt in read_model_record(run, model).attempts
+    )
 
 
 def _check_progress(attempts: Sequence[Attempt], job: str) -> None:
     """Raise RunError if the last two starts of a job added no completion."""
     last = [attempt for attempt in attempts if attempt.job == job][-2:]
     if len(last) == 2 and not any(attempt.added for attempt in last):
-        raise RunError(f"a restart added no rows: {last[-1].reason}")
-
-
-def give_up(run: Run, model: str, reason: str) -> None:
-    """Record that a model cannot run; a start in progress is recorded as failed."""
-    failed = {"outcome": "failed", "reason": reason, "ended": datetime.now(UTC)}
-    attempts = tuple(
-        attempt.model_copy(update=failed) if attempt.outcome == "running" else attempt
-        for attempt in read_model_record(run, model).attempts
-    )
-    _write(run, model, attempts=attempts, state="failed", reason=reason)
+        raise RunError(f"a restart added no rows: {last[-1].reason or last[-1].outcome}")
 
 
 def read_model_record(run: Run, model: str) -> ModelRecord:

@@ -5,25 +5,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from rich.table import Table
-
 from cardiolens.base.console import console, say
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.plan.missing import WORK, Missing, missing_in
+from cardiolens.show.terminal.show import table_of
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, store_of
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.records import ModelRecord, read_model_record
-from cardiolens.workflow.steps.conclude import read_closing
+from cardiolens.workflow.steps.conclude import closing_line
 
 _WINDOW_SECONDS = 600.0  # averaging window of the rate
-_LEFT = ("model", "state", "where or why")
+_TEXTS = ("model", "state", "where or why")
+_COLUMNS = (*_TEXTS, "done / unique", "failed", "a second", "restarts", "left")
 _NOTHING = Missing(WORK.empty_table(), unique=0, done=0, exhausted=0)  # of a model that is not planned
-_RIGHT = ("done / unique", "failed", "a second", "restarts", "left")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +55,15 @@ def status(run: Run) -> int:
     rows = [
         _status(run, spec, model, [job for job in alive if job.name == model.name]) for model in spec.model
     ]
-    table = Table(title=f"status of {run.root}", title_justify="left")
-    for name in (*_LEFT, *_RIGHT):
-        table.add_column(name, justify="left" if name in _LEFT else "right")
+    table = table_of(f"status of {run.root}", _COLUMNS, words=_TEXTS)
     for row in rows:
         table.add_row(*row.cells)
     console.print(table)
     for job in alive:
         if job.name in ("prepare", "score"):
             say(f"job {job.id} {job.name} {job.state} {job.where}")
-    if (closing := read_closing(run)) is not None:
-        say(closing.line(datetime.now(UTC)))
+    if (closing := closing_line(run)) is not None:
+        say(closing)
     say(f"page: {run.page}" if run.page.exists() else "no page yet")
     return 0 if all(row.state == "done" and not row.remaining.exhausted for row in rows) else 1
 

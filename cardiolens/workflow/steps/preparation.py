@@ -2,13 +2,14 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Container, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from cardiolens.base.errors import RunError
 from cardiolens.base.phrasing import counted
+from cardiolens.storage import tables
 from cardiolens.study.cohort import Cohort, StudyRecord
 from cardiolens.study.group import Outcome
 from cardiolens.study.shards import holds_part
@@ -25,7 +26,9 @@ class StudySource:
 
     states: Mapping[str, str]  # by name, of the files that a study is prepared from
     failed: Mapping[str, str]
-    tasks: Callable[[Container[str]], Iterable[Task]]  # what prepares the studies that are named
+    size_of: Callable[[str], int]  # of a study, in the unit of `most`
+    most: int  # size of the studies of a part
+    task_of: Callable[[str, Sequence[str]], Task]  # what prepares the named studies into a part
     finish: Callable[[], None]  # what is done when the cohort is written
 
     def unchanged(self, current: Cohort, store: Path) -> dict[str, StudyRecord]:
@@ -35,6 +38,13 @@ class StudySource:
             for name, record in current.studies.items()
             if self.states.get(name) == record.state and holds_part(store, record)
         }
+
+    def tasks(self, touched: Container[str]) -> Iterator[Task]:
+        """Prepare studies in parts, smaller ones where all CPUs would not have work."""
+        names = [name for name in self.states if name in touched]
+        total = sum(map(self.size_of, names))
+        for part in tables.grouped(names, self.size_of, min(self.most, -(-total // cpus_of_ray()))):
+            yield self.task_of(tables.part_name(), part)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +10,8 @@ from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import PlainFormatter
 from cardiolens.base.untrusted.bounded_files import is_housekeeping
+from cardiolens.benchmarks.benchmark import Source, read_benchmark
+from cardiolens.benchmarks.case_group import prepare_cases, state_of_case
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.sweep import SweepSpec
@@ -17,17 +19,16 @@ from cardiolens.phantom.phantom_cohort import add_questions, make_cohort
 from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
-from cardiolens.storage import tables
 from cardiolens.study.anatomy import Anatomy, anatomy_of
 from cardiolens.study.cohort import Cohort, StudyRecord, state_of, write_cohort
-from cardiolens.study.group import by_pixels, current_cohort, prepare_group
+from cardiolens.study.group import current_cohort, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
 from cardiolens.study.shards import read_volumes
-from cardiolens.workflow.steps.preparation import Prepared, StudySource, Task, cpus_of_ray, outcomes_of
-from cardiolens.workflow.steps.prepare_cases import cases_of
+from cardiolens.workflow.steps.preparation import Prepared, StudySource, Task, outcomes_of
 
-PART_PIXELS = 192 << 20  # about 128 MiB compressed
+PART_PIXELS = 192 << 20  # of a part; about 128 MiB compressed
+PART_IMAGES = 192  # of a part of cases; about 100 MiB compressed
 OWN_CLUSTER = ClusterSpec()
 STUDIES_EXPECTED = (
     "expected a folder of study folders with a study.json each; correct dataset.studies; of DICOM files, "
@@ -120,41 +121,65 @@ def prepare_features(store: Path, cluster: ClusterSpec = OWN_CLUSTER) -> None:
 
 
 def _source_of(dataset: DatasetSpec, store: Path) -> StudySource:
-    return _studies_of(dataset, store) if dataset.source is None else cases_of(dataset, store)
+    return _studies_of(dataset, store) if dataset.source is None else _cases_of(dataset, store)
 
 
 def _studies_of(dataset: DatasetSpec, store: Path) -> StudySource:
     """Read the manifests of a folder of studies."""
-    studies, failed = _read_studies(dataset)
+    readable, failed = _read_studies(dataset)
+    studies, anatomy = {study.study_id: study for study in readable}, anatomy_of(dataset.protocol)
+
+    def task_of(part: str, names: Sequence[str]) -> Task:
+        folders = [studies[name].folder.absolute() for name in names]
+        windows = anatomy.windows(dataset.display)
+        return partial(
+            prepare_group, store.absolute(), part, folders, windows, roots=dataset.roots, anatomy=anatomy
+        )
+
     return StudySource(
-        states={study.study_id: state_of(study) for study in studies},
+        states={name: state_of(study) for name, study in studies.items()},
         failed=failed,
-        tasks=partial(_tasks, studies, dataset, store),
+        size_of=lambda name: studies[name].n_pixels,
+        most=PART_PIXELS,
+        task_of=task_of,
         finish=partial(_check_same_pixels, store, dataset),
     )
 
 
-def _tasks(
-    studies: Sequence[Study], dataset: DatasetSpec, store: Path, names: Container[str]
-) -> Iterator[Task]:
-    """Prepare studies in parts of about 128 MiB, or smaller ones to use all CPUs."""
-    anatomy = anatomy_of(dataset.protocol)
-    touched = [study for study in studies if study.study_id in names]
-    target = min(PART_PIXELS, -(-sum(study.n_pixels for study in touched) // cpus_of_ray()))
-    for group in by_pixels(touched, target):
-        yield partial(
-            prepare_group,
-            store.absolute(),
-            tables.part_name(),
-            [study.folder.absolute() for study in group],
-            anatomy.windows(dataset.display),
-            roots=dataset.roots,
-            anatomy=anatomy,
+def _cases_of(dataset: DatasetSpec, store: Path) -> StudySource:
+    """Read the cases of a split of downloaded data, which have questions, too; InputError without any."""
+    if dataset.questions.absolute().parent != store.absolute():
+        raise InputError(
+            f"dataset.questions={dataset.questions}: the questions of {dataset.map} are made from its "
+            f"data, in the store; leave dataset.questions out, or name a file in {store}"
         )
+    assert dataset.source is not None, "only a dataset with a source has cases"
+    assert dataset.map is not None, "a source has a map"
+    source = Source.of(dataset.source.absolute(), dataset.split, dataset.map)
+    data = read_benchmark(source, dataset.protocol)
+    if not data.cases and not data.failed:
+        raise InputError(f"{source.files[0]}: holds no case or question that is asked; download it anew")
+    cases = {source.name_of(case.number): case for case in data.cases}
+
+    def write_questions() -> None:
+        data.write(dataset.questions, dataset.protocol)
+        for reason, number in data.left_out.items():
+            log.warning("%s: %d not asked: %s", dataset.name, number, reason)
+
+    return StudySource(
+        states={name: state_of_case(source, case) for name, case in cases.items()},
+        failed=data.failed,
+        size_of=lambda name: len(cases[name].images),
+        most=PART_IMAGES,
+        task_of=lambda part, names: partial(
+            prepare_cases, store.absolute(), part, source, [cases[name] for name in names]
+        ),
+        finish=write_questions,
+    )
 
 
 def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
-    """Return the studies with a valid study.json, in order of folder names, and the errors of the others."""
+    """Return the studies with a valid study.json and an id of their own, and the errors of the others."""
     root = dataset.studies
     try:
         folders = sorted(path for path in root.iterdir() if _is_a_study(path))
@@ -162,15 +187,24 @@ def _read_studies(dataset: DatasetSpec) -> tuple[list[Study], dict[str, str]]:
         raise InputError(f"{root}: cannot be read ({error.strerror}); {STUDIES_EXPECTED}") from None
     if not folders:
         raise InputError(f"{root}: holds no studies; {STUDIES_EXPECTED}")
-    anatomy, studies = anatomy_of(dataset.protocol), list[Study]()
+    anatomy = anatomy_of(dataset.protocol)
     failed: dict[str, str] = {}
+    by_id: dict[str, list[Study]] = {}
     for folder in folders:
         try:
             _check_link(folder, dataset)
-            studies.append(read_study(folder, dataset.roots, anatomy))
+            study = read_study(folder, dataset.roots, anatomy)
+            by_id.setdefault(study.study_id, []).append(study)
         except InputError as error:
             failed[shown_name(folder)] = str(error)
-    return _distinct(studies, failed), failed
+    for study_id, sharing in by_id.items():
+        names = [study.folder.name for study in sharing]
+        for name in names if len(names) > 1 else ():
+            failed[name] = (
+                f"study.json: study_id {study_id!r} stands in the folders {', '.join(names)}; "
+                "expected one folder a study_id; rename or remove one"
+            )
+    return [sharing[0] for sharing in by_id.values() if len(sharing) == 1], failed
 
 
 def _is_a_study(path: Path) -> bool:
@@ -189,21 +223,6 @@ def _check_link(folder: Path, dataset: DatasetSpec) -> None:
         "is a link that leads out of dataset.studies; expected a folder within it, or within "
         "dataset.link_roots; name its folder there or copy it"
     )
-
-
-def _distinct(studies: Sequence[Study], failed: dict[str, str]) -> list[Study]:
-    """Return the studies with a unique id; folders that share an id are added to `failed`."""
-    by_id: dict[str, list[Study]] = {}
-    for study in studies:
-        by_id.setdefault(study.study_id, []).append(study)
-    for study_id, sharing in by_id.items():
-        names = [study.folder.name for study in sharing]
-        for name in names if len(names) > 1 else ():
-            failed[name] = (
-                f"study.json: study_id {study_id!r} stands in the folders {', '.join(names)}; "
-                "expected one folder a study_id; rename or remove one"
-            )
-    return [sharing[0] for sharing in by_id.values() if len(sharing) == 1]
 
 
 def _current(dataset: DatasetSpec, store: Path) -> Cohort:

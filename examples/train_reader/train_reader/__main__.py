@@ -2,8 +2,6 @@
 
 import json
 import platform
-import sys
-from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,8 +10,7 @@ import yaml
 from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of_tree
-from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import begin_job, print_error
+from cardiolens.commands.command import Action, verb
 from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from train_reader.examples import cohort_spec
@@ -24,17 +21,11 @@ NAME = "reader_small"
 RECORD = "training.json"
 
 
-def main(argv: Sequence[str]) -> int:
-    """Make the cohorts, train on them, and write the model; continue a training that was stopped."""
-    begin_job(argv, __doc__)
-    try:
-        return train(read_recipe(argv))
-    except (InputError, RunError) as error:
-        return print_error(error)
-
-
 def train(spec: ReaderSpec) -> int:
-    """Train as configured; return 0 when the model is written, 1 if a study could not be prepared."""
+    """Make the cohorts, train on them, and write the model; continue a training that was stopped.
+
+    Returns 0 when the model is written, 1 if a study could not be prepared.
+    """
     check(spec)
     for cohort in spec.cohorts:
         prepared = prepare_sweep(cohort_spec(spec, cohort))
@@ -74,5 +65,4 @@ def _write_entry(path: Path, source: Path) -> None:
     disk.write_text(path, yaml.safe_dump({NAME: entry}, sort_keys=False))
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+main = verb(__name__, __doc__, Action(None, lambda words: train(read_recipe(words))))

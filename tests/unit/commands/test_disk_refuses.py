@@ -6,15 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from cardiolens.commands.command import run_verb
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.sweep import SweepSpec
 
 
-def refusing(number: int, place: str | None) -> int:
-    def verb(spec: SweepSpec) -> int:
+def refusing(number: int, place: str | None) -> list[int]:
+    """The exit codes of a verb on a sweep, and of one on other words."""
+
+    def act(words: SweepSpec | list[str]) -> int:
         raise OSError(number, os.strerror(number), place)
 
-    return run_verb(verb, ["model=[oracle]"])
+    words = {SweepSpec: ["model=[oracle]"], None: ["x"]}
+    return [verb("", None, Action(kind, act))(given) for kind, given in words.items()]
 
 
 @pytest.mark.parametrize(
@@ -34,10 +37,10 @@ def test_what_the_disk_refuses_is_told_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert refusing(number, "/hearts/locked.nii.gz") == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"error: /hearts/locked.nii.gz: {os.strerror(number)}; ")
-    assert remedy in told
+    assert refusing(number, "/hearts/locked.nii.gz") == [1, 1]
+    for told in capsys.readouterr().err.splitlines():
+        assert told.startswith(f"error: /hearts/locked.nii.gz: {os.strerror(number)}; ")
+        assert remedy in told
 
 
 @pytest.mark.parametrize(("number", "place"), [(errno.EACCES, None), (errno.EBADF, "/hearts")])

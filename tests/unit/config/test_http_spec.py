@@ -8,7 +8,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import without_credentials
-from cardiolens.commands.command import run_verb
+from cardiolens.commands.command import Action, verb
 from cardiolens.config.compose import read_spec
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
@@ -121,7 +121,7 @@ WORDS = {
 def test_a_secret_in_the_configuration_is_refused_and_not_repeated(
     word: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_verb(lambda spec: 0, ["model=[served]", word]) == 2
+    assert verb("", None, Action(SweepSpec, lambda spec: 0))(["model=[served]", word]) == 2
     said = capsys.readouterr()
     assert said.err.startswith("error: ")
     assert SECRET not in said.err + said.out

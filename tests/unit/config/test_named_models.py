@@ -1,11 +1,13 @@
 """Models named without a file: of the hub, of a folder, of a server."""
 
 import json
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.config import sweep_words
 from cardiolens.config.compose import read_spec
 from cardiolens.inference.plan.candidates import attention_heads
 
@@ -72,3 +74,12 @@ def test_a_server_is_a_model() -> None:
 def test_what_names_no_model_is_refused(entry: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_spec([f"model=[{entry}]"])
+
+
+@pytest.mark.parametrize("words", [*permutations(["dataset=./ours", "protocol=openprotocol-1"])])
+def test_a_protocol_counts_before_and_behind_a_release(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = {"name": "ours", "studies": "/s", "questions": "/q", "protocol": "authors-1"}
+    monkeypatch.setattr(sweep_words, "released_options", lambda folder: release)
+    assert read_spec(words).dataset.protocol == "openprotocol-1"

@@ -2,13 +2,15 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.commands.command import print_error
+from cardiolens.commands.command import Action, print_error
+from cardiolens.commands.command import verb as verb_of
+from cardiolens.config.sweep import SweepSpec
 
 LIBRARIES = r"Traceback|site-packages|pydantic|errors\.pydantic|object at 0x"
 
@@ -35,6 +37,11 @@ def verb(act: Callable[[], object]) -> Callable[[], int]:
         return 0
 
     return run
+
+
+def run_verb(act: Callable[[SweepSpec], int], words: Sequence[str]) -> int:
+    """Run a verb on the sweep that words describe, and return the exit code."""
+    return verb_of("", None, Action(SweepSpec, act))(words)
 
 
 def refused(

@@ -14,13 +14,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import refused, run_verb
 from study_folders import sha256, study, volume, voxels, write_nifti
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.sanitize import one_line, several_lines
 from cardiolens.base.untrusted.bounded_files import read_bytes
-from cardiolens.commands.command import run_verb
 from cardiolens.config.compose import check_own_files
 from cardiolens.config.dataset import Windows
 from cardiolens.protocol.prompts.template import check_folder

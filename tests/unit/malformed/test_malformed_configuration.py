@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from refusals import refused
+from refusals import refused, run_verb
 
-from cardiolens.commands.command import run_verb
 from cardiolens.config.sweep import SweepSpec
 
 TABLES = yaml.safe_load(Path(__file__).with_name("configuration.yaml").read_text(encoding="utf-8"))

@@ -30,7 +30,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = make_cohort(tmp_path_factory.mktemp("finished") / "place", 2)
     planned, judged = swept(spec_of(root))
     documents.write_configuration(planned.run, planned.spec)
-    counted = counters(planned, planned.planned, {}, judged.replies.counts)
+    counted = counters(planned, {}, judged.replies.counts)
     told = {"seconds": {}, "questions_digest": judged.replies.questions_digest}
     write_manifest(planned, {**counted, **told})
     return root

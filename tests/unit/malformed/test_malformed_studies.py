@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from refusals import refused, snapshot
+from refusals import refused, run_verb, snapshot
 from study_folders import sha256, study, volume, voxels, write_nifti
 
-from cardiolens.commands.command import run_verb
 from cardiolens.config.dataset import Windows
 from cardiolens.study.group import prepare_group
 from cardiolens.workflow.steps.prepare_studies import prepare_dataset

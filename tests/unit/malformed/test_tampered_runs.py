@@ -50,7 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         spec = sweep_spec(root, reader("uniform"), budget=budget, subtask=["C01", "C03", "L01", "R-LGE"])
         planned, judged = swept(spec)
         documents.write_configuration(planned.run, planned.spec)
-        counted = counters(planned, planned.planned, {}, judged.replies.counts)
+        counted = counters(planned, {}, judged.replies.counts)
         outcome = {"seconds": {"plan": 0.1}, "placement": {"waves": []}, "failed": {"gone": "no memory"}}
         outcome["questions_digest"] = judged.replies.questions_digest
         write_manifest(planned, {**counted, **outcome})

@@ -187,7 +187,7 @@ def test_what_a_report_says_for_certain_is_the_truth_of_the_study():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["format=dicom"], "vendor= is not given; give vendor=... "),
+        (["format=dicom"], "vendor= is not given; give vendor=..."),
         (["vendor=ge"], "vendor=: only for DICOM; add format=dicom, or leave it out"),
         (["format=dicom", "vendor=ge", "habit=nobody"], "is unknown; choose one of"),
         (["format=text", "masks=true"], "masks=: only of images"),

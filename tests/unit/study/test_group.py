@@ -2,6 +2,8 @@
 
 import logging
 import os
+from functools import partial
+from operator import attrgetter
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import read_cohort, state_of, write_cohort
-from cardiolens.study.group import by_pixels, prepare_group
+from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import read_study
 from cardiolens.study.same_pixels import same_pixels
 from cardiolens.study.shards import read_volumes
@@ -134,12 +136,13 @@ def test_another_window_prepares_again(known):
 
 def test_studies_are_grouped_by_pixels_in_order(tmp_path):
     studies = [read_study(study(tmp_path / name)) for name in "ABCDE"]  # 360 pixels each
-    assert [[s.study_id for s in group] for group in by_pixels(studies, 800)] == [
+    by_pixels = partial(tables.grouped, studies, attrgetter("n_pixels"))
+    assert [[s.study_id for s in group] for group in by_pixels(800)] == [
         ["A", "B"],
         ["C", "D"],
         ["E"],
     ]
-    assert len(list(by_pixels(studies, 1))) == 5
+    assert len(list(by_pixels(1))) == 5
 
 
 def stored(root, arrays):

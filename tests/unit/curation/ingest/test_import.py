@@ -181,7 +181,7 @@ def test_a_threshold_makes_what_is_unsure_wait(tmp_path):
         (["source=a", "out=a/b"], "lie within each other"),
         (["source=a", "out=b", "key=b/key"], "key lies in source or out"),
         (["source=a", "out=b", "links=a/links"], "links lies in source or out"),
-        (["source=a", "out=b", "colour=red"], r"choose from .*cohort"),
+        (["source=a", "out=b", "colour=red"], r"unknown key .colour.; expected only .*cohort"),
     ],
 )
 def test_wrong_words_are_refused(words, message):

@@ -181,7 +181,7 @@ def test_what_cannot_be_read_is_said_with_the_remedy(tmp_path: Path) -> None:
         (f"studies={tmp_path}/none", "holds no study"),
         (f"studies={tmp_path}/twice", "study_id S1 stands twice; rename one study"),
         (f"out={tmp_path}/reports/out", "lie within each other"),
-        ("colour=red", "choose from"),
+        ("colour=red", "unknown key .colour.; expected only reports"),
     ):
         name = changed.partition("=")[0]
         others = [word for word in words if not word.startswith(f"{name}=")]

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.release.make import release
 from cardiolens.phantom.phantom_cohort import make_cohort
+from tests.unit.given_words import release
 
 COHORTS = ("dev", "test-b")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cardiolens.curation.release.card import licence_tags
-from cardiolens.curation.release.make import release
+from tests.unit.given_words import release
 from tests.unit.study_folders import study, volume, voxels
 
 

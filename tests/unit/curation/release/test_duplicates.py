@@ -9,8 +9,8 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.release.make import release
 from cardiolens.phantom.phantom_cohort import make_cohort
+from tests.unit.given_words import release
 
 pytestmark = pytest.mark.full
 

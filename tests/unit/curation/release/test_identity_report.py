@@ -14,8 +14,8 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.release import identity_report
 from cardiolens.curation.release.identities import fold
 from cardiolens.curation.release.identity_report import find_ids
-from cardiolens.curation.release.make import release
 from tests.unit.curation.release.test_release import SECRET, every_byte, line, words, write_lines
+from tests.unit.given_words import release
 
 __all__ = ["words"]
 SUBTASK = """

@@ -20,19 +20,20 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.conf_names import released_options
 from cardiolens.config.dataset import Windows
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.release.make_tasks import make_tasks, task_module
+from cardiolens.curation.release.make_tasks import task_module
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, write_cohort
 from cardiolens.study.group import prepare_group
 from tests.unit import small_cohort
 from tests.unit.curation.release.released_phantoms import release_phantoms
+from tests.unit.given_words import tasks_of
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tasks")
     release_phantoms(folder, "references=true")
-    assert make_tasks([f"harness={folder}/ours", f"out={folder}/tasks"]) == 0
+    assert tasks_of([f"harness={folder}/ours", f"out={folder}/tasks"]) == 0
     return folder
 
 
@@ -93,7 +94,7 @@ def mark_of_a_frame(root: Path) -> None:
 def test_what_cannot_be_made_is_refused(damage: Callable[[Path], None], said: str, copied: Path) -> None:
     damage(copied)
     with pytest.raises(InputError, match=said):
-        make_tasks([f"harness={copied}/ours", f"out={copied}/t"])
+        tasks_of([f"harness={copied}/ours", f"out={copied}/t"])
     assert not (copied / "t").exists()
 
 

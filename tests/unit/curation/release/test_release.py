@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.curation.release.make import _cohorts, release
+from cardiolens.curation.release.make import _cohorts
 from cardiolens.curation.release.verify import differences, verify
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.study.manifest import read_study
 from cardiolens.workflow.sweep import sweep
 from cardiolens.workflow.sweep_checks import check_release
+from tests.unit.given_words import release
 from tests.unit.questions_file import read_questions
 
 SECRET = "MUSTERMANN"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
+from given_words import audited, report_of
 from page_run import finished, small_spec
 from running_server import running
 from small_cohort import make_cohort
@@ -21,7 +22,6 @@ from cardiolens.curation.review.audit import (
     LEDGER,
     SAMPLE,
     Sample,
-    audit,
     audit_desk,
     audit_report,
     draw,
@@ -29,7 +29,6 @@ from cardiolens.curation.review.audit import (
     keep,
     read_sample,
     readings_of,
-    report,
     sampled_items,
 )
 from cardiolens.curation.review.desk import Desk, review_server
@@ -117,7 +116,7 @@ def test_a_sample_is_drawn_once_and_a_report_needs_one(
     with pytest.raises(InputError, match="is no sample"):
         read_sample(tmp_path / SAMPLE)
     with pytest.raises(InputError, match="no audit yet"):
-        report([f"run={run.folder}"])
+        report_of([f"run={run.folder}"])
 
 
 def test_the_command_prints_a_link_and_keeps_its_sample(
@@ -129,7 +128,7 @@ def test_the_command_prints_a_link_and_keeps_its_sample(
     monkeypatch.setattr(LocalServer, "serve_forever", interrupted)
     folder = shutil.copytree(run.folder, tmp_path / "outputs" / run.folder.name)
     words = [f"run={folder}", f"store={run.configuration.store}", "replies=20", "port=0"]
-    assert audit(words) == audit(words) == 0
+    assert audited(words) == audited(words) == 0
     links = re.findall(r"auditor \(reader\): http://127\.0\.0\.1:\d+/(\S{32})/", capsys.readouterr().out)
     assert len(set(links)) == 2
     assert read_sample(folder / SAMPLE) == draw(judged_choices(run), 20, seed=0)
@@ -146,7 +145,7 @@ def test_a_report_stands_beside_the_scores(
         state = client.tree("GET", "/state.json")
         while state["item"]:
             state = press(client, state, f"r{state['done']}", verdict="cannot_tell")
-    assert report([f"run={run.folder}"]) == 0
+    assert report_of([f"run={run.folder}"]) == 0
     assert "misread" in capsys.readouterr().out
     assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
     facts = read_facts(Run(run.folder), [Run(run.folder)])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from given_words import serve
 from reviewers import CATALOGUE, Table, items_of
 from running_server import running
 from test_review_server import Client, press
@@ -17,7 +18,6 @@ from cardiolens.curation.review.desk import UNREADABLE, Blinding, Desk, review_s
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import NAME as REVIEWS
 from cardiolens.curation.review.queue import Ledger, Queue
-from cardiolens.curation.review.review_commands import serve
 from cardiolens.curation.review.review_items import Item, read_items
 from cardiolens.curation.review.review_pictures import Pictures
 

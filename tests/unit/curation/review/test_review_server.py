@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from given_words import export, serve
 from reviewers import CATALOGUE
 from running_server import running
 
@@ -15,7 +16,6 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.review.desk import Blinding, Desk, review_server
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import NAME, Ledger, Queue
-from cardiolens.curation.review.review_commands import export, serve
 from cardiolens.curation.review.review_items import read_items
 from cardiolens.curation.review.review_pictures import Pictures
 

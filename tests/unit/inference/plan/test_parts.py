@@ -15,7 +15,6 @@ from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import ModelError
 from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan import plan as planning
-from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan, plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.storage import documents, tables
@@ -144,10 +143,9 @@ def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
     assert "No system" in planned.failed["tiny"]
     assert not planned.run.requests("tiny").exists()
     documents.write_configuration(planned.run, planned.spec)
-    left = {name: missing_of(planned, name) for name in planned.identities}
     executed = Executed(failed=dict(planned.failed))
     prepared = Prepared({"A": StudyRecord(part="p", state="s", warnings=("a doubt",))}, {"B": "no file"})
-    assert conclude(planned, prepared, left, Placement((), ()), executed) == 1
+    assert conclude(planned, prepared, Placement((), ()), executed) == 1
     said = capsys.readouterr().out
     for words in ("not run: tiny: ", "check (1 study): a doubt", "not prepared: B: no file"):
         assert words in said

@@ -14,7 +14,6 @@ from small_cohort import answer, requests_of, stored, swept
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.inference.engine.ask import Ask, Engine, Numerics, Pictures, Reply
 from cardiolens.inference.placement.placement import Placement
-from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.execution import Executed
 from cardiolens.inference.stream.pipeline import Streamed
@@ -201,11 +200,10 @@ LONGER = SELF | {"name": "longer", "max_tokens": 65}
 def concluded(spec, scribe):
     """Sweep, and conclude as a sweep does; the exit code and the run."""
     planned = plan(spec)
-    left = {name: missing_of(planned, name) for name in planned.identities}
     documents.write_configuration(planned.run, spec)
     counted = answer(planned, scribe)
     executed = Executed(streamed={name: Streamed(each, frozenset()) for name, each in counted.items()})
-    return conclude(planned, Prepared({}, {}), left, Placement((), ()), executed), planned.run
+    return conclude(planned, Prepared({}, {}), Placement((), ()), executed), planned.run
 
 
 def stages_of(run):

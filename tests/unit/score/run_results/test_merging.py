@@ -27,7 +27,7 @@ def run(root: Path, *models: dict[str, Any], **changes: Any) -> Run:
     """A finished run with its record."""
     planned, judged = swept(sweep_spec(root, *models, **({"subtask": ["C10", "L01"]} | changes)))
     documents.write_configuration(planned.run, planned.spec)
-    counted = counters(planned, planned.planned, {}, judged.replies.counts)
+    counted = counters(planned, {}, judged.replies.counts)
     told = {"seconds": {}, "questions_digest": judged.replies.questions_digest}
     write_manifest(planned, {**counted, **told})
     return planned.run

@@ -192,7 +192,7 @@ def test_one_run_alone_has_a_page(runs: list[Run], tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["runs=[a]", "out=x.html"], "runs=a: no such folder"),
-        (["runs=[a]", "out=x.html", "margin=3"], "margin=: no word of this command"),
+        (["runs=[a]", "out=x.html", "margin=3"], "unknown key 'margin'"),
     ],
 )
 def test_words_that_cannot_be_meant_are_refused(

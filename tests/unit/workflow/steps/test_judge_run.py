@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from page_run import finished, small_spec
 from small_cohort import make_cohort
 
-from cardiolens.storage import schemas, tables
+from cardiolens.storage import documents, schemas, tables
 from cardiolens.workflow.steps.judge_run import judge
 
 
@@ -24,3 +25,14 @@ def test_a_score_that_judging_again_moves_is_printed(
     assert ", 0 changed, 0 new, 0 gone" in said
     moved = [line for line in said.splitlines() if line.startswith("  tier 1 of ")]
     assert moved == [f"  tier 1 of {tier['arm_id']}: {tier['value']:.1f} to {tier['value'] - 3:.1f}"]
+
+
+def test_a_manifest_counts_each_planned_request_once(tmp_path: Path) -> None:
+    run = finished(small_spec(make_cohort(tmp_path, 2), "counted", subtask=["C02"]))
+    manifest = documents.read_manifest(run)
+    planned = [
+        tables.query(run.requests(name), schemas.REQUESTS, ["request_key"], pc.field("status") == "planned")
+        for name in manifest["models"]
+    ]
+    n_unique = sum(len(set(rows["request_key"].to_pylist())) for rows in planned)
+    assert manifest["requests"]["unique"] == n_unique > 0

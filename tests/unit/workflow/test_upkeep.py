@@ -20,8 +20,7 @@ from cardiolens.commands import store as store_command
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Store
 from cardiolens.study.shards import FRAMES_FOLDER, read_volumes
-from cardiolens.workflow.upkeep.compact import PART_ROWS, compact
-from cardiolens.workflow.upkeep.contents import problems, removable
+from cardiolens.workflow.upkeep import PART_ROWS, compact, problems, removable
 
 KEY = "tiny-0123"
 WHEN = datetime(2026, 11, 22, tzinfo=UTC)
@@ -110,20 +109,20 @@ def test_prune_says_first_and_deletes_only_what_nobody_reads(
     leftover.write_bytes(b"half")
     aged(leftover)
     aged(frames)
-    assert {file.path for file in removable(store)} == {old, leftover}
+    assert set(removable(store)) == {old, leftover}
     assert main(["prune", f"store={store.root}"]) == 0
     assert "nothing is deleted yet: add apply=true" in capsys.readouterr().out
     assert old.exists()
     assert main(["prune", f"store={store.root}", "apply=true"]) == 0
     assert (old.exists(), leftover.exists(), young.exists(), frames.exists()) == (False, False, True, True)
     assert read_volumes(store.root).num_rows > 0
-    assert removable(store) == []
+    assert removable(store) == {}
 
 
 def test_prune_takes_completions_only_by_name(store: Store):
     write(store, [completion(1)])
     aged(tables.parts(store.completions(KEY))[0])
-    assert removable(store) == []
+    assert removable(store) == {}
     with pytest.raises(InputError, match=rf"'other' has no completions .* choose from {KEY}"):
         removable(store, ["other"])
     assert main(["prune", f"store={store.root}", f"models=[{KEY}]", "apply=true"]) == 0

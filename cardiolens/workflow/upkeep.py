@@ -1,13 +1,20 @@
-"""Contents of a store: tables and sizes, faults, and files that no command reads any more."""
+"""Maintain a store: its contents, faults, files that no command reads any more, and small parts merged.
+
+A merged part is complete before its sources are deleted. A kill in between leaves duplicate rows, equal in
+every column; the next compaction drops them. A process that finds its listed parts gone lists them again
+(tables.read). Two compactions of one folder run one after the other, by a lock that a kill releases.
+"""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.select.feature_store import FEATURES
 from cardiolens.storage import schemas, tables
@@ -15,9 +22,12 @@ from cardiolens.storage.places import Store
 from cardiolens.study.cohort import COHORT_NAME, read_cohort
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER, holds_part, pixel_digest
 
+PART_ROWS = 65_536
+_LOCK = ".compact.lock"  # stays in the folder; whoever compacts holds its lock
+_SETTLING_SECONDS = 24 * 3600.0  # newer files may belong to a running writer
 
-@dataclass(frozen=True, slots=True)
-class StoredTable:
+
+class StoredTable(NamedTuple):
     """One table of a store."""
 
     name: str  # e.g. completions/<model_key>
@@ -25,8 +35,7 @@ class StoredTable:
     schema: pa.Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(NamedTuple):
     """Size of one table."""
 
     name: str
@@ -34,7 +43,7 @@ class Content:
     rows: int
     n_bytes: int
     versions: tuple[str, ...]  # schema versions of the parts
-    broken: tuple[Path, ...]  # parts with an unreadable footer
+    broken: int  # parts with an unreadable footer
 
 
 def stored_tables(store: Store) -> list[StoredTable]:
@@ -60,18 +69,18 @@ def stored_tables(store: Store) -> list[StoredTable]:
 def contents(store: Store) -> Iterator[Content]:
     """Yield the size of every table of a store."""
     for table in stored_tables(store):
-        rows, n_bytes, versions, broken = 0, 0, set(), []
+        rows, n_bytes, broken, versions = 0, 0, 0, set[str]()
         paths = tables.parts(table.folder)
         for path in paths:
             n_bytes += path.stat().st_size
             try:
                 metadata = pq.read_metadata(path)
             except tables.UNREADABLE:
-                broken.append(path)
+                broken += 1
                 continue
             rows += metadata.num_rows
             versions.add((metadata.schema.to_arrow_schema().metadata or {}).get(b"version", b"?").decode())
-        yield Content(table.name, len(paths), rows, n_bytes, tuple(sorted(versions)), tuple(broken))
+        yield Content(table.name, len(paths), rows, n_bytes, tuple(sorted(versions)), broken)
 
 
 def problems(store: Store) -> Iterator[str]:
@@ -100,35 +109,20 @@ def _part_problems(table: StoredTable, path: Path) -> Iterator[str]:
 
 
 def _changed_pixels(path: Path, frames: pa.Table) -> Iterator[str]:
-    columns = (frames[name].to_pylist() for name in ("study_id", "volume_id", "idx", "digest"))
-    shapes = zip(*(frames[name].to_pylist() for name in ("height", "width", "channels")), strict=True)
-    for place, pixels, shape in zip(zip(*columns, strict=True), frames["pixels"], shapes, strict=True):
-        study_id, volume_id, idx, digest = place
-        if pixel_digest(pixels.as_buffer(), *shape) != digest:
+    for row in frames.to_pylist():
+        if pixel_digest(row["pixels"], row["height"], row["width"], row["channels"]) != row["digest"]:
             yield (
-                f"{path}: {study_id} {volume_id} frame {idx}: its pixels have changed since preparation; "
-                "delete the part, and prepare again"
+                f"{path}: {row['study_id']} {row['volume_id']} frame {row['idx']}: its pixels have changed "
+                "since preparation; delete the part, and prepare again"
             )
 
 
-_SETTLING_SECONDS = 24 * 3600.0  # newer files may belong to a running writer
-
-
-@dataclass(frozen=True, slots=True)
-class Removable:
-    """A file that may be deleted, and why."""
-
-    path: Path
-    n_bytes: int
-    reason: str
-
-
-def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
-    """List files that no command reads, and all completions of the named models; delete nothing.
+def removable(store: Store, models: Sequence[str] = ()) -> dict[Path, str]:
+    """Return files that no command reads, and all completions of the named models, each with the reason.
 
     `models` are model keys; InputError for a key without completions in the store.
     """
-    model_keys = [table.folder.name for table in stored_tables(store) if table.schema is schemas.COMPLETIONS]
+    model_keys = [table.folder.name for table in _completions(store)]
     if unknown := sorted(set(models) - set(model_keys)):
         raise InputError(
             f"models: {unknown[0]!r} has no completions in {store.root}; choose from "
@@ -140,7 +134,7 @@ def removable(store: Store, models: Sequence[str] = ()) -> list[Removable]:
     for key in models:
         paths = tables.parts(store.completions(key))
         reasons |= dict.fromkeys(paths, f"completions of {key}, which you named")
-    return [Removable(path, path.stat().st_size, reason) for path, reason in reasons.items()]
+    return reasons
 
 
 def _superseded(store: Store) -> Iterator[Path]:
@@ -158,3 +152,61 @@ def _superseded(store: Store) -> Iterator[Path]:
 
 def _is_settled(path: Path) -> bool:
     return time.time() - path.stat().st_mtime > _SETTLING_SECONDS
+
+
+class Compaction(NamedTuple):
+    """Outcome of compacting the completions of one model."""
+
+    name: str
+    parts_before: int
+    parts_after: int
+    rows: int
+    repeated: int  # dropped duplicate rows, equal in every column
+
+    def __str__(self) -> str:
+        parts = f"{self.parts_before} parts became {self.parts_after}"
+        dropped = f", {self.repeated} repeated rows dropped" if self.repeated else ""
+        return f"{self.name}: {parts}, {self.rows:,} rows{dropped}"
+
+
+def compact(store: Store) -> Iterator[Compaction]:
+    """Merge the completion parts of every model into parts of at most 65,536 rows."""
+    for table in _completions(store):
+        yield compact_folder(table.name, table.folder)
+
+
+def _completions(store: Store) -> list[StoredTable]:
+    return [table for table in stored_tables(store) if table.schema is schemas.COMPLETIONS]
+
+
+def compact_folder(name: str, folder: Path) -> Compaction:
+    """Merge the completion parts in the folder of one model, after any other compaction of it has ended."""
+    with disk.locked(folder / _LOCK):
+        before, rows, repeated = tables.parts(folder), 0, 0
+        for group in tables.grouped(before, _n_rows, PART_ROWS):
+            parts = (tables.read_part(path, schemas.COMPLETIONS) for path in group)
+            table = tables.concat(parts, schemas.COMPLETIONS)
+            merged = _distinct(table)
+            rows += merged.num_rows
+            repeated += table.num_rows - merged.num_rows
+            if len(group) > 1 or merged.num_rows < table.num_rows:
+                tables.write_part(folder, merged, schemas.COMPLETIONS)
+                for path in group:
+                    disk.remove(path)
+        return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)
+
+
+def _n_rows(path: Path) -> int:
+    return int(pq.read_metadata(path).num_rows)
+
+
+def _distinct(rows: pa.Table) -> pa.Table:
+    """Return the rows in order, without duplicates that are equal in every column."""
+    keys = rows["request_key"].to_pylist()
+    counts, distinct, places = Counter(keys), set[str](), list[int]()
+    for place, key in enumerate(keys):
+        row = key if counts[key] == 1 else repr(rows.slice(place, 1).to_pylist())
+        if row not in distinct:
+            distinct.add(row)
+            places.append(place)
+    return rows if len(places) == rows.num_rows else rows.take(places)

@@ -1,1 +1,0 @@
-"""Maintain a store: contents, verify, prune, compact."""
