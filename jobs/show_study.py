@@ -1,4 +1,4 @@
-"""Show a study as models see it: `jobs/show_study.py study=FOLDER out=FILE.png [phases=8] [segments=true]`.
+"""Show a study as models see it: `jobs/show_study.py study=FOLDER out=FILE.png [phases=8]`.
 
 The display windows are those of a dataset, chosen with the words of a sweep: `dataset=real`,
 `+dataset.windows.lge=[1,99.5]`.
@@ -21,7 +21,6 @@ class Words(Spec):
     study: GivenPath  # the folder of the study
     out: GivenPath  # the picture
     phases: Positive = 8  # per slice
-    segments: bool = False  # lay the masks over the frames
 
 
 def main(argv: list[str]) -> int:
@@ -35,7 +34,7 @@ def main(argv: list[str]) -> int:
     except InputError as error:
         return print_error(error)
     try:
-        sheet = study_sheet(words.study, words.phases, windows, segments=words.segments, anatomy=anatomy)
+        sheet = study_sheet(words.study, words.phases, windows, anatomy=anatomy)
         sheet.save(words.out)
     except (InputError, OSError, ValueError) as error:
         return print_error(InputError(f"{words.study}: {error}"))

@@ -77,22 +77,17 @@ def choose(
     Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; those
     of other packages, the text of the `question`. Subtasks with the same sources share one tuple of frames.
     """
-    context = PoolContext(
-        selector, structure.study_id, seed, features, question if selector.plugged else None
-    )
-    return _chosen(tuple(structure.volumes.values()), subtask, budget, context)
-
-
-@lru_cache(maxsize=1024)
-def _chosen(volumes: Volumes, subtask: Subtask, budget: int, context: PoolContext) -> Selection:
+    volumes = tuple(structure.volumes.values())
     routed = resolve(volumes, subtask)
     if routed.skipped is not None:
         return Selection((), skipped=routed.skipped)
-    if context.selector.kind == "clinical" and clinical.unknown_levels(routed):
+    if selector.kind == "clinical" and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
-    pool = routed.volumes if context.selector.pool == "routed" else _whole_sequences(routed.volumes, volumes)
+    pool = routed.volumes if selector.pool == "routed" else _whole_sequences(routed.volumes, volumes)
     borrowed = () if subtask.only_routed else clinical.fallbacks(routed.sources, volumes)
     lent = tuple(volume for volume in borrowed if volume not in pool)
+    words = question if selector.plugged else None
+    context = PoolContext(selector, structure.study_id, seed, features, words)
     frames = _frames(routed.sources, pool, lent, budget, context)
     flags = {
         "short": len(frames) < budget,

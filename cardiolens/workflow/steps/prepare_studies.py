@@ -19,8 +19,8 @@ from cardiolens.protocol.select.feature_store import missing_parts, write_featur
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.storage import tables
 from cardiolens.study.anatomy import Anatomy, anatomy_of
-from cardiolens.study.cohort import Cohort, StudyRecord, state_of, write_cohort
-from cardiolens.study.group import by_pixels, current_cohort, prepare_group
+from cardiolens.study.cohort import Cohort, StudyRecord, current_cohort, state_of, write_cohort
+from cardiolens.study.group import by_pixels, prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
 from cardiolens.study.shards import read_volumes

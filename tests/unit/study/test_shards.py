@@ -138,14 +138,15 @@ from cardiolens.study import group
 from cardiolens.study.shards import PartWriter
 
 store, folders, row_groups = Path(sys.argv[1]), [Path(arg) for arg in sys.argv[3:]], int(sys.argv[2])
-add = PartWriter.add
+write = PartWriter.write
 
-def add_until(self, row, frames):
-    add(self, row, frames)
+def write_until(self, row, frames):
+    written = write(self, row, frames)
     if row_groups == self._row_groups:
         os.kill(os.getpid(), signal.SIGKILL)
+    return written
 
-PartWriter.add = add_until
+PartWriter.write = write_until
 from cardiolens.config.dataset import Windows
 group.prepare_group(store, "part-2.parquet", folders, Windows(pct=(1.0, 99.0)))
 """

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +25,7 @@ from cardiolens.protocol.select.features import (
 )
 from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.storage import schemas, tables
-from cardiolens.study.shards import part_writer
+from cardiolens.study.shards import frames_table, part_writer
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 N_FEATURES = 32 * 32 + 4 * 4 * 8 + 2 * 4 * 4
@@ -167,14 +166,8 @@ def test_features_beside_the_shards_are_those_of_the_frames(tmp_path):
     part = "part-1.parquet"
     with part_writer(tmp_path, part) as writer:
         for volume in (SAX, FOUR):
-            rows = [
-                {"study_id": "PH-0001", "volume_id": volume.volume_id, "idx": idx, "height": 20, "width": 24,
-                 "channels": 1, "pixels": frame.tobytes(), "digest": f"{idx:x}"}
-                for idx, frame in enumerate(pixels[volume.volume_id])
-            ]  # fmt: skip
             about = {"study_id": "PH-0001", "volume_id": volume.volume_id, "sequence": "cine", "n_phases": 8}
-            writer.add(about, pa.Table.from_pylist(rows, schemas.FRAMES))
-        writer.end_study(keep=True)
+            writer.rows.append(writer.write(about, frames_table(about, pixels[volume.volume_id])))
     volumes = tables.read(tmp_path / "volumes", schemas.VOLUMES)
     assert missing_parts(tmp_path, volumes) == [part]
     with pytest.raises(InputError, match=r"features of the frames are missing"):
