@@ -30,13 +30,11 @@ _SMALL_COLUMNS = ["study_id", "volume_id", "idx", "slice", "phase", "height", "w
 
 
 class StoredFrame(TypedDict):
-    """A row of the `frames` table."""
+    """A row of the `frames` table, without its slice and phase."""
 
     study_id: str
     volume_id: str
     idx: int
-    slice: int
-    phase: int
     height: int
     width: int
     channels: int
@@ -167,13 +165,6 @@ class VolumePlace(TypedDict):
     n_phases: int
 
 
-class WantedFrames(NamedTuple):
-    """Frames to read of one study: its volumes, and the indices by volume_id."""
-
-    volumes: Sequence[VolumePlace]
-    frames_of: Mapping[str, Collection[int]]
-
-
 class FrameParts:
     """Parts of the `frames` of a store, to read one study after another.
 
@@ -196,20 +187,21 @@ class FrameParts:
             for row in self._row_group(place, names).to_pylist()
         }
 
-    def frames(self, studies: Iterable[WantedFrames]) -> Iterator[list[StoredFrame]]:
-        """Yield some `frames` rows of each study in turn, in the order of its volumes and of their indices.
+    def frames(
+        self, volumes: Sequence[VolumePlace], frames_of: Mapping[str, Collection[int]]
+    ) -> list[StoredFrame]:
+        """Read frames of one study, by volume_id and index, in the order of its volumes and of the indices.
 
         InputError if a frame is not there, or if pixels do not match their digest.
         """
-        for volumes, frames_of in studies:
-            indices_of = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
-            if absent := indices_of.keys() - {place["volume_id"] for place in volumes}:
-                raise InputError(f"no volume {sorted(absent)} in the prepared study; prepare and plan again")
-            places = [place for place in volumes if place["volume_id"] in indices_of]
-            yield [row for place in places for row in self._frames(place, indices_of[place["volume_id"]])]
+        indices_of = {name: sorted(set(indices)) for name, indices in frames_of.items() if indices}
+        if absent := indices_of.keys() - {place["volume_id"] for place in volumes}:
+            raise InputError(f"no volume {sorted(absent)} in the prepared study; prepare and plan again")
+        places = [place for place in volumes if place["volume_id"] in indices_of]
+        return [row for place in places for row in self._frames(place, indices_of[place["volume_id"]])]
 
     def _frames(self, place: VolumePlace, indices: Sequence[int]) -> list[StoredFrame]:
-        stored = self._row_group(place)
+        stored = self._row_group(place, list(StoredFrame.__annotations__))
         if missing := [idx for idx in indices if not 0 <= idx < stored.num_rows]:
             raise InputError(
                 f"{place['volume_id']}: no frame {missing[0]}; expected idx in 0..{stored.num_rows - 1}; "
@@ -226,8 +218,8 @@ class FrameParts:
                 )
         return rows
 
-    def _row_group(self, place: VolumePlace, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read the frames of a volume, in order of idx; InputError unless its row group holds just these."""
+    def _row_group(self, place: VolumePlace, columns: Sequence[str]) -> pa.Table:
+        """Read columns of a volume's frames, in order of idx; InputError unless its row group holds these."""
         path, n_frames = self._path(place), place["n_slices"] * place["n_phases"]
         try:
             frames = self._open(path).read_row_group(place["row_group"], columns, use_threads=False)
@@ -265,4 +257,4 @@ def read_frames(
     store: Path, volumes: pa.Table, frames_of: Mapping[str, Collection[int]]
 ) -> list[StoredFrame]:
     """Read frames of one study alone, as `FrameParts.frames` does; `volumes` holds its rows."""
-    return next(FrameParts(store).frames([WantedFrames(places_of(volumes), frames_of)]))
+    return FrameParts(store).frames(places_of(volumes), frames_of)

@@ -22,7 +22,7 @@ from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.runtime import stopping
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import REQUESTS
-from cardiolens.study.shards import FrameParts, StoredFrame, VolumePlace, WantedFrames, places_of, shaped
+from cardiolens.study.shards import FrameParts, StoredFrame, VolumePlace, places_of, shaped
 
 PICTURE = pa.struct(  # one rendered frame
     [
@@ -174,13 +174,10 @@ class StudyLoader:
     ) -> dict[_ShownFrame, Row]:
         """Read and render the frames of a study, and those of examples, each once."""
         frames = sorted(set(shown))
-        wanted = [
-            WantedFrames(volumes.get(study_id, ()), _indices_of(of_study))
-            for study_id, of_study in groupby(frames, key=itemgetter(0))
-        ]
         stored = {
-            (row["study_id"], row["volume_id"], row["idx"]): row
-            for row in chain.from_iterable(parts.frames(wanted))
+            (study_id, row["volume_id"], row["idx"]): row
+            for study_id, of_study in groupby(frames, key=itemgetter(0))
+            for row in parts.frames(volumes.get(study_id, ()), _indices_of(of_study))
         }
         return {frame: self._picture(stored[frame[:3]], blank=frame.blank) for frame in frames}
 
