@@ -10,7 +10,16 @@ from typing import Any, NoReturn
 
 from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import parse_json
-from cardiolens.benchmarks.case_map import CaseMap, Column, Columns, Fault, LetteredText, SameText, expanded
+from cardiolens.benchmarks.case_map import (
+    CaseMap,
+    Column,
+    Columns,
+    Fault,
+    LetteredText,
+    SameOptions,
+    SameText,
+    expanded,
+)
 from cardiolens.benchmarks.record_files import Place, Row, quoted, value_of
 from cardiolens.protocol.tasks.legal import fold, option_problems, reserved_in
 
@@ -118,8 +127,8 @@ class RecordReader:
 
     def _question(self, record: Record) -> Question:
         columns = self.columns
-        given = columns.question
-        text = str(given.text) if isinstance(given, SameText) else line_of(record, given)
+        asks = columns.question
+        text = asks.text if isinstance(asks, SameText) else line_of(record, asks)
         key, text = line_of(record, columns.id), _PLACEHOLDER.sub(" ", text)
         if columns.subtask is not None:
             names = _names(record, columns.answer)
@@ -149,7 +158,9 @@ class RecordReader:
             return _lettered(_PLACEHOLDER.sub(" ", text), question)
         if isinstance(options, str):
             return question, _pairs(value_of(record, options), options)
-        texts = options.text if isinstance(options, SameText) else [line_of(record, name) for name in options]
+        texts = (
+            options.text if isinstance(options, SameOptions) else [line_of(record, name) for name in options]
+        )
         return question, [
             (letter, text) for letter, text in zip(ascii_uppercase, texts, strict=False) if text
         ]
@@ -202,17 +213,17 @@ class RecordReader:
             tuple((_numbered(name, number) or "").removesuffix("?") for name in (columns.path, columns.bytes))
             for number in range(1, columns.most + 1)
         ]
-        given = [(path, held, value_of(record, path)) for path, held in names]
+        slots = [(path, held, value_of(record, path)) for path, held in names]
         filled_in = {name for name, value in record.items() if name and not _is_blank(value)}
         held_in = self.embedded if columns.count else filled_in
-        filled = [n for n, (_, held, value) in enumerate(given, 1) if held in held_in or not _is_blank(value)]
+        filled = [n for n, (_, held, value) in enumerate(slots, 1) if held in held_in or not _is_blank(value)]
         count = _count(record, columns.count, columns.most) if columns.count else max(filled, default=0)
-        for path, held, value in given[:count]:
+        for path, held, value in slots[:count]:
             is_held = held in held_in
             file = "" if is_held and _is_blank(value) else self._path(path or held, value, patient)
             held_by = row.place if is_held else None
             images.append(CaseImage(file, place=held_by, column=held if is_held else ""))
-        if beyond := [path for path, _, value in given[count:] if not _is_blank(value)]:
+        if beyond := [path for path, _, value in slots[count:] if not _is_blank(value)]:
             raise InputError(
                 f"{beyond[0]} is given, but {columns.count} is {count}; expected null or no column beyond "
                 "it; correct one of them"
@@ -340,7 +351,7 @@ def _pairs(value: object, name: str) -> list[tuple[str, str]]:
         value = _parsed(value, name)
     if isinstance(value, Mapping):
         letters = sorted(key for key in value if value[key] is not None)
-        if letters != list(ascii_uppercase[: len(value)]):
+        if letters != list(ascii_uppercase[: len(letters)]):
             last = ascii_uppercase[max(len(value) - 1, 1)]
             raise wrong(name, value, f"an object with the keys A to {last}")
         return [(letter, line_of(value, letter)) for letter in letters]

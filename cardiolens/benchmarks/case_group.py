@@ -54,8 +54,6 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
             stored, pixels = _decoded(source, case, image)
             n_bytes += len(stored)
             frames.append(pixels)
-        if source.columns.images.doubles == "refuse":
-            _check_doubles(case, frames)
         if sum(frame.nbytes for frame in frames) > np.iinfo(np.int32).max:
             raise InputError("its images take 2 GiB or more; expected less per case; make them smaller")
     except InputError as error:
@@ -64,18 +62,6 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
     writer.rows.append(writer.write(row, frames_table(row, frames)))
     record = StudyRecord(part=writer.part, state=state, subgroups=dict(case.groups))
     return Outcome(name, record, n_bytes=n_bytes)
-
-
-def _check_doubles(case: Case, frames: Sequence[NDArray[np.uint8]]) -> None:
-    """Raise InputError for two images of a case that have the same pixels."""
-    first: dict[tuple[object, ...], CaseImage] = {}
-    for image, pixels in zip(case.images, frames, strict=True):
-        twin = first.setdefault((pixels.shape, pixels.tobytes()), image)
-        if twin is not image:
-            raise InputError(
-                f"{case.place}: {image.name} has the pixels of {twin.name}; expected images that differ; "
-                "remove one, or write images.doubles: keep in the map"
-            )
 
 
 def _decoded(source: Source, case: Case, image: CaseImage) -> tuple[bytes, NDArray[np.uint8]]:

@@ -34,7 +34,6 @@ class ImageMap(Spec):
     count: Column | None = None  # number of images
     most: int = Field(default=MOST_IMAGES, gt=0)
     folders: tuple[str, ...] = ("",)  # folders below which a path is looked for; may hold {patient}
-    doubles: Literal["refuse", "keep"] = "refuse"  # records that show the same pixels twice
 
 
 class Choice(Spec):
@@ -45,9 +44,15 @@ class Choice(Spec):
 
 
 class SameText(Spec):
-    """What stands in no column: the same question, or the same options, for every record."""
+    """A text that stands in no column: the same for every record."""
 
-    text: str | tuple[str, ...]
+    text: str
+
+
+class SameOptions(Spec):
+    """Options that stand in no column: the same for every record."""
+
+    text: tuple[str, ...]
 
 
 class LetteredText(Spec):
@@ -66,7 +71,7 @@ class CaseMap(Spec):
     splits: Mapping[str, tuple[str, ...]] = {}  # values of that column, by split
     images: ImageMap
     question: Column | SameText
-    options: Columns | SameText | LetteredText = ()
+    options: Columns | SameOptions | LetteredText = ()
     # letters, the text of an option, or both ("B. Thinned; C. Normal"); without options a number with its
     # unit, or columns of names that are right in a ranking
     answer: Columns

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,8 @@ def _list(path: Path) -> list[Any]:
 def _json_lines(path: Path) -> Iterator[_Entry]:
     try:
         for at, line in lines_from(path, 0):
+            if not line.strip():
+                continue
             try:
                 yield at, parse_json(line), ""
             except ValueError as error:
@@ -144,7 +147,7 @@ def _separated(path: Path) -> Iterator[_Entry]:
     _, names = next(rows, (0, []))
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"{path}: column {twice[0]!r} is there twice; rename one of them")
-    for at, cells in rows:
+    for at, cells in filter(itemgetter(1), rows):  # without blank lines
         is_whole = len(cells) == len(names)
         error = "" if is_whole else f"has {len(cells)} cells; expected {len(names)}, as in the first line"
         yield at, dict(zip(names, cells, strict=False)), error

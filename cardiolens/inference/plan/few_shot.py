@@ -18,12 +18,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm
 from cardiolens.inference.plan.frame_views import SHOWN, FrameSelector, Picture, View, as_displayed
-from cardiolens.inference.plan.request import PlannedQuestion, ReplyForm, ShownExample, SolvedExample
+from cardiolens.inference.plan.request import PlannedQuestion, ReplyForm, ShownExample
 from cardiolens.protocol.dialogue.chain import FrameRef
 from cardiolens.protocol.prompts.frames import CaptionLevel
-from cardiolens.protocol.prompts.question import after_examples, example_block, solution
+from cardiolens.protocol.prompts.question import examples_block, solution
 from cardiolens.protocol.prompts.template import question_block, template_for
-from cardiolens.protocol.tasks.catalogue import OPEN
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue
 from cardiolens.storage import tables
 from cardiolens.storage.schemas import EXAMPLES
 
@@ -85,8 +85,8 @@ def lending(
     questions: pa.Table,
     volumes: pa.Table,
     training: frozenset[str],
-    as_planned: Callable[[Row], PlannedQuestion],
-) -> Callable[[str, str | None], tuple[SolvedExample, ...]]:
+    catalogue: Catalogue,
+) -> Callable[[str, str | None], tuple[PlannedQuestion, ...]]:
     """Return a function from subtask and patient to the examples that may be shown, the first ones first.
 
     They are solved questions on prepared studies: of the `training` patients, or of all if there are none,
@@ -101,13 +101,13 @@ def lending(
             by_subtask.setdefault(row["subtask"], []).append(row)
     lent = {
         subtask: [
-            (row["patient_id"], SolvedExample(as_planned(row), tuple(row["answer"])))
+            (row["patient_id"], replace(PlannedQuestion.of(row, catalogue), answer=tuple(row["answer"])))
             for row in _in_order(rows)
         ]
         for subtask, rows in by_subtask.items()
     }
 
-    def to(subtask: str, patient_id: str | None) -> tuple[SolvedExample, ...]:
+    def to(subtask: str, patient_id: str | None) -> tuple[PlannedQuestion, ...]:
         examples = (example for owner, example in lent.get(subtask, ()) if owner != patient_id)
         return tuple(islice(examples, most + _SPARE))
 
@@ -165,34 +165,33 @@ class FewShot:
             return Examples()
         lent = question.examples
         if arm.control == "other_patient":  # an example of the study that is shown would solve the question
-            lent = tuple(example for example in lent if example.question.study_id != question.donor)
-        key = arm_id, tuple(example.question.qa_id for example in lent)
+            lent = tuple(example for example in lent if example.study_id != question.donor)
+        key = arm_id, tuple(example.qa_id for example in lent)
         if key not in self._solutions:
             self._solutions[key] = self._first_with_frames(lent, arm)
         return self._solutions[key]
 
-    def _first_with_frames(self, lent: Sequence[SolvedExample], arm: Arm) -> Examples:
+    def _first_with_frames(self, lent: Sequence[PlannedQuestion], arm: Arm) -> Examples:
         """Show the first of the lent questions that have frames, each as the arm shows a question."""
-        texts, pictures, examples = list[str](), list[Picture](), list[ShownExample]()
+        solved, pictures, examples = list[tuple[str, str]](), list[Picture](), list[ShownExample]()
         shown_as = replace(arm, control="none") if arm.control == "other_patient" else arm
         for example in lent:
             if len(examples) == arm.prompt.shots:
                 break
-            question = example.question
-            view = self._frames.view(question, shown_as)
+            view = self._frames.view(example, shown_as)
             if view.selection.skipped is None:
-                texts.append(self._example(example, arm, view, len(examples) + 1))
+                solved.append(self._solved(example, arm, view))
                 pictures += self._frames.pictures(view)
-                examples.append(ShownExample(question.qa_id, question.study_id, view.selection.frames))
+                examples.append(ShownExample(example.qa_id, example.study_id, view.selection.frames))
         if len(examples) < arm.prompt.shots:
             return Examples()
-        return Examples(after_examples("".join(texts)), tuple(pictures), tuple(examples))
+        return Examples(examples_block(solved), tuple(pictures), tuple(examples))
 
-    def _example(self, example: SolvedExample, arm: Arm, view: View, number: int) -> str:
-        """Render an example without points to work through: its answer has no reasons."""
-        worded = as_displayed(example.question, arm)
+    def _solved(self, example: PlannedQuestion, arm: Arm, view: View) -> tuple[str, str]:
+        """Return an example, without points to work through, and its reply: its answer has no reasons."""
+        worded = as_displayed(example, arm)
         display = SHOWN.get(arm.control, "frames")
         template = template_for(worded, "standard", self._templates(worded.protocol), display=display)
         text = question_block(worded, len(view.frames), template, self._form.closing)
         reply = solution(worded, example.answer, self._form.format_of(worded, arm.prompt))
-        return example_block(view.text(self._level) + text, reply, number, arm.prompt.shots)
+        return view.text(self._level) + text, reply

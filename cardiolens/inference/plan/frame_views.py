@@ -17,7 +17,7 @@ from cardiolens.inference.models.chat import TokenCounter
 from cardiolens.inference.models.token_counts import Rendering, fault_of, frame_key
 from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, Gold, case_block
-from cardiolens.protocol.prompts.frames import CaptionLevel, caption_block, frame_block, video_block
+from cardiolens.protocol.prompts.frames import CaptionLevel, frame_block
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import Display
 from cardiolens.protocol.select.choose import choose, fitting
@@ -216,12 +216,11 @@ class View:
 
     def text(self, level: CaptionLevel, case: CaseText | None = None, gold: Gold = "none") -> str:
         """Render the frames, with placeholders, or a case with its images."""
-        structure = self.study.structure
+        marked = not self.captioned
         if case is not None:
-            return case_block(case, self.frames, gold, level, pictures=not self.captioned)
-        if self.captioned:
-            return caption_block(self.captioned, structure, level)
-        return (video_block if self.as_video else frame_block)(self.selection.frames, structure, level)
+            return case_block(case, self.frames, gold, level, pictures=marked)
+        as_video = self.as_video and marked
+        return frame_block(self.frames, self.study.structure, level, marked=marked, as_video=as_video)
 
 
 class FrameSelector:

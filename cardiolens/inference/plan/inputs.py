@@ -18,9 +18,8 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.models.identity import PACKAGED
 from cardiolens.inference.plan.few_shot import Row, check_examples, lending, training_patients
 from cardiolens.inference.plan.frame_views import donors
-from cardiolens.inference.plan.request import PlannedQuestion, SolvedExample
+from cardiolens.inference.plan.request import PlannedQuestion
 from cardiolens.protocol.prompts.case_prompts import CaseText, read_told, told_path
-from cardiolens.protocol.prompts.question import asked_of
 from cardiolens.protocol.prompts.template import check_folder, template_folders
 from cardiolens.protocol.select.feature_store import KEY
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
@@ -29,13 +28,14 @@ from cardiolens.protocol.tasks.question_evidence import check_evidence_slices, e
 from cardiolens.protocol.tasks.questions import (
     LESION,
     TWIN,
+    GivenQuestion,
     given_questions,
     is_twin,
     original_of,
     questions_table,
 )
 from cardiolens.storage.places import Store, deciding
-from cardiolens.study.anatomy import check_heart, lineage, protocols_of, shipped
+from cardiolens.study.anatomy import check_heart
 from cardiolens.study.cohort import COHORT_NAME, read_cohort
 from cardiolens.study.shards import read_volumes
 from cardiolens.study.structure import structures
@@ -63,7 +63,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     """Read the inputs of a sweep; InputError if questions, templates or subtasks cannot be used."""
     store, path = Store(spec.store), spec.dataset.questions
     catalogue = load_catalogue(spec.dataset.protocol)
-    for folder in template_folders(spec.templates, spec.dataset.protocol):
+    templates = template_folders(spec.templates, spec.dataset.protocol)
+    for folder in templates:
         check_folder(folder)
     prepared = _with_twins_for(spec, read_volumes(store.root))
     _check_organ(store, catalogue, spec)
@@ -74,10 +75,12 @@ def read_inputs(spec: SweepSpec) -> Inputs:
         for row in given_questions(path, catalogue)
         if LESION in spec.control or not is_twin(row.question.study_id)
     ]
-    table = questions_table(path, rows, catalogue, allow_unverified="unverified" in spec.dataset.allow)
-    table = _with_patients(path, table, prepared)
+    patients = dict(zip(prepared["study_id"].to_pylist(), prepared["patient_id"].to_pylist(), strict=True))
+    allow_unverified = "unverified" in spec.dataset.allow
+    table = questions_table(path, rows, catalogue, patients, allow_unverified=allow_unverified)
+    _check_patients(path, rows, patients)
     check_evidence_slices(path, rows, prepared)
-    lend = lending(spec, table, prepared, training, lambda row: _question(row, catalogue))
+    lend = lending(spec, table, prepared, training, catalogue)
     questions = _chosen(spec, table, catalogue, volumes, study_ids, lend=lend)
     every = [question for group in questions.values() for question in group]
     _check_asked(spec, every, catalogue)
@@ -100,8 +103,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
                 sha256_of(store.root / COHORT_NAME),
                 questions_sha256,
                 catalogue.sha256,
-                _beside_tasks(spec.dataset.protocol, catalogue),
-                None if spec.templates is None else digest_of_tree(spec.templates),
+                [catalogue.anatomy.digest, dict(catalogue.paper_points)],
+                [digest_of_tree(folder) for folder in templates],
                 KEY,
                 None if spec.dataset.source is None else sha256_of(told_path(path)),
                 [code_of(group, word) for group, word in plugins_of(spec, ("selectors", "controls"))],
@@ -157,30 +160,22 @@ def _is_in(column: pa.ChunkedArray, values: Sequence[str] | frozenset[str]) -> p
     return pc.is_in(column, pa.array(sorted(values), pa.string()))
 
 
-def _with_patients(path: Path, questions: pa.Table, volumes: pa.Table) -> pa.Table:
-    """Return the questions, with a missing patient filled in from the study.
+def _check_patients(path: Path, rows: Sequence[GivenQuestion], patients: Mapping[str, str]) -> None:
+    """Raise InputError if the patient of a question is not that of its study; no message names a patient.
 
-    InputError if the patient of a question is not that of its study; no message names a patient. Questions on
-    studies that are not prepared are not asked; a warning counts them.
+    Questions on studies that are not prepared are not asked; a warning counts them.
     """
-    patients = dict(zip(volumes["study_id"].to_pylist(), volumes["patient_id"].to_pylist(), strict=True))
-    filled: list[str | None] = []
-    absent: Counter[str] = Counter()
-    for row in questions.select(["qa_id", "study_id", "patient_id"]).to_pylist():
-        study = row["study_id"]
-        filled.append(row["patient_id"] or patients.get(study))
-        if study not in patients:
-            absent[study] += 1
-        elif patients[study] != filled[-1]:
+    for row in rows:
+        question = row.question
+        if not row.is_compact and patients.get(question.study_id, question.patient_id) != question.patient_id:
             raise InputError(
-                f"{path}: {row['qa_id']}: its patient_id is not that of study {study} in study.json, and "
-                "intervals and controls go by patient; correct the one that is wrong"
+                f"{path}: {question.qa_id}: its patient_id is not that of study {question.study_id} in "
+                "study.json, and intervals and controls go by patient; correct the one that is wrong"
             )
+    absent = Counter(row.question.study_id for row in rows if row.question.study_id not in patients)
     if absent:
         counts = absent.total(), len(absent), next(iter(absent))
         log.warning("%s: questions not asked: %d, as studies are not prepared: %d, e.g. %s", path, *counts)
-    column = questions.schema.get_field_index("patient_id")
-    return questions.set_column(column, questions.schema.field(column), pa.array(filled, pa.string()))
 
 
 def _check_asked(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogue: Catalogue) -> None:
@@ -215,15 +210,6 @@ def _check_asked(spec: SweepSpec, questions: Sequence[PlannedQuestion], catalogu
             )
 
 
-def _beside_tasks(protocol: str, catalogue: Catalogue) -> str | None:
-    """Return the digest of what a user's own protocol holds besides its tasks; None for a shipped one."""
-    if set(protocols_of(protocol)) <= set(shipped()):
-        return None
-    folders = (folder / "templates" for folder in lineage(protocol))
-    templates = [digest_of_tree(folder) for folder in folders if folder.is_dir()]
-    return digest_of([catalogue.anatomy.digest, dict(catalogue.paper_points), templates])
-
-
 def _chosen(
     spec: SweepSpec,
     table: pa.Table,
@@ -231,7 +217,7 @@ def _chosen(
     volumes: pa.Table,
     study_ids: Sequence[str],
     *,
-    lend: Callable[[str, str | None], tuple[SolvedExample, ...]],
+    lend: Callable[[str, str | None], tuple[PlannedQuestion, ...]],
 ) -> dict[str, list[PlannedQuestion]]:
     """Return the chosen questions by study, without answers; InputError if there are none."""
     if unknown := [name for name in spec.subtask if name not in catalogue.subtasks]:
@@ -246,7 +232,7 @@ def _chosen(
     chosen: dict[str, list[PlannedQuestion]] = {study_id: [] for study_id in study_ids}
     for row in _matching(spec, rows):
         question = replace(
-            _question(row, catalogue),
+            PlannedQuestion.of(row, catalogue),
             donor=donor.get(row["qa_id"]),
             case=case_texts.get(row["study_id"]),
             examples=lend(row["subtask"], row["patient_id"]),
@@ -264,20 +250,12 @@ def _chosen(
 def _matching(spec: SweepSpec, rows: Sequence[Row]) -> list[Row]:
     """Return the questions of the subtasks and items of a sweep; InputError for an item that is none."""
     rows = [row for row in rows if not spec.subtask or row["subtask"] in spec.subtask]
-    known = {row["qa_id"] for row in rows}
+    ids = {row["qa_id"] for row in rows}
     for name in spec.item:
-        if name not in known:
+        if name not in ids:
             raise InputError(
-                f"item: {name!r} is none of the {len(known)} questions of this sweep; expected a qa_id, e.g. "
-                f"{', '.join(nearest_first(name, sorted(known))[:3])}; correct item, or widen subtask "
+                f"item: {name!r} is none of the {len(ids)} questions of this sweep; expected a qa_id, e.g. "
+                f"{', '.join(nearest_first(name, sorted(ids))[:3])}; correct item, or widen subtask "
                 "and limit"
             )
     return [row for row in rows if not spec.item or row["qa_id"] in spec.item]
-
-
-def _question(row: Row, catalogue: Catalogue) -> PlannedQuestion:
-    """Return a question as the plan sees it, without its answer."""
-    subtask = catalogue[row["subtask"]]
-    options = tuple((option["key"], option["text"]) for option in row["options"])
-    asked = asked_of(subtask, catalogue, row["question"], options)
-    return PlannedQuestion(row["qa_id"], row["study_id"], asked, subtask)

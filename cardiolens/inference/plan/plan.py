@@ -206,16 +206,14 @@ def _divided(n_arms: int, questions: Mapping[str, Sequence[PlannedQuestion]]) ->
 
 def _parts(n_arms: Mapping[str, int], inputs: Inputs) -> Iterator[_Part]:
     """Yield the parts of each model, by its number of arms, with questions and volumes of their studies."""
-    rows: dict[str, list[int]] = {}
-    for row, study_id in enumerate(inputs.volumes["study_id"].to_pylist()):
-        rows.setdefault(study_id, []).append(row)
+    studies = inputs.volumes["study_id"]
     for model, n_arms_of_model in n_arms.items():
         for number, study_ids in enumerate(_divided(n_arms_of_model, inputs.questions)):
             questions = {study_id: inputs.questions[study_id] for study_id in study_ids}
             every = (question for group in questions.values() for question in group)
-            further = {study_id for question in every for study_id in question.further_studies}
-            own_rows = [row for study_id in sorted({*study_ids, *further}) for row in rows[study_id]]
-            yield _Part(model, number, questions, inputs.volumes.take(own_rows))
+            needed = {*study_ids, *(study_id for question in every for study_id in question.further_studies)}
+            volumes = inputs.volumes.filter(pc.is_in(studies, pa.array(sorted(needed), pa.string())))
+            yield _Part(model, number, questions, volumes)
 
 
 @dataclass

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from cardiolens.base.digest import digest_of
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm
@@ -33,10 +32,10 @@ from cardiolens.inference.plan.request import (
 )
 from cardiolens.protocol.dialogue.chain import Chain, Choice, Offer, Samples, Stage, Steps
 from cardiolens.protocol.prompts.case_prompts import lacking, steps_before
-from cardiolens.protocol.prompts.frame_request_prompt import asking, listed, offered
+from cardiolens.protocol.prompts.frame_request_prompt import choice_of, offer_of
 from cardiolens.protocol.prompts.frames import FLAG as VIDEO_FLAG
 from cardiolens.protocol.prompts.frames import count_videos
-from cardiolens.protocol.prompts.question import AskedQuestion, with_points_of_paper
+from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import (
     Style,
     Template,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
     from hashlib import blake2b
 
 ESTIMATED = "estimated_tokens"  # flag of a request whose tokens are estimated, not counted by a processor
-FRAME_REQUESTS = 2  # most requests for frames before the answer of a reader that chooses them
 _SAMPLE_TEMPERATURE = 0.7  # of several samples of a model that has none of its own
 _LONGEST_NOTE = "x " * 250  # as long as the note to a reader that named frames which do not exist
 
@@ -66,22 +64,9 @@ class FrameBlock(NamedTuple):
     state: "blake2b"  # hash of the request key, up to the question
     sizes: tuple[tuple[int, int], ...]  # (height, width) of the frames as rendered
 
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """One question under one arm. By default one request asks it after the frames; a chain changes that."""
-
-    question: AskedQuestion  # as displayed
-    template: Template
-    block: FrameBlock
-    max_tokens: int  # of the answer
-    decoding: tuple[str, ...]  # what decides the reply besides the prompt; its first entry: legal replies
-    ending: str  # the text after the frames, at its longest
-    prompt: str  # the user message of the request's row
-    reply_tokens: int  # of all replies that share a prompt
-    chain: Chain | None = None  # asked in place of the one request
-    n_before: int = 0  # requests besides the one whose row is planned
-    declared: tuple[str, ...] = ()  # parts of a chain that decide its last reply, for the request key
+    def ask(self, ending: str, max_tokens: int, *decoding: str) -> Stage:
+        """Return the request that goes on with a text; `decoding` decides the reply besides the prompt."""
+        return Stage(f"{self.text}{ending}", max_tokens, request_key(self.state, ending, *decoding))
 
 
 class ModelPlanner:
@@ -125,20 +110,29 @@ class ModelPlanner:
         if view.selection.skipped is None and (why := self._why_skipped(question, arm, view, examples)):
             view = view.skipped(why)
         selection, chooses = view.selection, arm.selector.kind == "self" and view.selection.skipped is None
-        draft = self._draft(question, arm, arm_id, view, examples)
+        displayed, template = self._displayed(question, arm)
+        counted = self._largest(view, _most_frames(arm)) if chooses else view
+        block = self._block(template.system, counted, question, arm, examples)
+        answer_format = self._form.format_of(displayed, arm.prompt)
+        max_tokens = self._form.max_tokens(displayed, arm.prompt)
+        options = displayed.answer_type, displayed.keys, displayed.exclusive
+        legal = constraint_of(answer_format, *options).text
+        # Arms share equal requests, but for readers that look at the truth or sample without a seed.
+        shares = self._model.determined or _is_sampled(displayed, arm)
+        of_item = () if shares and not self._model.told_questions else (arm_id, question.qa_id)
+        decoding = (legal, str(max_tokens), str(int(arm.control == "repeat")), *of_item)
+        chain: Chain | None
         if chooses:
-            draft = self._choosing(draft, arm, view)
-        elif arm.prompt.chained:
-            draft = self._in_steps(draft, arm, len(selection.frames))
-        elif _is_sampled(draft.question, arm):
-            draft = _sampled(draft, arm)
+            ending, chain, reply_tokens = self._choice(arm, view, template, displayed, decoding=decoding)
+        else:
+            ending = question_block(displayed, len(view.frames), template, self._form.closing)
+            ending, chain, reply_tokens = self._chain(arm, view, block, displayed, ending, decoding=decoding)
         status, tokens = f"skipped: {selection.skipped}", None
         if selection.skipped is None:
-            status, tokens = self._status(draft)
+            status, tokens = self._status(block, ending, reply_tokens)
         sent = status == PLANNED
-        declared = draft.declared if sent or chooses else ()
-        n_videos = count_videos(draft.block.text) if view.as_video else 0
-        displayed = draft.question
+        declared = chain.declared if chain and (sent or chooses) else ()
+        n_videos = count_videos(block.text) if view.as_video else 0
         return Request(
             arm_id=arm_id,
             qa_id=question.qa_id,
@@ -146,15 +140,15 @@ class ModelPlanner:
             frames_study_id=view.study_id,
             subtask=displayed.subtask,
             frames=() if chooses else selection.frames,
-            system=draft.block.system,
-            prompt=draft.prompt,
-            template=draft.template.name,
-            answer_format=self._form.format_of(displayed, arm.prompt),
+            system=block.system,
+            prompt=chain.opening if isinstance(chain, Choice) else f"{block.text}{ending}",
+            template=template.name,
+            answer_format=answer_format,
             answer_type=displayed.answer_type,
             option_keys=displayed.keys,
             exclusive=displayed.exclusive,
-            max_tokens=draft.max_tokens,
-            stage=draft.n_before,
+            max_tokens=max_tokens,
+            stage=chain.most_stages - 1 if chain else 0,
             replicate=int(arm.control == "repeat"),
             flags=(
                 *selection.flags,
@@ -164,8 +158,8 @@ class ModelPlanner:
             ),
             status=status,
             predicted_tokens=tokens,
-            request_key=request_key(draft.block.state, draft.ending, *draft.decoding, *declared),
-            chain=draft.chain if sent else None,
+            request_key=request_key(block.state, ending, *decoding, *declared),
+            chain=chain if sent else None,
             examples=examples.shown if sent else (),
         )
 
@@ -183,98 +177,86 @@ class ModelPlanner:
             return "not read in this form"
         return None if question.qa_id in self._read else "not read"
 
-    def _draft(
-        self, question: PlannedQuestion, arm: Arm, arm_id: str, view: View, examples: Examples
-    ) -> _Draft:
-        """Return a question in the words and form of an arm, after the frames of a view."""
-        prompt, form = arm.prompt, self._form
+    def _displayed(self, question: PlannedQuestion, arm: Arm) -> tuple[AskedQuestion, Template]:
+        """Return a question in the words of an arm, and the template that it is asked by."""
         displayed = as_displayed(question, arm)
-        if prompt.style == "paper":
-            displayed = with_points_of_paper(displayed)
-        style: Style = "standard" if prompt.style == "standard" else "reasoning"
-        display = SHOWN.get(arm.control, "frames")
-        template = template_for(displayed, style, self._templates(displayed.protocol), display=display)
-        n_frames = len(view.frames)
-        if arm.selector.kind == "self" and view.selection.skipped is None:
-            n_frames, view = len(view.captioned), self._largest(view, _most_frames(arm))
-        options = displayed.answer_type, displayed.keys, displayed.exclusive
-        legal = constraint_of(form.format_of(displayed, prompt), *options).text
-        # Arms share equal requests, but for readers that look at the truth or sample without a seed.
-        shares = self._model.determined or _is_sampled(displayed, arm)
-        own = () if shares and not self._model.told_questions else (arm_id, question.qa_id)
-        max_tokens = form.max_tokens(displayed, prompt)
-        block = self._block(template.system, view, question, arm, examples)
-        ending = question_block(displayed, n_frames, template, form.closing)
-        return _Draft(
-            question=displayed,
-            template=template,
-            block=block,
-            max_tokens=max_tokens,
-            decoding=(legal, str(max_tokens), str(int(arm.control == "repeat")), *own),
-            ending=ending,
-            prompt=f"{block.text}{ending}",
-            reply_tokens=max_tokens,
+        if arm.prompt.style == "paper":
+            displayed = replace(displayed, checklist=displayed.paper or displayed.checklist)
+        style: Style = "standard" if arm.prompt.style == "standard" else "reasoning"
+        folders, display = self._templates(displayed.protocol), SHOWN.get(arm.control, "frames")
+        return displayed, template_for(displayed, style, folders, display=display)
+
+    def _chain(
+        self,
+        arm: Arm,
+        view: View,
+        block: FrameBlock,
+        displayed: AskedQuestion,
+        ending: str,
+        *,
+        decoding: tuple[str, ...],
+    ) -> tuple[str, Chain | None, int]:
+        """Return the text after the frames, the chain in place of one request, the most tokens of replies.
+
+        `decoding` decides the reply to the question besides its prompt: the legal replies, and the rest.
+        """
+        max_tokens = self._form.max_tokens(displayed, arm.prompt)
+        if arm.prompt.chained:
+            *before, ending = steps_before(ending, len(view.selection.frames))
+            limit = self._form.step_max_tokens(arm.prompt)
+            free = (FREE.text, str(limit), *decoding[2:])
+            steps = [block.ask(step, limit, *free) for step in before]
+            chain = Steps((*steps, block.ask(ending, max_tokens, *decoding)))
+            return ending, chain, max_tokens + limit * len(steps)
+        if not _is_sampled(displayed, arm):
+            return ending, None, max_tokens
+        # Keys do not depend on the number of samples, so more of them reuse fewer.
+        sampling = arm.model.sampling
+        first, temperature = sampling.seed or 0, sampling.temperature or _SAMPLE_TEMPERATURE
+        sampled = (*decoding, "sample", str(temperature))
+        samples = tuple(
+            block.ask(ending, max_tokens, *sampled, str(seed))._replace(seed=seed, temperature=temperature)
+            for seed in range(first, first + arm.prompt.samples)
         )
+        return ending, Samples(samples), max_tokens
+
+    def _choice(
+        self,
+        arm: Arm,
+        view: View,
+        template: Template,
+        displayed: AskedQuestion,
+        *,
+        decoding: tuple[str, ...],
+    ) -> tuple[str, Choice, int]:
+        """Return what `_chain` does, of a reader that asks for frames of a view before the question."""
+        frames, structure, http = view.selection.frames, view.study.structure, self._model.http
+
+        def offer() -> Offer:
+            keys = [self._frames.key(view.study, frame) for frame in frames]
+            return offer_of(frames, structure, self._level, keys)
+
+        shared = view.study.share(("offer", frames, self._level), offer)
+        state = hash_of(template.system, "", shared.key, after=self._state)
+        choice = choice_of(
+            shared,
+            structure,
+            displayed,
+            template,
+            self._form.closing,
+            budget=_most_frames(arm),
+            max_tokens=self._form.max_tokens(displayed, arm.prompt),
+            bound=http is None or http.dialect == "vllm",
+            stage_key=request_key(state, "", *decoding),
+        )
+        longest = f"{choice.further}\n{choice.answer_many}{_LONGEST_NOTE}"
+        return longest, choice, max(choice.max_tokens, choice.ask_max_tokens)
 
     def _largest(self, view: View, n_frames: int) -> View:
         """Return a view of the frames on offer with the most pixels: tokens are counted for them."""
         frames = view.selection.frames
         by_size = sorted(frames, key=lambda frame: -math.prod(self._frames.size(view.study, frame)))
         return replace(view, selection=replace(view.selection, frames=tuple(by_size[:n_frames])))
-
-    def _choosing(self, draft: _Draft, arm: Arm, view: View) -> _Draft:
-        """Return a draft that asks for frames of a view by name, before the question."""
-        http, budget = self._model.http, _most_frames(arm)
-        listing = listed(view.selection.frames, view.study.structure)
-        limits = budget, FRAME_REQUESTS
-        words = asking(listing, draft.question, draft.template, self._form.closing, limits)
-        offer = view.study.share(("offer", view.selection.frames, self._level), lambda: self._offer(view))
-        state = hash_of(draft.block.system, "", offer.key, after=self._state)
-        choice = Choice(
-            offer=offer,
-            budget=budget,
-            rounds=FRAME_REQUESTS,
-            **words._asdict(),
-            ask_max_tokens=64 + 24 * budget,  # a name has about 16 tokens
-            max_tokens=draft.max_tokens,
-            bound=http is None or http.dialect == "vllm",
-            stage_key=request_key(state, "", *draft.decoding),
-        )
-        return replace(
-            draft,
-            ending=f"{words.further}\n{words.answer_many}{_LONGEST_NOTE}",
-            prompt=choice.opening,
-            reply_tokens=max(draft.max_tokens, choice.ask_max_tokens),
-            chain=choice,
-            n_before=choice.rounds,
-            declared=(choice.stage_key, *words, *map(str, (choice.budget, choice.rounds, choice.bound))),
-        )
-
-    def _offer(self, view: View) -> Offer:
-        """Return the frames of a view as a reader may request them."""
-        frames = offered(view.selection.frames, view.study.structure, self._level)
-        keys = [self._frames.key(view.study, frame) for frame in view.selection.frames]
-        return Offer(digest_of([list(map(list, frames)), keys]), frames)
-
-    def _in_steps(self, draft: _Draft, arm: Arm, n_images: int) -> _Draft:
-        """Return a draft that asks for free text about the frames, which the prompt of the answer repeats."""
-        text, limit = draft.block.text, self._form.step_max_tokens(arm.prompt)
-        *before, ending = steps_before(draft.ending, n_images)
-        _, _, *decoding = draft.decoding
-        key = partial(request_key, draft.block.state)
-        steps = [
-            Stage(f"{text}{step}", limit, key(step, FREE.text, str(limit), *decoding)) for step in before
-        ]
-        stages = (*steps, Stage(f"{text}{ending}", draft.max_tokens, key(ending, *draft.decoding)))
-        return replace(
-            draft,
-            ending=ending,
-            prompt=stages[-1].prompt,
-            reply_tokens=sum(stage.max_tokens for stage in stages),
-            chain=Steps(stages),
-            n_before=len(steps),
-            declared=tuple(stage.key for stage in stages),
-        )
 
     def _block(
         self, system: str, view: View, question: PlannedQuestion, arm: Arm, examples: Examples
@@ -291,14 +273,13 @@ class ModelPlanner:
         frames = view.selection.frames, view.as_video, view.captioned, blank
         return view.study.share((system, *frames, question.case, gold, examples), make)
 
-    def _status(self, draft: _Draft) -> tuple[str, int | None]:
+    def _status(self, block: FrameBlock, ending: str, reply_tokens: int) -> tuple[str, int | None]:
         """Return PLANNED or OVERFLOW, and the tokens of the prompt if something counts them."""
         if self._counter is None:
             return PLANNED, None
-        block = draft.block
         with fault_of(self._model.name):
-            tokens = self._counter.count(block.system, f"{block.text}{draft.ending}", block.sizes)
-        return (OVERFLOW if tokens + draft.reply_tokens > self._model.max_model_len else PLANNED), tokens
+            tokens = self._counter.count(block.system, f"{block.text}{ending}", block.sizes)
+        return (OVERFLOW if tokens + reply_tokens > self._model.max_model_len else PLANNED), tokens
 
 
 def _most_frames(arm: Arm) -> int:
@@ -310,16 +291,3 @@ def _most_frames(arm: Arm) -> int:
 def _is_sampled(question: AskedQuestion, arm: Arm) -> bool:
     """Return whether an arm asks several times; a report has no majority."""
     return arm.prompt.samples > 1 and question.answer_type not in OPEN
-
-
-def _sampled(draft: _Draft, arm: Arm) -> _Draft:
-    """Return a draft of several replies; keys do not depend on their number, so more samples reuse fewer."""
-    n_samples, sampling = arm.prompt.samples, arm.model.sampling
-    first, temperature = sampling.seed or 0, sampling.temperature or _SAMPLE_TEMPERATURE
-    key = partial(request_key, draft.block.state, draft.ending, *draft.decoding, "sample", str(temperature))
-    stages = tuple(
-        Stage(draft.prompt, draft.max_tokens, key(str(seed)), seed, temperature)
-        for seed in range(first, first + n_samples)
-    )
-    declared = tuple(stage.key for stage in stages)
-    return replace(draft, chain=Samples(stages), n_before=n_samples - 1, declared=declared)

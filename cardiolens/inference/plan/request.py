@@ -1,10 +1,10 @@
 """Requests: the question as planned, the form of its reply, its key, and the table of requests."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -14,10 +14,10 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import PromptSpec
 from cardiolens.protocol.dialogue.chain import Chain, Choice
 from cardiolens.protocol.prompts.case_prompts import CaseText
-from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.question import AskedQuestion, asked_of
 from cardiolens.protocol.prompts.template import Closing
 from cardiolens.protocol.select.selection import Frame
-from cardiolens.protocol.tasks.catalogue import Subtask
+from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.storage.schemas import REQUESTS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PlannedQuestion:
-    """A question as the plan sees it: words, route and study, but no answer."""
+    """A question as the plan sees it: words, route and study, and an answer only if it is an example."""
 
     qa_id: str
     study_id: str
@@ -34,21 +34,23 @@ class PlannedQuestion:
     subtask: Subtask
     donor: str | None = None  # the study whose frames are shown under control other_patient
     case: CaseText | None = None  # text that prompts may include, for a case of images and text
-    examples: tuple["SolvedExample", ...] = field(default=(), hash=False)  # that may be shown before it
+    examples: tuple["PlannedQuestion", ...] = field(default=(), hash=False)  # that may be shown before it
+    answer: tuple[str, ...] = ()  # original option keys of an example, the only answers that a plan holds
+
+    @staticmethod
+    def of(row: Mapping[str, Any], catalogue: Catalogue) -> "PlannedQuestion":
+        """Return the question of a row of `questions`, without its answer."""
+        subtask = catalogue[row["subtask"]]
+        options = tuple((option["key"], option["text"]) for option in row["options"])
+        asked = asked_of(subtask, catalogue, row["question"], options)
+        return PlannedQuestion(row["qa_id"], row["study_id"], asked, subtask)
 
     @property
     def further_studies(self) -> Iterator[str]:
         """The other studies that lend frames to the question."""
         if self.donor is not None:
             yield self.donor
-        yield from (example.question.study_id for example in self.examples)
-
-
-class SolvedExample(NamedTuple):
-    """A question of another patient with its answer, the only answers that a plan holds."""
-
-    question: PlannedQuestion
-    answer: tuple[str, ...]  # original option keys
+        yield from (example.study_id for example in self.examples)
 
 
 class ShownExample(NamedTuple):

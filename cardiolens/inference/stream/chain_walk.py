@@ -56,11 +56,11 @@ class Walk:
             if completions[-1]["status"] != "ok":
                 return _ended(completions, chain.most_stages)
             replies.append(completions[-1]["text"] or "")
+        row = _ended(completions, chain.most_stages)
         if isinstance(chain, Choice):
             self.not_shown += sum(chain.after(replies).not_shown)
-        row = _ended(completions, chain.most_stages)
-        if failure := chain.failure(replies):
-            row |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
+            if failure := chain.failure(replies):
+                row |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
         return row
 
     async def _ask_samples(self, ask: Ask, chain: Samples) -> Row:

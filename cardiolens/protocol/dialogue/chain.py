@@ -72,14 +72,25 @@ def without_marks(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """A chain with stages known except the replies in them; all show the same frames."""
+class Stages:
+    """Stages known as planned, which all show the same frames."""
 
     stages: tuple[Stage, ...]
 
     @property
     def most_stages(self) -> int:
         return len(self.stages)
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """What decides its last reply, for its request key."""
+        return tuple(stage.key for stage in self.stages)
+
+
+class Steps(Stages):
+    """A chain of stages that are asked in turn, the later ones with the replies to the earlier."""
+
+    __slots__ = ()
 
     def next_request(self, replies: Sequence[str]) -> Stage | None:
         """The next request, with equal keys for chains that ask the same; None at the end of the chain."""
@@ -92,16 +103,11 @@ class Steps:
             constraint=None if stage is self.stages[-1] else FREE,
         )
 
-    def failure(self, replies: Sequence[str]) -> str | None:
-        """None: the last reply is the answer."""
-        return None
 
-
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Stages):
     """Several replies to one request, each drawn with a seed of its own; none waits for another."""
 
-    stages: tuple[Stage, ...]
+    __slots__ = ()
 
 
 class Sample(NamedTuple):
@@ -188,6 +194,12 @@ class Choice:
     def opening(self) -> str:
         """The prompt of the first request."""
         return self._fill(self.first, FrameHistory())
+
+    @property
+    def declared(self) -> tuple[str, ...]:
+        """What decides its last reply, for its request key."""
+        texts = self.first, self.further, self.answer_one, self.answer_many
+        return (self.stage_key, *texts, str(self.budget), str(self.rounds), str(self.bound))
 
     @property
     def most_frames(self) -> int:

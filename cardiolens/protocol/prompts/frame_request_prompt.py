@@ -1,8 +1,8 @@
-"""Prompts that list the frames of a study and let a reader request them by name."""
+"""Chains in which a reader requests frames of a study by name: what is on offer, and the prompts."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from cardiolens.base.digest import digest_of
 from cardiolens.base.errors import InputError
 from cardiolens.protocol.dialogue.chain import (
     N_LEFT,
@@ -10,6 +10,8 @@ from cardiolens.protocol.dialogue.chain import (
     N_SHOWN,
     REFUSALS,
     REQUEST_NUMBER,
+    Choice,
+    Offer,
     OfferedFrame,
     mark,
 )
@@ -19,24 +21,17 @@ from cardiolens.protocol.prompts.template import Closing, Template, question_blo
 from cardiolens.protocol.select.selection import Frame
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
+FRAME_REQUESTS = 2  # most requests for frames before the answer
 _NUMBER = 7_777_777  # trial number of frames: shows where a template writes it
+_FORM = 'Reply with JSON alone, with names as in the list: {"frames": ["<name>", ...]}'
 
 
-class Asking(NamedTuple):
-    """Prompts of a reader that chooses its frames, with marks for values filled in later."""
-
-    first: str
-    further: str
-    answer_one: str
-    answer_many: str
-
-
-def offered(
-    frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel
-) -> tuple[OfferedFrame, ...]:
-    """Return frames with the names and captions under which a reader may request them."""
+def offer_of(
+    frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel, keys: Sequence[str]
+) -> Offer:
+    """Return frames, each with its key, under the names and captions by which a reader may request them."""
     volumes = structure.volumes
-    return tuple(
+    offered = tuple(
         OfferedFrame(
             name_of(frame, volumes[frame.volume_id]),
             frame.volume_id,
@@ -45,6 +40,7 @@ def offered(
         )
         for frame in frames
     )
+    return Offer(digest_of([list(map(list, offered)), keys]), offered)
 
 
 def name_of(frame: Frame, volume: VolumeStructure) -> str:
@@ -54,41 +50,52 @@ def name_of(frame: Frame, volume: VolumeStructure) -> str:
     return f"{volume.volume_id}{where}{when}"
 
 
-def listed(frames: Sequence[Frame], structure: StudyStructure) -> str:
-    """Return the list of the volumes of the frames, with the first frame's name as an example."""
-    volumes = [structure.volumes[name] for name in dict.fromkeys(frame.volume_id for frame in frames)]
-    lines = "".join(f"{_listed(volume)}\n" for volume in volumes)
-    return f"{lines}The first of them, for example, is: {name_of(frames[0], volumes[0])}\n"
-
-
-def asking(
-    listing: str, question: AskedQuestion, template: Template, closing: Closing, limits: tuple[int, int]
-) -> Asking:
-    """Build the prompts for a question; `listing` names the frames on offer.
-
-    `limits` are those on the frames shown, and on the requests for them.
-    """
-    budget, rounds = limits
+def choice_of(
+    offer: Offer,
+    structure: StudyStructure,
+    question: AskedQuestion,
+    template: Template,
+    closing: Closing,
+    *,
+    budget: int,
+    max_tokens: int,
+    bound: bool,
+    stage_key: str,
+) -> Choice:
+    """Return the chain of a question: requests for at most `budget` frames on offer, and the answer."""
     options = "".join(f"{letter}. {text}\n" for letter, text in question.displayed)
     intro = (
-        f"Frames of the study, by name:\n{listing}"
+        f"Frames of the study, by name:\n{_listed(offer, structure)}"
         f"Question, which you will answer afterwards: {question.question}\n{options}{mark(REFUSALS)}"
     )
-    form = 'Reply with JSON alone, with names as in the list: {"frames": ["<name>", ...]}'
-    turn = f"This is request {mark(REQUEST_NUMBER)} of {rounds}"
+    turn = f"This is request {mark(REQUEST_NUMBER)} of {FRAME_REQUESTS}"
     most = f"{budget} frame{'' if budget == 1 else 's'}"
-    return Asking(
-        first=f"{intro}Choose the frames to look at, at most {most} in all. {turn}. {form}",
+    return Choice(
+        offer=offer,
+        budget=budget,
+        rounds=FRAME_REQUESTS,
+        first=f"{intro}Choose the frames to look at, at most {most} in all. {turn}. {_FORM}",
         further=(
             f"{intro}Shown above: {mark(N_SEEN)}. You may ask for {mark(N_LEFT)} more, "
-            f"at most {most} in all, or for none with an empty list. {turn}. {form}"
+            f"at most {most} in all, or for none with an empty list. {turn}. {_FORM}"
         ),
         answer_one=question_block(question, 1, template, closing),
         answer_many=_many(question, template, closing, budget),
+        ask_max_tokens=64 + 24 * budget,  # a name has about 16 tokens
+        max_tokens=max_tokens,
+        bound=bound,
+        stage_key=stage_key,
     )
 
 
-def _listed(volume: VolumeStructure) -> str:
+def _listed(offer: Offer, structure: StudyStructure) -> str:
+    """Return the list of the volumes on offer, with the first frame's name as an example."""
+    names = dict.fromkeys(frame.volume_id for frame in offer.frames)
+    lines = "".join(f"{_line(structure.volumes[name])}\n" for name in names)
+    return f"{lines}The first of them, for example, is: {offer.frames[0].name}\n"
+
+
+def _line(volume: VolumeStructure) -> str:
     """Return one line of the list: the pattern of frame names in a volume, its view, and ranges."""
     axis = volume.slice_axis
     slices, phases = volume.n_slices > 1, volume.n_phases > 1

@@ -13,30 +13,39 @@ from cardiolens.study.structure import StudyStructure, VolumeStructure
 CaptionLevel = Literal["none", "view", "full"]
 
 
-def frame_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """Render frames in order: a caption on one line, the mark of the frame's place on the next."""
-    return "".join(f"{line}\n{FRAME}\n" for line in _lines(frames, structure, level))
+def frame_block(
+    frames: Sequence[Frame],
+    structure: StudyStructure,
+    level: CaptionLevel,
+    *,
+    marked: bool = True,
+    as_video: bool = False,
+) -> str:
+    """Render frames in order: a caption on one line and, if marked, the frame's place on the next.
 
-
-def caption_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """Render the captions of frames in order, one per line, without marks for frames."""
-    return "".join(f"{line}\n" for line in _lines(frames, structure, level))
-
-
-def _lines(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> Iterator[str]:
+    As video, phases of a slice share one caption and one place.
+    """
     texts = {name: captions(structure.volumes[name], level) for name in {frame.volume_id for frame in frames}}
-    for number, frame in enumerate(frames, start=1):
-        yield f"Frame {number}:{texts[frame.volume_id][frame.idx]}"
-
-
-def caption(frame: Frame, volume: VolumeStructure, number: int, level: CaptionLevel) -> str:
-    """Return a caption, e.g. `Frame 3: cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25`."""
-    return f"Frame {number}:{captions(volume, level)[frame.idx]}"
+    lines, number = list[str](), 1
+    for shot in shots(frames, structure) if as_video else [(frame,) for frame in frames]:
+        first, last = shot[0], number + len(shot) - 1
+        if len(shot) == 1:
+            lines.append(f"Frame {number}:{texts[first.volume_id][first.idx]}\n")
+        else:
+            what = _video_words(shot, structure.volumes[first.volume_id], level)
+            lines.append(f"Frames {number} to {last}, as a video:{what}\n")
+        if marked:
+            lines.append(f"{FRAME * len(shot)}\n")
+        number = last + 1
+    return "".join(lines)
 
 
 @lru_cache(maxsize=512)
 def captions(volume: VolumeStructure, level: CaptionLevel) -> tuple[str, ...]:
-    """Return the text after `Frame n:` of each frame of a volume, by canonical index."""
+    """Return the text after `Frame n:` of each frame of a volume, by canonical index.
+
+    For example ` cine, short axis, slice 2 of 10 (base to apex), phase 1 of 25`.
+    """
     if level == "none":
         return ("",) * volume.n_frames
     slices = [words_of_slice(volume, rank, level) for rank in range(volume.n_slices)]
@@ -121,21 +130,6 @@ def by_place(text: str, frames: Sequence[_T]) -> list[Sequence[_T]]:
 def count_videos(text: str) -> int:
     """Return the number of videos of a prompt."""
     return sum(match.end() - match.start() > 1 for match in _PLACES.finditer(text))
-
-
-def video_block(frames: Sequence[Frame], structure: StudyStructure, level: CaptionLevel) -> str:
-    """Render frames in order as `frame_block` does, but phases of a slice as a video with one caption."""
-    lines, number = list[str](), 1
-    for shot in shots(frames, structure):
-        volume = structure.volumes[shot[0].volume_id]
-        if len(shot) == 1:
-            lines.append(f"{caption(shot[0], volume, number, level)}\n{FRAME}\n")
-        else:
-            what = _video_words(shot, volume, level)
-            lines.append(f"Frames {number} to {number + len(shot) - 1}, as a video:{what}\n")
-            lines.append(f"{FRAME * len(shot)}\n")
-        number += len(shot)
-    return "".join(lines)
 
 
 def shots(frames: Sequence[Frame], structure: StudyStructure) -> list[tuple[Frame, ...]]:

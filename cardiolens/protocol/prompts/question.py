@@ -1,8 +1,8 @@
 """A question in a prompt: its words and options, and the words around solved examples."""
 
 import json
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -102,11 +102,6 @@ class TextRequest:
     schema: str
 
 
-def with_points_of_paper(question: AskedQuestion) -> AskedQuestion:
-    """Return a question with the points of the paper's reasoning prompt, or the project's own."""
-    return replace(question, checklist=question.paper or question.checklist)
-
-
 def asked_of(
     subtask: Subtask, catalogue: Catalogue, question: str, options: tuple[tuple[str, str], ...]
 ) -> AskedQuestion:
@@ -134,15 +129,14 @@ def _values(field: Subtask) -> str:
     return f"list from [{values}]" if field.answer_type == "multi" else f"one of {values}"
 
 
-def example_block(question: str, reply: str, number: int, n: int) -> str:
-    """Render an example: a heading, the question as it is asked, and the reply that solves it."""
-    heading = words()["examples"]["before"].format(number=number, n=n)
-    return f"{heading}\n{question}\n{reply}\n\n"
-
-
-def after_examples(examples: str) -> str:
-    """Add the line after the last example, which says that the question to answer begins."""
-    return f"{examples}{words()['examples']['after']}\n"
+def examples_block(solved: Sequence[tuple[str, str]]) -> str:
+    """Render solved questions with their replies, and the line before the question to answer."""
+    form = words()["examples"]
+    blocks = [
+        f"{form['before'].format(number=number, n=len(solved))}\n{question}\n{reply}\n\n"
+        for number, (question, reply) in enumerate(solved, start=1)
+    ]
+    return f"{''.join(blocks)}{form['after']}\n"
 
 
 def solution(question: AskedQuestion, answer: Collection[str], answer_format: str) -> str:

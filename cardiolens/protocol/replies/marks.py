@@ -46,7 +46,9 @@ _MARKUP = re.compile(
 
 def visible(reply: str) -> str:
     """The text of a reply that may hold its answer; boxes and tags are marked by BOX, TAG and END."""
-    text = _up_to_next_turn(_without_hidden(_STRUCK.sub(" ", reply)))
+    text = _without_hidden(_STRUCK.sub(" ", reply))
+    if (turn := _NEXT_TURN.search(text)) and text[: turn.start()].strip():
+        text = text[: turn.start()]
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).replace("’", "'")
     if "\\" in text or "$" in text:
         text = _without_latex(text)
@@ -75,11 +77,6 @@ def _without_hidden(text: str) -> str:
             text = text[closed.end() :] if closed else ""
         text = before + closing.split(text)[-1]
     return text
-
-
-def _up_to_next_turn(text: str) -> str:
-    turn = _NEXT_TURN.search(text)
-    return text[: turn.start()] if turn and text[: turn.start()].strip() else text
 
 
 def _without_latex(text: str) -> str:

@@ -115,20 +115,31 @@ class GivenQuestion:
     record: Mapping[str, Any]
     question: Question
 
+    @property
+    def is_compact(self) -> bool:
+        """Whether its line names no patient: that of the study is meant."""
+        return "study" in self.record
+
 
 def questions_table(
-    path: Path, given: Iterable[GivenQuestion], catalogue: Catalogue, *, allow_unverified: bool = False
+    path: Path,
+    given: Iterable[GivenQuestion],
+    catalogue: Catalogue,
+    patients: Mapping[str, str],
+    *,
+    allow_unverified: bool = False,
 ) -> pa.Table:
-    """Return the questions of a file as table `questions`, one row per line; a compact line has no patient.
+    """Return the questions of a file as table `questions`, one row per line.
 
-    `parent` and `exclusive` come from the catalogue, all else from the record. InputError if some questions
-    are not verified.
+    `patients`, by study, are those of compact lines. `parent` and `exclusive` come from the catalogue, all
+    else from the record. InputError if some questions are not verified.
     """
     rows: list[dict[str, object]] = []
     unverified: list[str] = []
     for row in given:
-        question, compact = row.question, "study" in row.record
-        rows.append(_row(question, catalogue[question.subtask]) | ({"patient_id": None} if compact else {}))
+        question = row.question
+        patient = {"patient_id": patients.get(question.study_id)} if row.is_compact else {}
+        rows.append(_row(question, catalogue[question.subtask]) | patient)
         unverified += [] if question.verified else [f"{question.qa_id} on line {row.number}"]
     if unverified and not allow_unverified:
         raise InputError(

@@ -38,10 +38,6 @@ class Segment:
     bulging: bool = False
     motion: Motion = "normal"
 
-    @property
-    def abnormal_wall(self) -> bool:
-        return self.bulging or self.thickness != "normal"
-
 
 @dataclass(frozen=True, slots=True)
 class Lesion:
@@ -130,7 +126,7 @@ def findings(truth: Truth) -> dict[str, tuple[str, ...]]:
 def _cine(truth: Truth) -> dict[str, tuple[str, ...]]:
     """Return the findings on cine: chambers, left ventricular wall and motion, valves, pericardium."""
     numbered = tuple(enumerate(truth.segments, start=1))
-    walls = tuple(number for number, segment in numbered if segment.abnormal_wall)
+    walls = tuple(number for number, segment in numbered if segment.bulging or segment.thickness != "normal")
     moving = tuple(number for number, segment in numbered if segment.motion != "normal")
     kinds: set[str] = {segment.thickness for segment in truth.segments}
     kinds |= {"bulging" for segment in truth.segments if segment.bulging}

@@ -4,12 +4,12 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 from cardiolens.base.errors import InputError
-from cardiolens.protocol.replies import Option, Status, read_reply, refuses, visible_text
+from cardiolens.protocol.replies import Option, Reading, Status, read_reply, refuses, visible_text
 from cardiolens.protocol.replies.open_answer import OpenReading, read_number, read_ranking
-from cardiolens.protocol.tasks.catalogue import OPEN, Subtask, load_catalogue
+from cardiolens.protocol.tasks.catalogue import OPEN, Catalogue, load_catalogue
 from cardiolens.protocol.tasks.legal import fold, letters_of
 
 ParseStatus = Literal["ok", "inconsistent", "contradicted", "parse_error", "refusal", "truncated"]
@@ -20,6 +20,7 @@ _PARSE_STATUS: Mapping[Status, ParseStatus] = {  # of the reader's statuses; sto
     "refused": "refusal",
     "cut": "truncated",
 }
+_CLOSED = ("single", "ordinal", "multi")  # answer types with options
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,13 @@ class Case:
     def keys(self) -> tuple[str, ...]:
         return tuple(key for key, _ in self.options)
 
+    @property
+    def catalogue(self) -> Catalogue:
+        return _load(self.protocol)
+
+
+_load = functools.cache(load_catalogue)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseReply:
@@ -47,6 +55,14 @@ class CaseReply:
     refused: bool  # by the engine or its host, not in words
     cut: bool  # by max_tokens
     displayed_keys: tuple[str, ...]  # original option keys in display order; empty: as in the question
+
+    def failure(self, *, contradicts: bool = False) -> ParseStatus:
+        """Return why nothing was read in an open reply."""
+        if self.refused or refuses(visible_text(self.text)):
+            return "refusal"
+        if self.cut:
+            return "truncated"
+        return "contradicted" if contradicts else "parse_error"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,118 +77,79 @@ class Judgement:
     counts: dict[str, float]
 
 
-class Parsed(NamedTuple):
-    """The reading of a reply to a choice question in original option keys, in their order."""
-
-    keys: tuple[str, ...]
-    rule: str
-    status: ParseStatus
-
-
 def judge_choice(case: Case, reply: CaseReply) -> Judgement:
-    """Judge a reply to a single, ordinal or multi question; unparsed ones are wrong, or the empty set."""
-    parsed = read_choice(case, reply)
-    return Judgement(
-        parse_status=parsed.status,
-        rule=parsed.rule,
-        parsed=parsed.keys,
-        gold=case.answer,
-        correct=set(parsed.keys) == set(case.answer),
-        counts=_COUNTS[case.answer_type](case, parsed.keys),
-    )
+    """Judge a reply to a single, ordinal or multi question; unparsed ones are wrong, or the empty set.
 
-
-def read_choice(case: Case, reply: CaseReply) -> Parsed:
-    """Read a reply by the displayed letters, then map these to original option keys.
-
-    An exclusive option beside others is kept as given, and `inconsistent`.
+    It is read by the displayed letters, which are then mapped to original option keys. An exclusive option
+    beside others is kept as given, and `inconsistent`.
     """
-    if reply.refused:
-        return Parsed((), "none", "refusal")
     displayed = reply.displayed_keys or case.keys
     if sorted(displayed) != sorted(case.keys):
         raise InputError(
             f"a request of subtask {case.subtask} showed options {list(displayed)}, its question now has "
             f"{list(case.keys)}; judge with the questions file of the run, or run the sweep again"
         )
-    texts = dict(case.options)
-    original = dict(zip(letters_of(displayed), displayed, strict=True))
+    texts, original = dict(case.options), dict(zip(letters_of(displayed), displayed, strict=True))
     options = tuple((letter, texts[key]) for letter, key in original.items())
-    finish_reason = "length" if reply.cut else "stop"
-    reading = read_reply(
-        reply.text, options, several=case.answer_type == "multi", finish_reason=finish_reason
+    several, ending = case.answer_type == "multi", "length" if reply.cut else "stop"
+    reading = (
+        Reading("refused")
+        if reply.refused
+        else read_reply(reply.text, options, several=several, finish_reason=ending)
     )
-    original_keys = {original[letter] for letter in reading.answers}
-    mixes_exclusive = len(original_keys) > 1 and not original_keys.isdisjoint(case.exclusive)
-    return Parsed(
-        tuple(key for key in case.keys if key in original_keys),
-        reading.rule,
-        "inconsistent" if mixes_exclusive else _PARSE_STATUS[reading.status],
+    chosen = {original[letter] for letter in reading.answers}
+    parsed = tuple(key for key in case.keys if key in chosen)
+    is_mixed = len(chosen) > 1 and not chosen.isdisjoint(case.exclusive)
+    return Judgement(
+        parse_status="inconsistent" if is_mixed else _PARSE_STATUS[reading.status],
+        rule=reading.rule,
+        parsed=parsed,
+        gold=case.answer,
+        correct=chosen == set(case.answer),
+        counts=_choice_counts(case, parsed),
     )
 
 
-def _single_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
-    return {"options": len(case.options)}
+def _choice_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
+    """Return what scores of the answer type count."""
+    counts: dict[str, float] = {"options": len(case.options)}
+    if case.answer_type == "ordinal":
+        worst = len(case.options) - 1
+        error = abs(case.keys.index(parsed[0]) - case.keys.index(case.answer[0])) if parsed else worst
+        return counts | {"rank_error": error}
+    if case.answer_type == "multi":
+        gold, chosen = set(case.answer), set(parsed)
+        return counts | {"tp": len(gold & chosen), "fp": len(chosen - gold), "fn": len(gold - chosen)}
+    return counts
 
 
-def _ordinal_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
-    rank = {key: position for position, key in enumerate(case.keys)}
-    worst = len(case.options) - 1
-    error = abs(rank[parsed[0]] - rank[case.answer[0]]) if parsed else worst
-    return {"options": len(case.options), "rank_error": error}
-
-
-def _multi_counts(case: Case, parsed: tuple[str, ...]) -> dict[str, float]:
-    gold, predicted = set(case.answer), set(parsed)
-    return {
-        "options": len(case.options),
-        "tp": len(gold & predicted),
-        "fp": len(predicted - gold),
-        "fn": len(gold - predicted),
-    }
-
-
-_COUNTS = {"single": _single_counts, "ordinal": _ordinal_counts, "multi": _multi_counts}
-
-
-def case_of(row: Mapping[str, object], protocol: str | None = None) -> Case:
+def case_of(row: Mapping[str, Any], protocol: str | None = None) -> Case:
     """Convert a row of `questions` to a case; `protocol` is a folder, by default the row's own protocol.
 
     An answer outside the options, or several to a question that takes one, is an InputError.
     """
-    options = tuple((option["key"], option["text"]) for option in _entries(row["options"]))
     case = Case(
-        subtask=str(row["subtask"]),
-        answer_type=str(row["answer_type"]),
-        options=options,
-        exclusive=tuple(_entries(row["exclusive"])),
-        answer=tuple(_entries(row["answer"])),
-        reference=row["reference"] if isinstance(row["reference"], str) else None,
-        protocol=protocol or str(row["protocol"]),
+        subtask=row["subtask"],
+        answer_type=row["answer_type"],
+        options=tuple((option["key"], option["text"]) for option in row["options"] or ()),
+        exclusive=tuple(row["exclusive"] or ()),
+        answer=tuple(row["answer"] or ()),
+        reference=row["reference"],
+        protocol=protocol or row["protocol"],
     )
-    _check(case, str(row["qa_id"]))
-    return case
-
-
-def _entries(value: object) -> list:  # type: ignore[type-arg]
-    return value if isinstance(value, list) else []
-
-
-def _check(case: Case, qa_id: str) -> None:
-    legal = [*_COUNTS, *sorted(OPEN)]
+    legal = [*_CLOSED, *sorted(OPEN)]
     if case.answer_type not in legal:
         raise InputError(
-            f"question {qa_id}: answer_type {case.answer_type!r} is not one of {legal}; correct it"
+            f"question {row['qa_id']}: answer_type {case.answer_type!r} is not one of {legal}; correct it"
         )
-    if case.answer_type in OPEN:
-        return
-    number_fits = len(case.answer) == 1 or (case.answer_type == "multi" and len(case.answer) > 1)
-    if not number_fits or not set(case.answer) <= set(case.keys):
-        number = "some" if case.answer_type == "multi" else "one"
+    several = case.answer_type == "multi"
+    number_fits = len(case.answer) == 1 or (several and len(case.answer) > 1)
+    if case.answer_type in _CLOSED and not (number_fits and set(case.answer) <= set(case.keys)):
         raise InputError(
-            f"question {qa_id}: answer {list(case.answer)} is not {number} of its options {list(case.keys)}; "
-            "correct the questions file"
+            f"question {row['qa_id']}: answer {list(case.answer)} is not {'some' if several else 'one'} of "
+            f"its options {list(case.keys)}; correct the questions file"
         )
+    return case
 
 
 def elect_reply(case: Case, replies: Sequence[CaseReply]) -> CaseReply:
@@ -180,8 +157,8 @@ def elect_reply(case: Case, replies: Sequence[CaseReply]) -> CaseReply:
 
     Ties go to the set that was named first. An unreadable reply has no vote.
     """
-    key_sets = [frozenset(read_choice(case, reply).keys) for reply in replies]
-    votes = Counter(keys for keys in key_sets if keys)
+    key_sets = [judge_choice(case, reply).parsed for reply in replies]
+    votes = Counter(filter(None, key_sets))
     if not votes:
         return replies[0]
     (most, _), *_ = votes.most_common()  # ties go to the set counted first
@@ -190,48 +167,35 @@ def elect_reply(case: Case, replies: Sequence[CaseReply]) -> CaseReply:
 
 def judge_number(case: Case, reply: CaseReply) -> Judgement:
     """Compare a number with the true one; it is right within the tolerance of its subtask."""
-    quantity = _subtask(case).quantity
+    quantity = case.catalogue[case.subtask].quantity
     assert quantity is not None, "the catalogue checks it"
     truth = quantity.read(case.answer[0])
     reading = read_number(visible_text(reply.text), quantity.read)
     counts = {"truth": truth, "tolerance": quantity.tolerance}
-    if reading.value is None or _is_unread(reply):
-        return Judgement(
-            _failure(reply, reading), reading.rule, (), case.answer, correct=False, counts=counts
-        )
+    if reading.value is None or reply.refused or reply.cut:
+        return _unread(case, reply, reading, counts)
     error = reading.value - truth
     within = abs(error) <= quantity.tolerance + 1e-9
     answer = (quantity.written(reading.value),)
-    return Judgement(
-        "ok", reading.rule, answer, case.answer, correct=within, counts=counts | {"error": error}
-    )
+    return Judgement("ok", reading.rule, answer, case.answer, within, counts | {"error": error})
 
 
 def judge_ranking(case: Case, reply: CaseReply) -> Judgement:
     """Find the first true name of a ranking, compared by letters without case and white space."""
-    reading = read_ranking(visible_text(reply.text), _subtask(case).ranks)
-    if reading.value is None or _is_unread(reply):
-        return Judgement(_failure(reply, reading), reading.rule, (), case.answer, correct=False, counts={})
+    reading = read_ranking(visible_text(reply.text), case.catalogue[case.subtask].ranks)
+    if reading.value is None or reply.refused or reply.cut:
+        return _unread(case, reply, reading, {})
     true_names = set(map(fold, case.answer))
     places = [place for place, name in enumerate(reading.value, start=1) if fold(name) in true_names]
     counts = {"place": float(places[0])} if places else {}
-    return Judgement("ok", reading.rule, reading.value, case.answer, correct=places[:1] == [1], counts=counts)
+    return Judgement("ok", reading.rule, reading.value, case.answer, places[:1] == [1], counts)
 
 
-_load = functools.cache(load_catalogue)
-
-
-def _subtask(case: Case) -> Subtask:
-    return _load(case.protocol)[case.subtask]
-
-
-def _is_unread(reply: CaseReply) -> bool:
-    return reply.refused or reply.cut
-
-
-def _failure(reply: CaseReply, reading: OpenReading[float] | OpenReading[tuple[str, ...]]) -> str:
-    if reply.refused or refuses(visible_text(reply.text)):
-        return "refusal"
-    if reply.cut:
-        return "truncated"
-    return "contradicted" if reading.contradicts else "parse_error"
+def _unread(
+    case: Case,
+    reply: CaseReply,
+    reading: OpenReading[float] | OpenReading[tuple[str, ...]],
+    counts: dict[str, float],
+) -> Judgement:
+    status = reply.failure(contradicts=reading.contradicts)
+    return Judgement(status, reading.rule, (), case.answer, correct=False, counts=counts)

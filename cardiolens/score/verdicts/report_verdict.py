@@ -1,11 +1,9 @@
 """Judge a report: its fields and its text are separate channels."""
 
-import functools
 import json
 from collections.abc import Mapping
 
-from cardiolens.protocol.replies import objects, refuses, visible_text
-from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
+from cardiolens.protocol.replies import objects, visible_text
 from cardiolens.report_text.entities import Entity, ReportForm, entity_counts, fields_equal
 from cardiolens.score.verdicts.case_verdict import Case, CaseReply, Judgement
 from cardiolens.score.verdicts.text_metrics import overlap_counts
@@ -23,7 +21,7 @@ def judge_fields(case: Case, reply: CaseReply) -> Judgement:
     counts["fields"] = len(form.fields)
     counts["fields_equal"] = fields_equal(form, gold, predicted) if json_report else 0
     return Judgement(
-        parse_status="ok" if json_report else _failure(reply),
+        parse_status="ok" if json_report else reply.failure(),
         rule="json" if json_report else "none",
         parsed=_entity_names(predicted),
         gold=_entity_names(gold),
@@ -37,13 +35,13 @@ def judge_text(case: Case, reply: CaseReply) -> Judgement:
     # Its patterns take a second to compile, and most verbs judge no report.
     from cardiolens.report_text.extract import extract
 
-    form = _form(case)
+    form, catalogue = _form(case), case.catalogue
     json_report = _json_report(form, reply)
     reference, text = texts(case, reply)
     gold = form.entities(_fields(_reference(case)))
-    predicted = extract(text, _catalogue(case)[case.subtask].sequence, _catalogue(case))
+    predicted = extract(text, catalogue[case.subtask].sequence, catalogue)
     return Judgement(
-        parse_status="ok" if text else _failure(reply),
+        parse_status="ok" if text else reply.failure(),
         rule="json" if json_report else "whole_reply",
         parsed=_entity_names(predicted),
         gold=_entity_names(gold),
@@ -59,15 +57,8 @@ def texts(case: Case, reply: CaseReply) -> tuple[str, str]:
     return _prose(_reference(case)), text
 
 
-_load = functools.cache(load_catalogue)
-
-
-def _catalogue(case: Case) -> Catalogue:
-    return _load(case.protocol)
-
-
 def _form(case: Case) -> ReportForm:
-    return ReportForm.of(_catalogue(case), case.subtask)
+    return ReportForm.of(case.catalogue, case.subtask)
 
 
 def _reference(case: Case) -> Mapping[str, object]:
@@ -94,9 +85,3 @@ def _prose(report: Mapping[str, object]) -> str:
 def _entity_names(entities: frozenset[Entity]) -> tuple[str, ...]:
     # a JSON escape can give half a surrogate pair, which no table can hold
     return tuple(sorted(f"{field}: {value}".encode(errors="replace").decode() for field, value in entities))
-
-
-def _failure(reply: CaseReply) -> str:
-    if reply.refused or refuses(visible_text(reply.text)):
-        return "refusal"
-    return "truncated" if reply.cut else "parse_error"

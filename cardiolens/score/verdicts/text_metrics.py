@@ -7,7 +7,6 @@ averaged over reports. If either text has no words, the values are 0.
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -82,22 +81,24 @@ def open_text_metrics(statistics: StatisticsSpec) -> list[TextMetric]:
 
 def _open_plugged(word: str) -> TextMetric:
     """Open a metric of another package; its values are called `package:name`."""
+    name = word.partition("@")[0].replace(".", ":")
     metric: ReportMetric = make("report_metrics", word, ReportMetric)
-    return partial(_scored, word, word.partition("@")[0].replace(".", ":"), metric)
 
+    def scored(pairs: Pairs) -> list[dict[str, float]]:
+        with blamed(word):
+            values = [float(value) for value in metric.score(pairs)]
+        if len(values) != len(pairs):
+            raise PluginError(
+                f"plugin {word}: gives {len(values)} values for {len(pairs)} reports; its maker must "
+                "correct it"
+            )
+        if strange := [value for value in values if not 0 <= value <= 1]:
+            raise PluginError(
+                f"plugin {word}: gives {strange[0]}, which is not within 0..1; its maker must correct it"
+            )
+        return [{name: value} for value in values]
 
-def _scored(word: str, name: str, metric: ReportMetric, pairs: Pairs) -> list[dict[str, float]]:
-    with blamed(word):
-        values = [float(value) for value in metric.score(pairs)]
-    if len(values) != len(pairs):
-        raise PluginError(
-            f"plugin {word}: gives {len(values)} values for {len(pairs)} reports; its maker must correct it"
-        )
-    if strange := [value for value in values if not 0 <= value <= 1]:
-        raise PluginError(
-            f"plugin {word}: gives {strange[0]}, which is not within 0..1; its maker must correct it"
-        )
-    return [{name: value} for value in values]
+    return scored
 
 
 def _open_meteor(_: StatisticsSpec) -> TextMetric:
@@ -182,7 +183,8 @@ class _Encoder:
         """Normalised vectors (token, width) of a text, and which tokens count."""
         import torch
 
-        limit = min(self._tokenizer.model_max_length, self._positions())
+        longest = getattr(self._model.config, "max_position_embeddings", _LONGEST)
+        limit = min(self._tokenizer.model_max_length, _LONGEST, int(longest))
         inputs = self._tokenizer(
             text, return_tensors="pt", truncation=True, max_length=limit, return_special_tokens_mask=True
         ).to(self._device)
@@ -190,6 +192,3 @@ class _Encoder:
         with torch.inference_mode():
             hidden = self._model(**inputs, output_hidden_states=True).hidden_states[self._layer][0]
         return torch.nn.functional.normalize(hidden.float(), dim=-1), mask
-
-    def _positions(self) -> int:
-        return min(_LONGEST, int(getattr(self._model.config, "max_position_embeddings", _LONGEST)))

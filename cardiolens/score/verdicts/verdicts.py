@@ -1,7 +1,6 @@
 """Join requests, completions and questions by key and judge them to verdicts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from string import ascii_uppercase
 
 import numpy as np
@@ -45,28 +44,6 @@ _REPLY = ("text", "refused", "cut", "sampled", "shown")
 _SEPARATOR = "\x1f"
 
 
-@dataclass(frozen=True, slots=True)
-class _Sheet:
-    """Requests and replies row by row, and the questions that the rows refer to."""
-
-    requests: pa.Table
-    replies: pa.Table
-    question: np.ndarray  # row of `questions` and entry of `cases`
-    questions: pa.Table
-    cases: list[Case]
-
-    def with_channel(self, channel: str) -> "_Sheet":
-        """The rows with an answer type that has the channel."""
-        has_channel = np.array([channel in CHANNELS[case.answer_type] for case in self.cases])
-        rows = np.flatnonzero(has_channel[self.question])
-        return replace(
-            self,
-            requests=self.requests.take(rows),
-            replies=self.replies.take(rows),
-            question=self.question[rows],
-        )
-
-
 def judge(
     requests: pa.Table,
     completions: pa.Table,
@@ -82,14 +59,18 @@ def judge(
     Completions without a request are ignored; of several for one key the earliest final one counts. A request
     with an unknown question, or one that has other options by now, is an InputError.
     """
-    sorted_requests = requests.sort_by([("arm_id", "ascending"), ("qa_id", "ascending")])
-    question = _question_rows(sorted_requests["qa_id"], questions)
+    question = _question_rows(requests["qa_id"], questions)
     cases = [case_of(row, protocol) for row in questions.to_pylist()]
-    sheet = _Sheet(sorted_requests, _reply_rows(sorted_requests, completions), question, questions, cases)
-    channels = sorted({channel for case in cases for channel in CHANNELS[case.answer_type]})
-    tables = [_verdicts(channel, sheet.with_channel(channel), metrics) for channel in channels]
-    verdicts = pa.concat_tables(tables) if tables else VERDICTS.empty_table()
-    return verdicts.sort_by([(name, "ascending") for name in ("arm_id", "qa_id", "channel")])
+    replies = _reply_rows(requests, completions)
+    tables = [VERDICTS.empty_table()]
+    for channel in sorted({channel for case in cases for channel in CHANNELS[case.answer_type]}):
+        has_channel = np.array([channel in CHANNELS[case.answer_type] for case in cases])
+        rows = np.flatnonzero(has_channel[question])
+        of_rows = replies.take(rows), question[rows]
+        judgements = _judgement_rows(channel, *of_rows, cases, metrics if channel == "text" else ())
+        tables.append(_verdicts(channel, *of_rows, questions, judgements))
+    in_order = [(name, "ascending") for name in ("arm_id", "qa_id", "channel")]
+    return pa.concat_tables(tables).sort_by(in_order)
 
 
 def _question_rows(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
@@ -111,7 +92,7 @@ def _question_rows(qa_ids: pa.ChunkedArray, questions: pa.Table) -> np.ndarray:
 
 
 def _reply_rows(requests: pa.Table, completions: pa.Table) -> pa.Table:
-    """Status, text and ending of the reply of each request; text is null unless a reply is final."""
+    """Names, status, text and ending of the reply of each request; text is null unless a reply is final."""
     final = finals(completions)
     row = pc.index_in(requests["request_key"], value_set=final["request_key"].combine_chunks())
     replied = pc.and_(pc.equal(requests["status"], "planned"), pc.is_valid(row))
@@ -121,6 +102,7 @@ def _reply_rows(requests: pa.Table, completions: pa.Table) -> pa.Table:
     status = pc.if_else(pc.equal(requests["status"], "planned"), unanswered, requests["status"])
     return pa.table(
         {
+            **{name: requests[name] for name in ("arm_id", "qa_id", "request_key")},
             "status": pc.if_else(replied, "judged", status),
             "text": pc.if_else(replied, pc.fill_null(reply["text"], ""), pa.scalar(None, pa.string())),
             "refused": pc.fill_null(pc.equal(reply["status"], "refused"), False),
@@ -132,39 +114,41 @@ def _reply_rows(requests: pa.Table, completions: pa.Table) -> pa.Table:
     )
 
 
-def _verdicts(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Table:
-    judgements = _judgement_rows(channel, sheet, metrics if channel == "text" else ())
-    columns = {name: sheet.questions[name].take(sheet.question) for name in _FROM_QUESTION}
-    columns |= {name: sheet.requests[name] for name in ("arm_id", "qa_id", "request_key")}
-    columns |= {"channel": pa.repeat(channel, judgements.num_rows), "status": sheet.replies["status"]}
+def _verdicts(
+    channel: str, replies: pa.Table, question: np.ndarray, questions: pa.Table, judgements: pa.Table
+) -> pa.Table:
+    """The rows of VERDICTS of one channel; `question` is the row of `questions` of each reply."""
+    columns = {name: questions[name].take(question) for name in _FROM_QUESTION}
+    columns |= {name: replies[name] for name in ("arm_id", "qa_id", "request_key", "status")}
+    columns |= {"channel": pa.repeat(channel, replies.num_rows)}
     columns |= {name: judgements[name] for name in _JUDGEMENT_SCHEMA.names}
     for name in ("parse_status", "rule"):  # the last reply answers a request for frames, not the question
-        columns[name] = pc.if_else(sheet.replies["unselected"], ILLEGAL_SELECTION, judgements[name])
+        columns[name] = pc.if_else(replies["unselected"], ILLEGAL_SELECTION, judgements[name])
     return pa.table([columns[name] for name in VERDICTS.names], schema=VERDICTS)
 
 
-def _judgement_rows(channel: str, sheet: _Sheet, metrics: Sequence[TextMetric]) -> pa.Table:
+def _judgement_rows(
+    channel: str,
+    replies: pa.Table,
+    question: np.ndarray,
+    cases: Sequence[Case],
+    metrics: Sequence[TextMetric],
+) -> pa.Table:
     """Judge each distinct (question content, reply) once and spread the judgements over the rows."""
-    distinct_cases = list(dict.fromkeys(sheet.cases))
+    distinct_cases = list(dict.fromkeys(cases))
     number = {case: position for position, case in enumerate(distinct_cases)}
-    case_of_row = np.array([number[case] for case in sheet.cases], dtype=np.int64)[sheet.question]
-    first, spread = _distinct([case_of_row, *(_codes(sheet.replies[name]) for name in _REPLY)])
-    cases = [distinct_cases[at] for at in case_of_row[first]]
-    reply_rows = sheet.replies.take(first).to_pylist()
-    replies = [_reply(case, row) for case, row in zip(cases, reply_rows, strict=True)]
-    judgements = [
-        CHANNELS[case.answer_type][channel](case, reply or _BLANK)
-        for case, reply in zip(cases, replies, strict=True)
+    case_of_row = np.array([number[case] for case in cases], dtype=np.int64)[question]
+    first, spread = _distinct([case_of_row, *(_codes(replies[name]) for name in _REPLY)])
+    pairs = [
+        (distinct_cases[at], _reply(distinct_cases[at], row))
+        for at, row in zip(case_of_row[first], replies.take(first).to_pylist(), strict=True)
     ]
-    if metrics:
-        pairs = [texts(case, reply or _BLANK) for case, reply in zip(cases, replies, strict=True)]
-        for metric in metrics:
-            for judgement, values in zip(judgements, metric(pairs), strict=True):
-                judgement.counts.update(values)
-    rows = [
-        _row(judgement, reply) | _counts(case, judgement if reply else None)
-        for case, judgement, reply in zip(cases, judgements, replies, strict=True)
-    ]
+    judgements = [CHANNELS[case.answer_type][channel](case, reply or _BLANK) for case, reply in pairs]
+    for metric in metrics:
+        values_of = metric([texts(case, reply or _BLANK) for case, reply in pairs])
+        for judgement, values in zip(judgements, values_of, strict=True):
+            judgement.counts.update(values)
+    rows = [_row(*pair, judgement) for pair, judgement in zip(pairs, judgements, strict=True)]
     return pa.Table.from_pylist(rows, schema=_JUDGEMENT_SCHEMA).take(spread)
 
 
@@ -173,37 +157,27 @@ def _reply(case: Case, row: dict[str, object]) -> CaseReply | None:
     if row["text"] is None:
         return None
     displayed_keys = tuple(str(row["shown"]).split(_SEPARATOR)) if row["shown"] else ()
-    samples = samples_of(str(row["text"])) if row["sampled"] else ()
-    if samples:
-        replies = [
-            CaseReply(sample.text, refused=sample.refused, cut=sample.cut, displayed_keys=displayed_keys)
-            for sample in samples
-        ]
+    if row["sampled"] and (samples := samples_of(str(row["text"]))):
+        replies = [CaseReply(sample.text, sample.refused, sample.cut, displayed_keys) for sample in samples]
         return elect_reply(case, replies)
-    return CaseReply(
-        str(row["text"]), refused=bool(row["refused"]), cut=bool(row["cut"]), displayed_keys=displayed_keys
-    )
+    return CaseReply(str(row["text"]), bool(row["refused"]), bool(row["cut"]), displayed_keys)
 
 
-def _row(judgement: Judgement, reply: CaseReply | None) -> dict[str, object]:
-    """Convert a judgement to columns of verdicts; without a reply only to the gold answer."""
-    if reply is None:
-        return {"gold": list(judgement.gold)}
-    return {
-        "parse_status": judgement.parse_status,
-        "rule": judgement.rule,
-        "parsed": list(judgement.parsed),
-        "gold": list(judgement.gold),
-        "correct": judgement.correct,
-    }
+def _row(case: Case, reply: CaseReply | None, judgement: Judgement) -> dict[str, object]:
+    """Columns of verdicts; without a reply only the gold answer.
 
-
-def _counts(case: Case, judgement: Judgement | None) -> dict[str, object]:
-    """The column `counts`; letters with gaps, such as a Z for None, are among them as bits."""
-    counts = {} if judgement is None else dict(judgement.counts)
+    Letters with gaps, such as a Z for None, are among the counts as bits.
+    """
+    row: dict[str, object] = {"gold": list(judgement.gold)}
+    counts = {} if reply is None else dict(judgement.counts)
     if case.keys != tuple(ascii_uppercase[: len(case.keys)]):
         counts["letters"] = float(sum(1 << ascii_uppercase.index(key) for key in case.keys))
-    return {"counts": list(counts.items())} if counts else {}
+    if counts:
+        row["counts"] = list(counts.items())
+    if reply is None:
+        return row
+    names = ("parse_status", "rule", "correct")
+    return row | {name: getattr(judgement, name) for name in names} | {"parsed": list(judgement.parsed)}
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray:

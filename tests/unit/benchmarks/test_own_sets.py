@@ -267,15 +267,21 @@ def test_a_wrong_record_is_refused_with_row_and_value(
     assert len(found.cases) == N - 1
 
 
-def test_images_that_are_missing_unreadable_or_doubled_are_named(tmp_path: Path) -> None:
+def test_options_that_an_object_leaves_empty_are_none(tmp_path: Path) -> None:
+    """Parquet gives every record the keys of all."""
+    make_own(tmp_path, wrong(0, choices={"A": "alpha", "B": "beta", "C": "gamma", "D": None}))
+    asked = [case.questions[0].options for case in read_set(tmp_path, "map.yaml", PROTOCOL).cases]
+    assert asked == [("alpha", "beta", "gamma")] * N
+
+
+def test_images_that_are_missing_or_unreadable_are_named(tmp_path: Path) -> None:
     make_own(tmp_path)
     (tmp_path / "images" / "0_1.png").unlink()
     (tmp_path / "images" / "1_0.png").write_bytes(b"no image")
-    (tmp_path / "images" / "2_1.png").write_bytes((tmp_path / "images" / "2_0.png").read_bytes())
     found = read_set(tmp_path, "map.yaml", PROTOCOL)
     outcomes = prepare_cases(tmp_path / "store", "p.parquet", found.source, found.cases)
     errors = [outcome.error for outcome in outcomes if outcome.error]
-    said = ("images/0_1.png is not there", "images/1_0.png is no image", "images/2_1.png has the pixels of")
+    said = ("images/0_1.png is not there", "images/1_0.png is no image")
     for number, (error, words) in enumerate(zip(errors, said, strict=True), start=1):
         assert error.startswith(f"{tmp_path}/cases.jsonl:{number}: {words}")
 
@@ -328,6 +334,16 @@ def test_a_row_of_too_many_cells_and_a_line_that_is_no_json_are_named(tmp_path: 
         file.write("{\n")
     (error,) = read_set(tmp_path, "map.yaml", PROTOCOL).failed.values()
     assert f"cases.jsonl:{N + 1}: not JSON" in error
+
+
+def test_blank_lines_are_no_records(tmp_path: Path) -> None:
+    make_tsv(tmp_path)
+    make_own(tmp_path)
+    for name, columns in (("set.tsv", "vlmevalkit"), ("cases.jsonl", "map.yaml")):
+        with (tmp_path / name).open("a") as file:
+            file.write("\n\n")
+        found = read_set(tmp_path, columns, PROTOCOL)
+        assert (sum(len(case.questions) for case in found.cases), dict(found.failed)) == (N, {})
 
 
 def test_every_shipped_map_is_valid_and_an_unknown_one_names_them() -> None:
@@ -420,9 +436,11 @@ def test_a_number_that_is_not_legal_is_refused_with_row_and_value(
         ({"options": []}, "expected options, or for questions without any the subtask"),
         ({"subtask": "R10"}, "expected options, or for questions without any the subtask"),
         ({"answer": ["truth", "more?"]}, "answer has several columns"),
+        ({"question": {"text": ["Which one?"]}}, "question"),
+        ({"options": {"text": "Yes"}}, "options"),
     ],
 )
-def test_a_map_has_options_or_a_subtask(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_a_map_that_cannot_be_used_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     make_own(tmp_path, **change)
     with pytest.raises(InputError, match=f"map.yaml: .*{message}"):
         read_set(tmp_path, "map.yaml", PROTOCOL)

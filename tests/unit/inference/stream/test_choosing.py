@@ -16,10 +16,10 @@ from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.plan import plan
-from cardiolens.inference.plan.planner import FRAME_REQUESTS
 from cardiolens.protocol.dialogue import chain as chains
 from cardiolens.protocol.dialogue.chain import Choice, Offer, OfferedFrame, mark
 from cardiolens.protocol.dialogue.chain_tables import read_chains
+from cardiolens.protocol.prompts.frame_request_prompt import FRAME_REQUESTS
 from cardiolens.storage import schemas, tables
 
 PATIENTS = 2

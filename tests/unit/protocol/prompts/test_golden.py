@@ -11,8 +11,8 @@ import pytest
 
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.inference.plan.frame_views import reversed_options
-from cardiolens.protocol.prompts.frames import caption_block, captions
-from cardiolens.protocol.prompts.question import AskedQuestion
+from cardiolens.protocol.prompts.frames import captions, frame_block
+from cardiolens.protocol.prompts.question import AskedQuestion, asked_of
 from cardiolens.protocol.prompts.template import Template, question_block, render, template_for
 from cardiolens.protocol.select.choose import choose
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -58,16 +58,8 @@ CLINICAL = SelectorSpec(name="clinical", kind="clinical")
 
 def asked(subtask_id: str) -> AskedQuestion:
     subtask = CATALOGUE[subtask_id]
-    return AskedQuestion(
-        subtask=subtask.id,
-        sequence=subtask.sequence,
-        question=subtask.question,
-        answer_type=subtask.answer_type,
-        options=tuple((option.key, option.text) for option in subtask.options),
-        exclusive=subtask.exclusive,
-        checklist=subtask.checklist,
-        fields=CATALOGUE.report_fields(subtask),
-    )
+    options = tuple((option.key, option.text) for option in subtask.options)
+    return asked_of(subtask, CATALOGUE, subtask.question, options)
 
 
 def golden_texts() -> dict[str, str]:
@@ -88,7 +80,9 @@ def golden_texts() -> dict[str, str]:
         alone = template_for(question, style, display="nothing")
         note(f"question-only-{case}-{style}", alone, render((), STUDY, question, alone, "none"))
         captioned = template_for(question, style, display="captions")
-        told = caption_block(frames, STUDY, "view") + question_block(question, len(frames), captioned)
+        told = frame_block(frames, STUDY, "view", marked=False) + question_block(
+            question, len(frames), captioned
+        )
         note(f"captions-only-{case}-{style}", captioned, told)
         if question.answer_type == "ordinal":
             text = render(frames, STUDY, reversed_options(question), template, "view")

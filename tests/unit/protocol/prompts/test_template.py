@@ -9,7 +9,7 @@ from small_cohort import make_cohort, reader, sweep_spec
 
 from cardiolens.base.errors import InputError
 from cardiolens.inference.plan.plan import plan
-from cardiolens.protocol.prompts.frames import caption
+from cardiolens.protocol.prompts.frames import captions
 from cardiolens.protocol.prompts.question import AskedQuestion
 from cardiolens.protocol.prompts.template import (
     check_folder,
@@ -17,7 +17,6 @@ from cardiolens.protocol.prompts.template import (
     template_folders,
     template_for,
 )
-from cardiolens.protocol.select.selection import pick
 from cardiolens.storage import schemas, tables
 from cardiolens.study.structure import VolumeStructure
 
@@ -38,8 +37,8 @@ GOOD = (
 
 def test_no_level_words_where_the_slice_order_is_unknown():
     unknown = VolumeStructure("cine_sax", "cine", "sax", 10, 25, 0, 9, (1, 5, 8), levels_known=False)
-    expected = "Frame 1: cine, short axis, slice 2 of 10, phase 1 of 25, end-diastole"
-    assert caption(pick(unknown, 1, 0), unknown, 1, "full") == expected
+    expected = " cine, short axis, slice 2 of 10, phase 1 of 25, end-diastole"
+    assert captions(unknown, "full")[25] == expected
 
 
 def test_shuffled_options_are_lettered_by_place_and_the_rule_follows():

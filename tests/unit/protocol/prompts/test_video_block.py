@@ -6,9 +6,9 @@ from small_cohort import VIEWS, volume_row
 from cardiolens.protocol.prompts.frames import (
     by_place,
     count_videos,
+    frame_block,
     has_videos,
     shots,
-    video_block,
 )
 from cardiolens.protocol.select.selection import Frame, pick
 from cardiolens.storage import schemas, tables
@@ -40,18 +40,20 @@ def test_phases_of_a_slice_are_one_video_and_everything_else_stays_frames(study:
         *phases(study, "t2_sax", 0, 0),
     ]
     assert [len(shot) for shot in shots(frames, study)] == [3, 1, 2, 2, 1, 1, 1, 1, 1, 1]
-    assert video_block(frames[:6], study, "view") == (
+    assert frame_block(frames[:6], study, "view", as_video=True) == (
         "Frames 1 to 3, as a video: cine, short axis, slice 1 of 3 (base to apex), phases 1, 3, 5 of 6\n"
         f"{FRAME * 3}\n"
         f"Frame 4: cine, short axis, slice 2 of 3 (base to apex), phase 4 of 6\n{FRAME}\n"
         "Frames 5 to 6, as a video: cine, short axis, slice 3 of 3 (base to apex), phases 1, 6 of 6\n"
         f"{FRAME * 2}\n"
     )
-    assert video_block(frames[:3], study, "full") == (
+    assert frame_block(frames[:3], study, "full", as_video=True) == (
         "Frames 1 to 3, as a video: cine, short axis, slice 1 of 3 (base to apex), basal level, phases "
         f"1 (end-diastole), 3 (end-systole), 5 of 6\n{FRAME * 3}\n"
     )
-    assert video_block(frames[:3], study, "none") == f"Frames 1 to 3, as a video:\n{FRAME * 3}\n"
+    assert (
+        frame_block(frames[:3], study, "none", as_video=True) == f"Frames 1 to 3, as a video:\n{FRAME * 3}\n"
+    )
 
 
 def test_a_cycle_may_begin_anywhere_and_an_order_that_goes_back_ends_a_video(study: StudyStructure) -> None:

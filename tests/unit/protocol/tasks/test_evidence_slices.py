@@ -34,7 +34,7 @@ def with_slices(cohort: Path, path: Path, slices: Any, subtask: str = "L01") -> 
 def test_questions_and_requests_are_as_without_them(cohort: Path, tmp_path: Path) -> None:
     path = with_slices(cohort, tmp_path / "questions.jsonl", [LGE])
     rows = {name: list(given_questions(file, CATALOGUE)) for name, file in files(cohort, path).items()}
-    first, second = (questions_table(path, of_file, CATALOGUE) for of_file in rows.values())
+    first, second = (questions_table(path, of_file, CATALOGUE, {}) for of_file in rows.values())
     assert first.equals(second)
     evidence = evidence_of([row.question for row in rows["with"]], tmp_path).to_pylist()
     named = {row["qa_id"]: row["slices"] for row in evidence if row["slices"]}
