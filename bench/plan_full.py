@@ -66,8 +66,8 @@ def _write_store(store: Path) -> None:
             for number in range(first, min(first + STUDIES_A_PART, N_STUDIES)):
                 study_id = _study_id(number)
                 for volume in study(number).volumes.values():
-                    writer.add(_volume_row(study_id, volume), _frames(study_id, volume))
-                writer.end_study(keep=True)
+                    row = _volume_row(study_id, volume)
+                    writer.rows.append(writer.write(row, _frames(study_id, volume)))
                 records[study_id] = StudyRecord(part=part, state="")
     write_cohort(store, Cohort(window_pct=(1.0, 99.0), studies=records, failed={}))
 

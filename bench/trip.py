@@ -25,8 +25,8 @@ from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import plan
 from cardiolens.inference.stream.execution import execute
 from cardiolens.phantom.phantom_cohort import make_cohort
-from cardiolens.study.cohort import write_cohort
-from cardiolens.study.group import current_cohort, prepare_group
+from cardiolens.study.cohort import current_cohort, write_cohort
+from cardiolens.study.group import prepare_group
 
 COHORT = PhantomSpec(canonical=("PH-NORMAL",), size="ci")
 HOLDS = {

@@ -1,4 +1,4 @@
-"""Show a study as models see it: `jobs/show_study.py study=FOLDER out=FILE.png [phases=8] [segments=true]`.
+"""Show a study as models see it: `jobs/show_study.py study=FOLDER out=FILE.png [phases=8]`.
 
 The display windows are those of a dataset, chosen with the words of a sweep: `dataset=real`,
 `+dataset.windows.lge=[1,99.5]`.
@@ -20,7 +20,6 @@ class Words(Spec):
     study: GivenPath  # the folder of the study
     out: GivenPath  # the picture
     phases: Positive = 8  # per slice
-    segments: bool = False  # lay the masks over the frames
 
 
 def show(words: Words, dataset_words: Sequence[str]) -> int:
@@ -29,7 +28,7 @@ def show(words: Words, dataset_words: Sequence[str]) -> int:
     anatomy = anatomy_of(dataset.protocol)
     windows = anatomy.windows(dataset.display)
     try:
-        sheet = study_sheet(words.study, words.phases, windows, segments=words.segments, anatomy=anatomy)
+        sheet = study_sheet(words.study, words.phases, windows, anatomy=anatomy)
         sheet.save(words.out)
     except (InputError, OSError, ValueError) as error:
         raise InputError(f"{words.study}: {error}") from error

@@ -2,11 +2,10 @@
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
@@ -17,11 +16,10 @@ from cardiolens.base.untrusted.image_file import opened
 from cardiolens.benchmarks.benchmark import Source
 from cardiolens.benchmarks.case import Case, CaseImage, listed
 from cardiolens.benchmarks.record_files import value_at
-from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import CASE_IMAGES
 from cardiolens.study.cohort import StudyRecord, stamp
 from cardiolens.study.group import Outcome
-from cardiolens.study.shards import PartWriter, part_writer, pixel_digest
+from cardiolens.study.shards import PartWriter, frames_table, part_writer
 
 _RULES = 1  # version of decoding; increment when it gives other pixels for the same file
 _GREY = ("1", "L")
@@ -56,14 +54,14 @@ def _attempt(writer: PartWriter, source: Source, case: Case) -> Outcome:
             stored, pixels = _decoded(source, case, image)
             n_bytes += len(stored)
             frames.append(pixels)
-        writer.add(_volume_row(name, case, frames), _frame_rows(name, frames))
-        writer.end_study(keep=True)
+        if sum(frame.nbytes for frame in frames) > np.iinfo(np.int32).max:
+            raise InputError("its images take 2 GiB or more; expected less per case; make them smaller")
     except InputError as error:
-        writer.end_study(keep=False)
         return Outcome(name, error=str(error))
-    return Outcome(
-        name, StudyRecord(part=writer.part, state=state, subgroups=dict(case.groups)), n_bytes=n_bytes
-    )
+    row = _volume_row(name, case, frames)
+    writer.rows.append(writer.write(row, frames_table(row, frames)))
+    record = StudyRecord(part=writer.part, state=state, subgroups=dict(case.groups))
+    return Outcome(name, record, n_bytes=n_bytes)
 
 
 def _decoded(source: Source, case: Case, image: CaseImage) -> tuple[bytes, NDArray[np.uint8]]:
@@ -174,27 +172,3 @@ def _volume_row(name: str, case: Case, frames: Sequence[NDArray[np.uint8]]) -> d
         "window_high": float(_WHITE),
         "source_sha256": digest_of([image.path for image in case.images]),
     }
-
-
-def _frame_rows(name: str, frames: Iterable[NDArray[np.uint8]]) -> pa.Table:
-    rows: list[dict[str, object]] = []
-    for idx, pixels in enumerate(frames):
-        height, width, channels = (*pixels.shape, 1)[:3]
-        stored = pixels.tobytes()
-        rows.append(
-            {
-                "study_id": name,
-                "volume_id": CASE_IMAGES,
-                "idx": idx,
-                "slice": idx,
-                "phase": 0,
-                "height": height,
-                "width": width,
-                "channels": channels,
-                "pixels": stored,
-                "digest": pixel_digest(stored, height, width, channels),
-            }
-        )
-    if sum(len(row["pixels"]) for row in rows if isinstance(row["pixels"], bytes)) > np.iinfo(np.int32).max:
-        raise InputError("its images take 2 GiB or more; expected less per case; make them smaller")
-    return tables.from_rows(rows, schemas.FRAMES)

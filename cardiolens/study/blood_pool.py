@@ -1,5 +1,7 @@
 """The blood pool of a ventricle in cine frames, and the phases of the cycle that it shows."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from cardiolens.base.errors import InputError
 from cardiolens.study.manifest import Study
 from cardiolens.study.volume import Volume, read_volume
 from cardiolens.study.volume_manifest import VolumeManifest
@@ -148,15 +151,14 @@ def cycle_of(study: Study) -> BloodAreas | None:
     """Find the cycle of a heart from its short-axis cine; None if no manifest needs it or none is found.
 
     The areas are in pixels. The cine's file is read here and again for display, to keep only one volume in
-    memory.
+    memory; display reports what is wrong with it.
     """
-    if study.anatomy.frame != "heart" or not any(map(needs_cycle, study.manifest.volumes)):
+    cines = [manifest for manifest in study.manifest.volumes if manifest.volume_id == SHORT_AXIS_CINE]
+    if study.anatomy.frame != "heart" or not cines or not any(map(needs_cycle, study.manifest.volumes)):
         return None
-    for manifest in study.manifest.volumes:
-        if manifest.volume_id == SHORT_AXIS_CINE and (study.folder / manifest.path).exists():
-            volume = read_volume(study.folder, manifest)
-            if not np.isfinite(volume.in_file_order).all():  # windowing refuses it later
-                return None
+    with suppress(InputError):
+        volume = read_volume(study.folder, cines[0])
+        if np.isfinite(volume.in_file_order).all():  # windowing refuses it later
             with np.errstate(over="ignore", invalid="ignore"):  # of extreme values
                 areas = _areas(volume)
             return areas if areas is not None and areas.found() else None
@@ -164,32 +166,29 @@ def cycle_of(study: Study) -> BloodAreas | None:
 
 
 def _areas(volume: Volume) -> BloodAreas | None:
-    layout = volume.layout
-    frames = volume.in_file_order[list(volume.file_frames)]
-    cine = frames.reshape(layout.n_slices, layout.n_phases, *frames.shape[1:])
-    place = moving_pixel(cine)
+    place = moving_pixel(volume.grid)
     if place is None:
         return None
     spacing_mm = volume.manifest.spacing_mm
-    rows, columns = np.indices(cine.shape[2:])
+    rows, columns = np.indices(volume.grid.shape[2:])
     away = np.hypot((rows - place[0]) * spacing_mm[1], (columns - place[1]) * spacing_mm[0])
     bright = np.sign(volume.slope)
-    return BloodAreas(np.stack([slice_areas(bright * phases.astype(np.float64), away) for phases in cine]))
+    slices = (slice_areas(bright * phases.astype(np.float64), away) for phases in volume.grid)
+    return BloodAreas(np.stack(list(slices)))
 
 
-def size_doubts(manifest: VolumeManifest, cycle: BloodAreas | None) -> tuple[str, ...]:
-    """Return the doubt about a short-axis cine with a left ventricle that has no heart's width."""
+def size_doubts(manifest: VolumeManifest, cycle: BloodAreas | None) -> Iterator[str]:
+    """Yield the doubt about a short-axis cine with a left ventricle that has no heart's width."""
     if cycle is None or manifest.volume_id != SHORT_AXIS_CINE:
-        return ()
+        return
     row_mm, column_mm, _ = manifest.spacing_mm
     width_mm = float(2 * np.sqrt(cycle.by_slice_and_phase.max() * row_mm * column_mm / np.pi))
     low, high = CAVITY_MM
-    if has_heart_size(width_mm):
-        return ()
-    return (
-        f"{manifest.volume_id}: by spacing_mm its left ventricle is {width_mm:.0f} mm wide; expected "
-        f"{low:.0f} to {high:.0f} mm of a human heart; check spacing_mm",
-    )
+    if not has_heart_size(width_mm):
+        yield (
+            f"{manifest.volume_id}: by spacing_mm its left ventricle is {width_mm:.0f} mm wide; expected "
+            f"{low:.0f} to {high:.0f} mm of a human heart; check spacing_mm"
+        )
 
 
 def with_cycle(manifest: VolumeManifest, cycle: BloodAreas | None) -> tuple[VolumeManifest, str]:

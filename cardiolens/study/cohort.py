@@ -77,6 +77,22 @@ def read_cohort(store: Path) -> Cohort | None:
         ) from None
 
 
+def current_cohort(store: Path, windows: Windows, anatomy: Anatomy | None = None) -> Cohort:
+    """Read the cohort of a store; empty if there is none, or if windows, version or anatomy differ."""
+    cohort, version = read_cohort(store), stage_versions.PREPARED
+    under = None if anatomy == heart() else anatomy
+    if cohort is not None and (cohort.display, cohort.version, cohort.anatomy) == (windows, version, under):
+        return cohort
+    return Cohort(
+        version=version,
+        window_pct=windows.pct,
+        windows=windows.by_name,
+        studies={},
+        failed={},
+        anatomy=under,
+    )
+
+
 def write_cohort(store: Path, cohort: Cohort) -> None:
     """Publish a cohort; readers then use only its studies and parts."""
     disk.write_text(store / COHORT_NAME, cohort.model_dump_json(indent=1, by_alias=True) + "\n")

@@ -21,9 +21,7 @@ from cardiolens.study.volume_manifest import Reading, VolumeManifest
 MANIFEST_NAME = "study.json"
 MAX_ID_LENGTH = 128
 MOST_BYTES = 16 << 20  # size limit of study.json
-
-
-LINKS_ALLOWED = ", or allow links with dataset.link_roots=[folder]"
+_OR_ALLOW = ", or name the folder of its file in dataset.link_roots"  # which allows links into it
 NARROWEST_BAND = 5  # years; narrower bands come close to a date of birth
 
 
@@ -167,21 +165,15 @@ def check_inside(folder: Path, path: str, roots: Sequence[Path]) -> None:
     Otherwise a planted link could expose the data of another study. Messages never give the target of a
     link: archive names are often patient names.
     """
+    by_link = bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
     try:
         target = (folder / path).resolve()
-        inside = bool(path) and target.is_relative_to(folder.resolve())
-        by_link = bool(path) and not Path(path).is_absolute() and ".." not in Path(path).parts
-        inside |= by_link and any(target.is_relative_to(root.resolve()) for root in roots)
+        legal = [folder, *(roots if by_link else ())]
+        if path and any(target.is_relative_to(root.resolve()) for root in legal):
+            return
     except (ValueError, RuntimeError):  # a NUL in the path; a link that leads back to itself
-        inside = by_link = False
-    if inside:
-        return
-    if by_link and roots:
-        raise InputError(
-            f"{path}: is a link that leads out of dataset.studies and dataset.link_roots; expected a file "
-            "within them; name the folder of its file in dataset.link_roots"
-        )
+        by_link = False
     raise InputError(
-        f"{path}: leads out of the study folder; expected a file inside it, also after following "
-        f"symbolic links; copy the file into the folder{LINKS_ALLOWED if by_link else ''}"
+        f"{path}: leads out of the study folder; expected a file inside it, also after following symbolic "
+        f"links; copy the file into the folder{_OR_ALLOW if by_link else ''}"
     )

@@ -3,7 +3,6 @@
 import hashlib
 import logging
 import math
-import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -49,15 +48,13 @@ class VoxelLengths:
         """Whether sform and pixdim declare different lengths along an axis of several voxels."""
         if self.sform is None or self.pixdim is None:
             return False
-        return not all(map(operator.or_, self.single, self.alike(self.sform, self.pixdim)))
+        alike = self.alike(self.sform, self.pixdim)
+        return not all(single or same for single, same in zip(self.single, alike, strict=True))
 
-    def alike(self, lengths: Lengths, declared: Lengths) -> tuple[bool, bool, bool]:
+    def alike(self, lengths: Lengths, declared: Lengths) -> list[bool]:
         """Return by axis whether lengths, or the distances of layers, are the declared ones."""
-        i, j, k = (
-            math.isclose(length, to, rel_tol=_ALIKE) or math.isclose(layer, to, rel_tol=_ALIKE)
-            for length, layer, to in zip(lengths, self.layers or lengths, declared, strict=True)
-        )
-        return i, j, k
+        axes = zip(lengths, self.layers or lengths, declared, strict=True)
+        return [any(math.isclose(mm, to, rel_tol=_ALIKE) for mm in measured) for *measured, to in axes]
 
     @property
     def proposal(self) -> Lengths | None:

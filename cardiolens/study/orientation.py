@@ -11,6 +11,7 @@ at 30 degrees (four-chamber: lateral), 90 (two-chamber: anterior) or 330 (three-
 the anatomy has as `right_deg`.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from cardiolens.base.errors import InputError
 from cardiolens.study.anatomy import View, heart
 from cardiolens.study.manifest import Study, StudyManifest
-from cardiolens.study.nifti import read_header
+from cardiolens.study.nifti import Header, read_header
 from cardiolens.study.volume_manifest import DisplayTransform, VolumeManifest
 
 Point = NDArray[Any]  # three coordinates or components
@@ -47,8 +48,8 @@ class HeartFrame:
     base: Point
     right: Point
     up: Point
-    axis: Point | None
     known: bool  # True: from a short-axis stack of this study; False: typical directions
+    axis: Point | None = None
 
     def angle(self, direction: Point) -> float:
         """Return the angle of a direction seen from the apex, in degrees: 0 lateral, 90 anterior."""
@@ -61,13 +62,13 @@ class HeartFrame:
         return turned
 
 
-def frame_along(direction: Point | None, axis: Point | None) -> HeartFrame:
+def frame_along(direction: Point | None) -> HeartFrame:
     """Return the frame of a heart from the short-axis normal (either sign); None gives a typical heart."""
     base = TYPICAL_BASE if direction is None else direction * (1 if direction @ TYPICAL_BASE > 0 else -1)
     base = base / np.linalg.norm(base)
     up = _UPWARD - (_UPWARD @ base) * base
     up /= np.linalg.norm(up)
-    return HeartFrame(base, np.cross(up, -base), up, axis, direction is not None)
+    return HeartFrame(base, np.cross(up, -base), up, known=direction is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +141,7 @@ _LOOK = "look at it (jobs/show_study.py)"
 class VolumePlacement:
     """A volume in the patient, by its affine from stored indices to left, back and head in mm."""
 
+    header: Header
     affine: Point
 
     @property
@@ -167,17 +169,17 @@ class StudyOrientation:
         self.placements: dict[str, VolumePlacement] = {}  # of volumes with an affine, by volume_id
         for volume in study.manifest.volumes:
             try:
-                affine = read_header(study.folder / volume.path).affine
+                header = read_header(study.folder / volume.path)
             except InputError:  # reading the whole file later reports the error
                 continue
-            if affine is not None and np.linalg.norm(affine[:3, :3], axis=0).all():
-                self.placements[volume.volume_id] = VolumePlacement(_TO_LPS @ affine)
+            if header.affine is not None and np.linalg.norm(header.affine[:3, :3], axis=0).all():
+                self.placements[volume.volume_id] = VolumePlacement(header, _TO_LPS @ header.affine)
         self.frame = self._heart_frame(study)
 
     def _heart_frame(self, study: Study) -> HeartFrame | None:
         """Return the heart's frame from the largest short-axis volume; None without one that is credible."""
         short = [
-            volume
+            place
             for volume in study.manifest.volumes
             if volume.slice_axis is not None
             and (place := self.placements.get(volume.volume_id)) is not None
@@ -185,9 +187,8 @@ class StudyOrientation:
         ]
         if study.anatomy.frame != "heart" or not short:
             return None
-        largest = max(short, key=lambda volume: np.prod(volume.shape[2:]))
-        normal = self.placements[largest.volume_id].normal
-        return frame_along(normal, None) if _tilt(normal, TYPICAL_BASE) < _SHORT_AXIS_DEG else None
+        normal = max(short, key=lambda place: math.prod(place.header.shape[2:])).normal
+        return frame_along(normal) if _tilt(normal, TYPICAL_BASE) < _SHORT_AXIS_DEG else None
 
     def doubts(self, manifest: VolumeManifest) -> Iterator[str]:
         """Yield doubts about display and order of a volume; InputError if the display is certainly wrong."""
@@ -282,29 +283,22 @@ def displays_by_affine(folder: Path, entries: Sequence[Mapping[str, Any]]) -> di
     clear, are left out.
     """
     volumes = [
-        VolumeManifest.model_construct(
-            volume_id=entry["path"], view=entry["view"], path=entry["path"], shape=shape
-        )
+        VolumeManifest.model_construct(volume_id=entry["path"], view=entry["view"], path=entry["path"])
         for entry in entries
-        if entry["view"] in heart().views and (shape := _shape(folder / entry["path"])) is not None
+        if entry["view"] in heart().views
     ]
     if not volumes:
         return {}
     study = Study(folder, StudyManifest.model_construct(study_id=folder.name, volumes=tuple(volumes)), "")
     orientation = StudyOrientation(study)
-    best = {volume.path: orientation.best(volume, turned=False) for volume in volumes}
-    return {
-        path: display.transform for path, display in best.items() if display is not None and display.clear
-    }
-
-
-def _shape(path: Path) -> tuple[int, ...] | None:
-    """Return the shape that a file declares; None where `prepare` would refuse its header."""
-    try:
-        header = read_header(path)
-    except InputError:
-        return None
-    return None if header.lengths.contradicted or header.lengths.turned else header.shape
+    displays: dict[str, DisplayTransform] = {}
+    for volume in volumes:
+        best = orientation.best(volume, turned=False)
+        if best is not None and best.clear:
+            lengths = orientation.placements[volume.path].header.lengths
+            if not lengths.contradicted and not lengths.turned:  # else `prepare` refuses its header
+                displays[volume.path] = best.transform
+    return displays
 
 
 def _tilt(normal: Point, axis: Point) -> float:

@@ -1,13 +1,11 @@
 """Masks drawn over frames, and a sheet of frames of one study."""
 
 import colorsys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageOps
 
@@ -17,9 +15,8 @@ from cardiolens.config.dataset import Windows
 from cardiolens.study.anatomy import Anatomy
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study, read_study
-from cardiolens.study.shards import shaped
 from cardiolens.study.structure import even
-from cardiolens.study.volume import Volume, read_volume
+from cardiolens.study.volume import Volume, read_mask
 from cardiolens.study.volume_manifest import VolumeManifest
 
 LABELS_NAME = "labels.json"  # beside the masks: the name of each value
@@ -29,7 +26,6 @@ Colour = tuple[int, int, int]
 
 _OPACITY = 0.5
 _TURN = 0.381966  # colour circle per value (golden ratio): neighbouring values differ clearly
-_LEGEND_WIDTH, _LEGEND_HEIGHT, _SWATCH = 150, 14, 10  # pixels
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class Overlay:
 
     def on(self, pixels_HW: NDArray[np.uint8], idx: int) -> NDArray[np.uint8]:
         """Draw the mask over the displayed frame of a canonical index; uint8, (height, width, 3)."""
-        values_HW = self.mask.displayed(self.mask.stored(idx))
+        values_HW = self.mask.displayed(self.mask.frames[idx])
         tinted = np.repeat(pixels_HW[:, :, None], 3, axis=2).astype(np.float64)
         for value, name in self.names.items():
             inside = values_HW == value
@@ -56,11 +52,7 @@ def read_overlay(study: Study, manifest: VolumeManifest) -> Overlay | None:
     """
     if manifest.mask is None:
         return None
-    fields = {
-        **{"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None},
-        "confirmed": ("layout",),  # the empty end slices of a mask look like a cycle
-    }
-    mask = read_volume(study.folder, manifest.model_copy(update=fields))
+    mask = read_mask(study.folder, manifest)
     labels = read_labels((study.folder / manifest.mask.path).with_name(LABELS_NAME))
     return Overlay(mask, visible_values(labels, np.unique(mask.in_file_order).tolist()))
 
@@ -92,19 +84,6 @@ def colour(value: int, name: str) -> Colour:
     return round(red * 255), round(green * 255), round(blue * 255)
 
 
-def legend(names: Mapping[int, str], width: int) -> Image.Image:
-    """Draw swatches with names, as many per row as fit; lesions share one swatch."""
-    entries = {colour(value, name): "lesion" if _is_lesion(name) else name for value, name in names.items()}
-    columns = max(width // _LEGEND_WIDTH, 1)
-    strip = Image.new("RGB", (width, -(-len(entries) // columns) * _LEGEND_HEIGHT))
-    pen = ImageDraw.Draw(strip)
-    for number, (tint, name) in enumerate(entries.items()):
-        left, top = number % columns * _LEGEND_WIDTH + 2, number // columns * _LEGEND_HEIGHT + 2
-        pen.rectangle(((left, top), (left + _SWATCH, top + _SWATCH)), fill=tint)
-        pen.text((left + _SWATCH + 4, top - 1), name, fill=INK)
-    return strip
-
-
 def _is_lesion(name: str) -> bool:
     return "lesion" in name
 
@@ -114,7 +93,7 @@ GAP = 2  # pixels
 LABEL_HEIGHT = 12
 INK = (230, 230, 230)
 
-LabelledFrame = tuple[str, NDArray[np.uint8]]  # the pixels are grey, or (height, width, 3) in colour
+LabelledFrame = tuple[str, NDArray[np.uint8]]
 
 
 def contact_sheet(frames: Sequence[LabelledFrame], columns: int, tile: int) -> Image.Image:
@@ -132,56 +111,25 @@ def contact_sheet(frames: Sequence[LabelledFrame], columns: int, tile: int) -> I
 
 
 def study_sheet(
-    folder: Path,
-    phases: int,
-    windows: Windows,
-    tile: int = 120,
-    *,
-    segments: bool = False,
-    anatomy: Anatomy | None = None,
+    folder: Path, phases: int, windows: Windows, tile: int = 120, *, anatomy: Anatomy | None = None
 ) -> Image.Image:
     """Draw every volume of a study folder: one row per slice from the base, one column per phase.
 
-    `phases` is the approximate number of phases shown. `segments` draws masks in colour, with a legend;
-    InputError if the study has no masks. `anatomy` is that of the protocol, by default the heart's.
+    `phases` is the approximate number of phases shown; end-diastole and end-systole of a cycle are among
+    them. `anatomy` is that of the protocol, by default the heart's.
     """
     study = read_study(folder, anatomy=anatomy)
-    if segments and not any(volume.mask for volume in study.manifest.volumes):
-        raise InputError(
-            f"study {study.study_id} has no masks, so no segments can be shown; make a phantom with "
-            "masks=true, or leave out segments=true"
-        )
     sheets: list[Image.Image] = []
-    names: dict[int, str] = {}
     for manifest, volume in zip(study.manifest.volumes, displayed_volumes(study, windows), strict=True):
-        overlay = read_overlay(study, manifest) if segments else None
-        names |= {} if overlay is None else overlay.names
-        remarks = _remarks_by_phase(volume.row, phases, manifest.over_time)
-        frames = list(_labelled_frames(volume.frames, remarks, overlay))
+        row, n_phases = volume.row, volume.row["n_phases"]
+        moments = {row["es_phase"]: "ES", row["ed_phase"]: "ED"} if manifest.over_time == "cycle" else {}
+        remarks = dict.fromkeys(even(n_phases, phases), "") | moments
+        frames = [
+            (f"{manifest.volume_id} s{idx // n_phases} p{phase} {remarks[phase]}", pixels)
+            for idx, pixels in enumerate(volume.frames)
+            if (phase := idx % n_phases) in remarks
+        ]
         sheets.append(contact_sheet(frames, len(remarks) if len(remarks) > 1 else STATIC_COLUMNS, tile))
-    if names:
-        sheets.append(legend(dict(sorted(names.items())), max(sheet.width for sheet in sheets)))
-    return _stacked(sheets)
-
-
-def _remarks_by_phase(volume: Mapping[str, Any], phases: int, over_time: str) -> dict[int, str]:
-    """Return evenly spread phases with a remark; ED and ES of a cycle are always among them."""
-    moments = {volume["es_phase"]: "ES", volume["ed_phase"]: "ED"} if over_time == "cycle" else {}
-    return dict.fromkeys(even(volume["n_phases"], phases), "") | moments
-
-
-def _labelled_frames(
-    frames: pa.Table, remarks: Mapping[int, str], overlay: Overlay | None
-) -> Iterator[LabelledFrame]:
-    """Yield the frames at the phases with a remark, from rows of `frames` of one volume."""
-    for row in frames.to_pylist():
-        if row["phase"] in remarks:
-            pixels = shaped(row["pixels"], row["height"], row["width"], row["channels"])
-            label = f"{row['volume_id']} s{row['slice']} p{row['phase']} {remarks[row['phase']]}"
-            yield label, pixels if overlay is None else overlay.on(pixels, row["idx"])
-
-
-def _stacked(sheets: Sequence[Image.Image]) -> Image.Image:
     stacked = Image.new("RGB", (max(sheet.width for sheet in sheets), sum(sheet.height for sheet in sheets)))
     top = 0
     for sheet in sheets:

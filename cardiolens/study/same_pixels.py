@@ -16,10 +16,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import SamePixels
+from cardiolens.study.group import scale_of
 from cardiolens.study.manifest import Study
 from cardiolens.study.shards import FRAMES_FOLDER, pixel_digest
 from cardiolens.study.volume import read_volume
-from cardiolens.study.windowing import grey_scale
 
 SIDE = 16  # of the hash: 256 bits
 MOST_BITS = 12  # that differ between two hashes of one picture
@@ -55,15 +55,12 @@ def hashes_of(study: Study) -> Iterator[tuple[str, str, str]]:
     """Yield study, volume and hash of the frames of a study: of a series in time, of its first phase."""
     for manifest in study.manifest.volumes:
         volume = read_volume(study.folder, manifest)
-        window = Windows().of(manifest.sequence, manifest.volume_id)
         try:
-            scale = grey_scale(
-                volume.in_file_order, window, volume.slope, volume.inter, window=manifest.window
-            )
+            scale = scale_of(volume, Windows())
         except InputError:
             continue  # without contrast it shows nothing that could be the same
-        for place in range(0, len(volume.file_frames), volume.layout.n_phases):
-            digits = hash_of(volume.displayed(scale.show(volume.stored(place))))
+        for stored in volume.grid[:, 0]:
+            digits = hash_of(volume.displayed(scale.show(stored)))
             if digits is not None:
                 yield study.study_id, manifest.volume_id, digits
 

@@ -7,10 +7,10 @@ an interrupted or replaced preparation. Every pixel read is checked against its 
 
 import hashlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -64,54 +64,66 @@ def pixel_digest(pixels: bytes | memoryview, height: int, width: int, channels: 
 
 
 class PartWriter:
-    """Writer of one part: row groups of frames, and the rows of `volumes` of complete studies."""
+    """Writer of one part: the frames of each volume as a row group, and the rows of `volumes` that stay."""
 
     def __init__(self, part: str, writer: pq.ParquetWriter) -> None:
-        self.rows: list[dict[str, object]] = []
         self.part = part
+        self.rows: list[dict[str, object]] = []  # of whole studies, which the caller adds
         self._writer = writer
         self._row_groups = 0
-        self._study: list[dict[str, object]] = []
 
-    def add(self, volume_row: Mapping[str, object], frames: pa.Table) -> None:
-        """Write the frames of one volume as one row group."""
+    def write(self, volume_row: Mapping[str, object], frames: pa.Table) -> dict[str, object]:
+        """Write the frames of one volume as one row group; return its row of `volumes` with the place."""
         self._writer.write_table(frames, row_group_size=frames.num_rows)
-        self._study.append({**volume_row, "part": self.part, "row_group": self._row_groups})
         self._row_groups += 1
+        return {**volume_row, "part": self.part, "row_group": self._row_groups - 1}
 
-    def end_study(self, *, keep: bool) -> None:
-        """End a study: keep or drop the rows of all volumes added since the last call."""
-        self.rows += self._study if keep else []
-        self._study = []
+
+def frames_table(volume_row: Mapping[str, Any], frames: Iterable[NDArray[np.uint8]]) -> pa.Table:
+    """Return the rows of `frames` of a volume; its frames, grey or RGB, come in canonical order."""
+    rows: list[dict[str, object]] = []
+    for idx, frame in enumerate(frames):
+        rank, phase = divmod(idx, volume_row["n_phases"])
+        height, width, channels = (*frame.shape, 1)[:3]
+        pixels = frame.tobytes()
+        rows.append(
+            {
+                **{name: volume_row[name] for name in ("study_id", "volume_id")},
+                **{"idx": idx, "slice": rank, "phase": phase},
+                **{"height": height, "width": width, "channels": channels},
+                "pixels": pixels,
+                "digest": pixel_digest(pixels, height, width, channels),
+            }
+        )
+    return tables.from_rows(rows, schemas.FRAMES)
 
 
 class _NothingKeptError(Exception):
-    """Raised if no study of a part is complete."""
+    """Raised if no study of a part is whole."""
 
 
 @contextmanager
 def part_writer(store: Path, part: str) -> Iterator[PartWriter]:
     """Write one part of both tables; no file appears if no study was kept or an error was raised."""
-    try:
-        with (
-            disk.atomic(store / FRAMES_FOLDER / part) as temporary,
-            pq.ParquetWriter(
-                temporary,
-                schemas.FRAMES,
-                compression="zstd",
-                use_dictionary=["study_id", "volume_id"],
-                write_statistics=_SMALL_COLUMNS,
-                write_page_checksum=True,
-            ) as parquet,
-        ):
-            writer = PartWriter(part, parquet)
-            yield writer
-            if not writer.rows:
-                raise _NothingKeptError
-    except _NothingKeptError:
-        return
-    volumes = tables.from_rows(writer.rows, schemas.VOLUMES)
-    tables.write_part(store / VOLUMES_FOLDER, volumes, schemas.VOLUMES, name=part)
+    with (
+        suppress(_NothingKeptError),
+        disk.atomic(store / FRAMES_FOLDER / part) as temporary,
+        pq.ParquetWriter(
+            temporary,
+            schemas.FRAMES,
+            compression="zstd",
+            use_dictionary=["study_id", "volume_id"],
+            write_statistics=_SMALL_COLUMNS,
+            write_page_checksum=True,
+        ) as parquet,
+    ):
+        writer = PartWriter(part, parquet)
+        yield writer
+        if not writer.rows:
+            raise _NothingKeptError
+    if writer.rows:
+        volumes = tables.from_rows(writer.rows, schemas.VOLUMES)
+        tables.write_part(store / VOLUMES_FOLDER, volumes, schemas.VOLUMES, name=part)
 
 
 def holds_part(store: Path, record: StudyRecord) -> bool:

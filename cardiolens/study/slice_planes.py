@@ -13,7 +13,6 @@ import numpy as np
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.manifest import Study
-from cardiolens.study.nifti import read_header
 from cardiolens.study.orientation import Point, StudyOrientation, VolumePlacement
 from cardiolens.study.volume_manifest import VolumeManifest
 
@@ -76,14 +75,14 @@ def placed_volumes(
                 raise InputError("study.json no longer names it")
             if orientation.contradicts(manifests[name]):
                 raise InputError("its header contradicts the way it is displayed")
-            located[name] = _locate(study, manifests[name], orientation.placements.get(name), row)
+            located[name] = _locate(manifests[name], orientation.placements.get(name), row)
         except InputError as error:
             reasons[name] = str(error)
     return located, reasons
 
 
 def _locate(
-    study: Study, manifest: VolumeManifest, placement: VolumePlacement | None, row: Mapping[str, Any]
+    manifest: VolumeManifest, placement: VolumePlacement | None, row: Mapping[str, Any]
 ) -> PlacedVolume:
     """Return the planes of a volume; InputError with the reason where its affine cannot be believed."""
     if placement is None:
@@ -91,7 +90,7 @@ def _locate(
     if placement.aligned:
         raise InputError("its header has the scanner's own axes, like that of a converter that lost them")
     unconfirmed = manifest.model_copy(update={"confirmed": ()})
-    unconfirmed.check_header(read_header(study.folder / manifest.path), slices_alone=row["n_slices"] > 1)
+    unconfirmed.check_header(placement.header, slices_alone=row["n_slices"] > 1)
     transform = manifest.display_transform
     i_axis, j_axis, step = placement.affine[:3, :3].T
     down, right = (j_axis, i_axis) if transform.transpose else (i_axis, j_axis)

@@ -1,10 +1,10 @@
 """Slices and phases: how stored frames fill them (protocol 1.2), and what selectors know of a study."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -13,31 +13,24 @@ from cardiolens.study.anatomy import Anatomy, SliceAxis, heart
 
 Order = Literal["slice_major", "phase_major", "static"]
 
-_SMALL_SIDE = 64  # pixels; frames are compared at this size
 _COLUMNS = (
     *("volume_id", "sequence", "view", "n_slices", "n_phases"),
     *("ed_phase", "es_phase", "t_on", "t_peak"),
 )  # of `volumes`, taken as they are
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The grid of slices and phases that the stored frames of a volume fill."""
+class Layout(NamedTuple):
+    """The slices and phases that the stored frames of a volume fill."""
 
     n_slices: int
     n_phases: int
     phase_major: bool = False  # whether all slices of a phase stand together, as in a file of four axes
 
-    @property
-    def n_frames(self) -> int:
-        return self.n_slices * self.n_phases
-
-    def canonical_order(self, *, apex_first: bool) -> tuple[int, ...]:
-        """Return the stored frame at each canonical index rank * n_phases + phase; rank 0 is most basal."""
-        slices = range(self.n_slices)
-        of_slice, of_phase = (1, self.n_slices) if self.phase_major else (self.n_phases, 1)
-        ranked = reversed(slices) if apex_first else slices
-        return tuple(s * of_slice + p * of_phase for s in ranked for p in range(self.n_phases))
+    def grid(self, frames: NDArray[Any]) -> NDArray[Any]:
+        """Return a view of stored frames by slice and phase, which become the first two axes."""
+        if self.phase_major:
+            return frames.reshape(self.n_phases, self.n_slices, *frames.shape[1:]).swapaxes(0, 1)
+        return frames.reshape(self.n_slices, self.n_phases, *frames.shape[1:])
 
 
 def even(n: int, m: int) -> tuple[int, ...]:
@@ -53,7 +46,7 @@ def resolve(shape: Sequence[int], order: Order, n_slices: int | None, n_phases: 
     In a true 4D shape axis 2 is the slice and axis 3 the phase, whatever `order` says. InputError if
     declaration and shape disagree, or if nothing declares the number of phases.
     """
-    n_frames = int(np.prod(shape[2:], dtype=object))
+    n_frames = math.prod(shape[2:])
     if len(shape) == 4:
         grid = shape[2], shape[3]
     elif order == "static":
@@ -65,24 +58,13 @@ def resolve(shape: Sequence[int], order: Order, n_slices: int | None, n_phases: 
         )
     else:
         grid = n_slices or n_frames // (n_phases or 1), n_phases or n_frames // (n_slices or 1)
-    size = grid[0] if n_slices is None else n_slices, grid[1] if n_phases is None else n_phases
-    if grid[0] * grid[1] != n_frames or size != grid:
+    size = n_slices or grid[0], n_phases or grid[1]
+    if math.prod(grid) != n_frames or size != grid:
         raise InputError(
             f"layout_mismatch: the volume holds {n_frames} frames; expected n_slices x n_phases = "
             f"{size[0]} x {size[1]} frames; correct layout or re-export the volume"
         )
     return Layout(*grid, phase_major=len(shape) == 4 or order == "phase_major")
-
-
-def small(frame: NDArray[np.generic]) -> NDArray[np.float64]:
-    """Reduce a frame to means over square blocks, at most 64 x 64; incomplete blocks are dropped."""
-    block = -(-max(frame.shape) // _SMALL_SIDE)
-    rows, columns = frame.shape[0] // block or 1, frame.shape[1] // block or 1
-    cropped = frame[: rows * block, : columns * block].astype(np.float64)
-    means: NDArray[np.float64] = cropped.reshape(
-        rows, cropped.shape[0] // rows, columns, cropped.shape[1] // columns
-    ).mean(axis=(1, 3))
-    return means
 
 
 @dataclass(frozen=True, slots=True)

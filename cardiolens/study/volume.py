@@ -16,31 +16,40 @@ from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.nifti import parse_header, read_file, sha256, voxels
-from cardiolens.study.structure import Layout, small
 from cardiolens.study.volume_manifest import VolumeManifest
 
+_SMALL_SIDE = 64  # pixels; frames are compared at this size
 _SWAPPED = 1.5  # ratio of change along the phases to change along the slices: above, axes are swapped
 _FEWEST_PHASES = 3
 _FEWEST_SLICES = 8  # smaller stacks are not tested for being a cycle
 _CLOSED = 2.0  # largest difference of last and first frame of a cycle, in mean steps
 _TURNS = 3.0  # least difference of the first and the most unlike frame of a cycle, in mean steps
 
-Frame = NDArray[np.float64]
+
+def small(frame: NDArray[Any]) -> NDArray[np.float64]:
+    """Reduce a frame to means over square blocks, at most 64 x 64; incomplete blocks are dropped."""
+    block = -(-max(frame.shape) // _SMALL_SIDE)
+    rows, columns = (side // block or 1 for side in frame.shape)
+    cropped = frame[: rows * block, : columns * block].astype(np.float64)
+    blocks = cropped.reshape(rows, cropped.shape[0] // rows, columns, cropped.shape[1] // columns)
+    means: NDArray[np.float64] = blocks.mean(axis=(1, 3))
+    return means
 
 
-def _check_time(frames: list[Frame], layout: Layout, *, may_cycle: bool) -> None:
-    """Refuse a grid with phases that look like slices or vice versa; `frames` are in canonical order.
+def _check_time(grid: NDArray[Any], *, may_cycle: bool) -> None:
+    """Refuse frames by slice and phase where phases look like slices or vice versa.
 
     `may_cycle`: some sequence of the anatomy shows a cycle, which a stack might be by mistake.
     """
+    n_slices, n_phases = grid.shape[:2]
     with np.errstate(over="ignore", invalid="ignore"):  # extreme values, which windowing refuses later
-        if layout.n_phases >= _FEWEST_PHASES and layout.n_slices > 1:
-            _check_swapped(np.array(frames).reshape(layout.n_slices, layout.n_phases, *frames[0].shape))
-        elif may_cycle and layout.n_phases == 1 and layout.n_slices >= _FEWEST_SLICES:
-            _check_cycle(frames)
+        if n_phases >= _FEWEST_PHASES and n_slices > 1:
+            _check_swapped(np.array([[small(frame) for frame in phases] for phases in grid]))
+        elif may_cycle and n_phases == 1 and n_slices >= _FEWEST_SLICES:
+            _check_cycle([small(frame) for frame in grid[:, 0]])
 
 
-def _check_swapped(grid: Frame) -> None:
+def _check_swapped(grid: NDArray[np.float64]) -> None:
     in_time = float(np.median(np.mean((grid[:, 1:] - grid[:, :-1]) ** 2, axis=(-2, -1))))  # a bolus is brief
     across = float(np.median(np.mean((grid[1:] - grid[:-1]) ** 2, axis=(-2, -1))))
     if in_time > _SWAPPED * across:
@@ -51,7 +60,7 @@ def _check_swapped(grid: Frame) -> None:
         )
 
 
-def _check_cycle(frames: list[Frame]) -> None:
+def _check_cycle(frames: list[NDArray[np.float64]]) -> None:
     steps = float(np.mean([np.mean((after - before) ** 2) for before, after in pairwise(frames)]))
     closing = float(np.mean((frames[-1] - frames[0]) ** 2))
     furthest = max(float(np.mean((frame - frames[0]) ** 2)) for frame in frames)
@@ -66,33 +75,26 @@ def _check_cycle(frames: list[Frame]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """One volume in memory; frames are addressed by canonical index."""
+    """One volume in memory, as stored; intensity = stored * slope + inter."""
 
     manifest: VolumeManifest
-    layout: Layout
-    slope: float  # intensity = stored * slope + inter
+    slope: float
     inter: float
-    in_file_order: NDArray[Any]  # (frame, j, i)
-    file_frames: tuple[int, ...]  # index in file order, by canonical index
+    in_file_order: NDArray[Any]  # all frames of the file, (frame, j, i)
+    grid: NDArray[Any]  # view of those that are used, in canonical order: (slice, phase, j, i)
     sha256: str  # of its file
     n_bytes: int  # read from disk
 
     @property
-    def displayed_shape(self) -> tuple[int, int]:
-        """Height and width of a displayed frame."""
-        _, n_j, n_i = self.in_file_order.shape
-        return (n_j, n_i) if self.manifest.display_transform.transpose else (n_i, n_j)
+    def frames(self) -> list[NDArray[Any]]:
+        """The stored frames by canonical index, axes (j, i)."""
+        return [frame for phases in self.grid for frame in phases]
 
-    def stored(self, idx: int) -> NDArray[Any]:
-        """Return the stored values of the frame at a canonical index, axes (j, i)."""
-        frame: NDArray[Any] = self.in_file_order[self.file_frames[idx]]
-        return frame
-
-    def displayed(self, frame: NDArray[Any]) -> NDArray[Any]:
-        """Convert a frame of this volume from stored axes (j, i) to displayed axes (row, column)."""
+    def displayed(self, stored: NDArray[Any]) -> NDArray[Any]:
+        """Turn the last two axes of frames of this volume from (j, i) to (row, column)."""
         transform = self.manifest.display_transform
-        frame = frame if transform.transpose else frame.T
-        return frame[:: -1 if transform.flip_rows else 1, :: -1 if transform.flip_cols else 1]
+        turned = stored if transform.transpose else stored.swapaxes(-2, -1)
+        return turned[..., :: -1 if transform.flip_rows else 1, :: -1 if transform.flip_cols else 1]
 
 
 def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
@@ -107,15 +109,13 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
             )
         in_file_order = voxels(stored, header).reshape(-1, shape[1], shape[0])
         digest = _checked_hash(stored, manifest.sha256)
-        layout = manifest.stored_layout()
-        file_frames = layout.canonical_order(apex_first=manifest.apex_first)
+        grid = manifest.stored_layout().grid(in_file_order)[:: -1 if manifest.apex_first else 1]
         if manifest.take is not None:
-            file_frames = file_frames[manifest.take :: layout.n_phases]
-            layout = manifest.declared_layout()
+            grid = grid[:, manifest.take : manifest.take + 1]
         if "layout" not in manifest.confirmed:
             may_cycle = any(kind.over_time == "cycle" for kind in manifest.anatomy.sequences.values())
-            _check_time([small(in_file_order[at]) for at in file_frames], layout, may_cycle=may_cycle)
-        manifest.check_header(header, slices_alone=len(shape) == 4 or layout.n_phases == 1)
+            _check_time(grid, may_cycle=may_cycle)
+        manifest.check_header(header, slices_alone=len(shape) == 4 or grid.shape[1] == 1)
     if manifest.mask is not None:
         with naming_file(manifest.mask.path):
             mask = read_file(folder / manifest.mask.path, manifest.most_bytes)
@@ -128,14 +128,21 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
                 )
     return Volume(
         manifest=manifest,
-        layout=layout,
         slope=header.slope,
         inter=header.inter,
         in_file_order=in_file_order,
-        file_frames=file_frames,
+        grid=grid,
         sha256=digest,
         n_bytes=len(stored) + (0 if manifest.mask is None else len(mask)),
     )
+
+
+def read_mask(folder: Path, manifest: VolumeManifest) -> Volume:
+    """Read the mask of a volume as a volume with the same place; InputError names the file."""
+    assert manifest.mask is not None, "only a volume with a mask is asked for it"
+    fields: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
+    fields["confirmed"] = (*manifest.confirmed, "layout")  # the empty end slices of a mask look like a cycle
+    return read_volume(folder, manifest.model_copy(update=fields))
 
 
 @contextmanager

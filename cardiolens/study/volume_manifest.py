@@ -1,9 +1,10 @@
 """A volume in the `study-1` manifest (protocol 1.2 and 9, stage 0), and its checks against a header."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from itertools import chain
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
@@ -59,8 +60,7 @@ class MaskDeclaration(Spec):
     labels: str | None = None  # the label map of its values
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(NamedTuple):
     """The phases and slices of a volume that selectors use; slices are canonical ranks."""
 
     ed_phase: int
@@ -147,25 +147,15 @@ class VolumeManifest(Spec):
         order: Order = "static" if undeclared and self.over_time == "nothing" else declared.order
         return resolve(self.stored_shape, order, declared.n_slices, declared.n_phases)
 
-    def timing(self, layout: Layout) -> Timing:
+    def timing(self) -> Timing:
         """Return declared or default end-diastole, end-systole and key layers (protocol 1.2, rules 4, 5).
 
-        The default end-systole rounds 0.37 * n_phases half up, in integers. InputError if out of range.
+        The default end-systole rounds 0.37 * n_phases half up, in integers.
         """
-        n_slices, n_phases = layout.n_slices, layout.n_phases
+        n_slices, n_phases, _ = self.declared_layout()
         ed = self.ed_phase or 0
         es = (ed + (37 * n_phases + 50) // 100) % n_phases if self.es_phase is None else self.es_phase
-        for name, phase in (("ed_phase", ed), ("es_phase", es), ("t_on", self.t_on), ("t_peak", self.t_peak)):
-            if phase is not None and phase >= n_phases:
-                raise InputError(f"{name} is {phase}; expected 0..{n_phases - 1}; correct {name}")
-        layers = even(n_slices, 3) if self.key_layers is None else self.key_layers
-        ordered = list(layers) == sorted(set(layers))
-        if not ordered or len(layers) != min(3, n_slices) or max(layers) >= n_slices:
-            raise InputError(
-                f"key_layers is {list(layers)}; expected {min(3, n_slices)} ascending canonical ranks in "
-                f"0..{n_slices - 1}; correct key_layers or leave it null"
-            )
-        return Timing(ed, es, tuple(layers))
+        return Timing(ed, es, even(n_slices, 3) if self.key_layers is None else self.key_layers)
 
     def check_header(self, header: Header, *, slices_alone: bool) -> None:
         """Raise InputError if the header of the file contradicts itself or the declared spacing.
@@ -205,71 +195,80 @@ class VolumeManifest(Spec):
     @model_validator(mode="after")
     def _legal(self, info: ValidationInfo) -> "VolumeManifest":
         self._anatomy = _reading(info).anatomy
-        self._check_size()
-        self._check_names()
-        self._check_times()
-        self.timing(self.declared_layout())
+        checks = self._size_problems, self._name_problems, self._time_problems, self._grid_problems
+        for problem in chain.from_iterable(check() for check in checks):
+            raise ValueError(problem)
         return self
 
-    def _check_size(self) -> None:
+    def _size_problems(self) -> Iterator[str]:
         """Refuse a huge volume before allocating anything: a few bytes of JSON can declare any size."""
         for what, most, count in (
             ("voxels", MOST_VOXELS, math.prod(self.shape)),
             ("frames", MOST_FRAMES, math.prod(self.shape[2:])),
         ):
             if count > most:
-                raise ValueError(f"shape has {count:,} {what}; expected at most {most:,}; correct shape")
+                yield f"shape has {count:,} {what}; expected at most {most:,}; correct shape"
 
-    def _check_names(self) -> None:
-        legal = self._anatomy.sequences
-        if self.sequence not in legal:
-            raise ValueError(
-                f"unknown sequence {self.sequence!r}; expected one of {', '.join(legal)}; correct sequence, "
-                "or name the protocol that has it in its anatomy.yaml"
+    def _name_problems(self) -> Iterator[str]:
+        kind = self._anatomy.sequences.get(self.sequence)
+        if kind is None:
+            yield (
+                f"unknown sequence {self.sequence!r}; expected one of {', '.join(self._anatomy.sequences)}; "
+                "correct sequence, or name the protocol that has it in its anatomy.yaml"
             )
-        kind = legal[self.sequence]
-        if self.view not in kind.views:
-            raise ValueError(
+        elif self.view not in kind.views:
+            yield (
                 f"unknown view {self.view!r} of sequence {self.sequence!r}; expected one of "
                 f"{', '.join(kind.views)}; correct view"
             )
-        if self.volume_id != kind.volume_id(self.view):
-            raise ValueError(
+        elif self.volume_id != kind.volume_id(self.view):
+            yield (
                 f"volume_id is {self.volume_id!r}; expected {kind.volume_id(self.view)!r} for sequence "
                 f"{self.sequence!r} and view {self.view!r}; correct volume_id"
             )
         axis = self.slice_axis
         orders = self._anatomy.orders if axis is None else (axis.forward, axis.backward, "unknown")
         if self.spatial_order not in orders:
-            raise ValueError(
+            yield (
                 f"spatial_order is {self.spatial_order!r}; expected one of {', '.join(orders)}; correct "
                 "spatial_order"
             )
 
-    def _check_times(self) -> None:
+    def _time_problems(self) -> Iterator[str]:
         declared = [time for time in (self.t_on, self.t_peak) if time is not None]
         if declared and self.over_time != "first_pass":
             kinds = self._anatomy.sequences.items()
-            timed = [name for name, kind in kinds if kind.over_time == "first_pass"] or ["a first pass"]
-            raise ValueError(
-                f"t_on or t_peak of a {self.sequence} volume; expected with {', '.join(timed)} "
-                "only; remove it"
-            )
+            timed = ", ".join(name for name, kind in kinds if kind.over_time == "first_pass")
+            expected = f"expected with {timed or 'a first pass'} only"
+            yield f"t_on or t_peak of a {self.sequence} volume; {expected}; remove it"
         if len(declared) == 1 or declared != sorted(declared):
-            raise ValueError(
+            yield (
                 f"t_on is {self.t_on} and t_peak {self.t_peak}; expected both with t_on <= t_peak, or neither"
             )
+        n_phases = self.declared_layout().n_phases
+        for name in ("ed_phase", "es_phase", "t_on", "t_peak"):
+            phase = getattr(self, name)
+            if phase is not None and phase >= n_phases:
+                yield f"{name} is {phase}; expected 0..{n_phases - 1}; correct {name}"
+
+    def _grid_problems(self) -> Iterator[str]:
         if self.window is not None and not self.window[0] < self.window[1]:
-            raise ValueError(
+            yield (
                 f"window is {list(self.window)}; expected the intensities shown as black and white, low "
                 "below high; correct window or leave it out"
             )
         n = self.stored_layout().n_phases if self.over_time == "nothing" else 1
         if (n > 1) != (self.take is not None) or (self.take or 0) >= n:
-            raise ValueError(
+            yield (
                 f"take is {self.take}, and shape {list(self.shape)} holds {n} images of each slice of a "
                 "sequence without phases; expected take with several alone, to name the one that is used"
                 + (f" (0..{n - 1})" if n > 1 else "")
+            )
+        layers, n_slices = list(self.timing().key_layers), self.declared_layout().n_slices
+        if layers != sorted(set(layers)) or len(layers) != min(3, n_slices) or max(layers) >= n_slices:
+            yield (
+                f"key_layers is {layers}; expected {min(3, n_slices)} ascending canonical ranks in "
+                f"0..{n_slices - 1}; correct key_layers or leave it null"
             )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from cardiolens.config.model import ModelSpec
@@ -30,7 +31,7 @@ from cardiolens.protocol.tasks.truth import findings
 from cardiolens.score.run_results.scoring import RunResults, judge_and_write
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
-from cardiolens.study.shards import part_writer, pixel_digest
+from cardiolens.study.shards import frames_table, part_writer
 
 SEED = 2026
 PUBLIC = 3  # every third patient belongs to the public part
@@ -55,8 +56,7 @@ def make_cohort(root: Path, patients: int) -> Path:
                 row = volume_row(name, view, slices, phases) | {
                     "cohort": ["full", "public"] if number % PUBLIC == 0 else ["full"]
                 }
-                writer.add(row, frame_rows(name, view, slices, phases))
-            writer.end_study(keep=True)
+                writer.rows.append(writer.write(row, frame_rows(name, view, slices, phases)))
     record = StudyRecord(part="part-0.parquet", state="")
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     write_questions(root / "questions.jsonl", [entry for name in names for entry in questions_of(name)])
@@ -98,14 +98,10 @@ def volume_row(name: str, view: str, slices: int, phases: int) -> dict[str, Any]
 
 
 def frame_rows(name: str, view: str, slices: int, phases: int) -> pa.Table:
-    number = int(name.removeprefix("PH-"))
-    rows: list[dict[str, object]] = []
-    for idx in range(slices * phases):
-        pixels = bytes([number % 256, number // 256, len(view), idx])
-        place = {"slice": idx // phases, "phase": idx % phases, "height": 2, "width": 2, "channels": 1}
-        shown = {"pixels": pixels, "digest": pixel_digest(pixels, 2, 2, 1)}
-        rows.append({"study_id": name, "volume_id": view, "idx": idx, **place, **shown})
-    return tables.from_rows(rows, schemas.FRAMES)
+    number, count = int(name.removeprefix("PH-")), slices * phases
+    pixels = np.array([[number % 256, number // 256, len(view), idx] for idx in range(count)], np.uint8)
+    row = {"study_id": name, "volume_id": view, "n_phases": phases}
+    return frames_table(row, pixels.reshape(count, 2, 2))
 
 
 def reader(engine: str, name: str = "", **options: Any) -> dict[str, Any]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from cardiolens.config.dataset import Windows
 from cardiolens.study.anatomy import Anatomy
-from cardiolens.study.cohort import write_cohort
-from cardiolens.study.group import Outcome, current_cohort, prepare_group
+from cardiolens.study.cohort import current_cohort, write_cohort
+from cardiolens.study.group import Outcome, prepare_group
 
 WINDOWS = Windows(pct=(1.0, 99.0))
 

@@ -12,7 +12,7 @@ from cardiolens.protocol.tasks.questions import write_questions
 from cardiolens.study.cohort import Cohort, StudyRecord, write_cohort
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
-from cardiolens.study.shards import part_writer
+from cardiolens.study.shards import frames_table, part_writer
 
 SELECTORS = [
     {"name": "clinical", "kind": "clinical"},
@@ -29,8 +29,8 @@ def rendered_cohort(root: Path, *names: str, size: str = "ci") -> Path:
     with part_writer(root / "store", "part-0.parquet") as writer:
         for name in names:
             for volume in displayed_volumes(read_study(root / "studies" / name), Windows()):
-                writer.add(volume.row, volume.frames)
-            writer.end_study(keep=True)
+                frames = frames_table(volume.row, volume.frames)
+                writer.rows.append(writer.write(volume.row, frames))
     record = StudyRecord(part="part-0.parquet", state="")
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     return root

@@ -83,8 +83,8 @@ def heart_frame(stacks: Sequence[Stack]) -> HeartFrame:
     several = [stack for stack in stacks if stack.n_slices >= FEWEST_SLICES]
     short = [stack for stack in several if stack.tilt(TYPICAL_BASE) < SHORT_AXIS_DEG]
     if not short:
-        return frame_along(None, None)
-    frame = frame_along(max(short, key=lambda stack: (stack.n_slices, stack.n_phases)).normal, None)
+        return frame_along(None)
+    frame = frame_along(max(short, key=lambda stack: (stack.n_slices, stack.n_phases)).normal)
     return replace(frame, axis=_crossing(stacks, frame))
 
 

@@ -15,7 +15,7 @@ from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tis
 from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_header
 from cardiolens.study.orientation import StudyOrientation
-from cardiolens.study.volume import read_volume
+from cardiolens.study.volume import read_mask
 from cardiolens.study.volume_manifest import VolumeManifest
 
 _SKEW = 0.02  # largest cosine of the angle between pixel axes
@@ -61,18 +61,13 @@ class Masked:
 def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
     """Read the mask of a volume; InputError if its shape, affine or values do not fit."""
     assert manifest.mask is not None
-    fields: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
-    fields["confirmed"] = (*manifest.confirmed, "layout")  # slice and phase checks do not work on labels
-    volume = read_volume(study.folder, manifest.model_copy(update=fields))
-    n_slices, n_phases = volume.layout.n_slices, volume.layout.n_phases
-    frames = np.array([volume.displayed(volume.stored(index)) for index in range(n_slices * n_phases)])
+    mask = read_mask(study.folder, manifest)
     try:
-        tissues = labels.tissues(frames, manifest.sequence)
+        tissues = labels.tissues(mask.displayed(mask.grid), manifest.sequence)
     except InputError as error:
         raise InputError(f"{manifest.mask.path}: {error}") from None
-    tissues = tissues.reshape(n_slices, n_phases, *frames.shape[1:])
     sizes = _sizes(study, manifest)
-    ed, es = _moments(tissues, manifest, manifest.timing(volume.layout).ed_phase)
+    ed, es = _moments(tissues, manifest, manifest.timing().ed_phase)
     return Masked(
         volume_id=manifest.volume_id,
         sequence=manifest.sequence,

@@ -7,18 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
 from cardiolens.curation.review.review_items import Item
+from cardiolens.protocol.select.feature_store import look_at
 from cardiolens.protocol.select.selection import resolve
 from cardiolens.show.page.case_viewer.pictures import encoded, over, tiled
-from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import Study
 from cardiolens.study.overlay import Overlay, read_overlay
-from cardiolens.study.structure import VolumeStructure, structures
+from cardiolens.study.structure import VolumeStructure
 
 log = logging.getLogger(__name__)
 
@@ -93,16 +92,12 @@ class Pictures:
 
 def _loops(study: Study) -> Mapping[str, Loop] | str:
     try:
-        volumes = {str(volume.row["volume_id"]): volume for volume in displayed_volumes(study, Windows())}
-        rows = pa.Table.from_pylist([volume.row for volume in volumes.values()])
+        seen = look_at(study, Windows())
         manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
-        loops = {}
-        for name, structure in structures(rows, study.anatomy)[study.study_id].volumes.items():
-            row, pixels = volumes[name].row, volumes[name].frames["pixels"].to_pylist()
-            size = int(row["height"]), int(row["width"])  # type: ignore[call-overload]
-            frames = np.stack([np.frombuffer(content, np.uint8).reshape(size) for content in pixels])
-            loops[name] = Loop(structure, frames, read_overlay(study, manifests[name]))
+        return {
+            name: Loop(structure, seen.pixels[name], read_overlay(study, manifests[name]))
+            for name, structure in seen.structure.volumes.items()
+        }
     except InputError as error:
         log.warning("%s: the images cannot be read: %s", study.study_id, error)
         return f"the images cannot be read: {error}"
-    return loops

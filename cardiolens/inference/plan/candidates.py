@@ -34,8 +34,6 @@ class Totals:
     asked: int = 0
     overflow: int = 0
     skipped: int = 0
-    frames_referenced: int = 0  # by distinct planned requests
-    frames_distinct: int = 0
     sent: int = 0  # distinct planned requests, counting every stage of a chain: an upper bound
     prompt_tokens: int | None = None  # of the sent requests; None if the reader has no tokens
     output_tokens: int = 0  # upper bound for the replies to the sent requests
@@ -75,8 +73,6 @@ def totals_of(requests: Path) -> Totals:
             "asked": table.num_rows,
             "overflow": n_overflow,
             "skipped": table.num_rows - planned.num_rows - n_overflow,
-            "frames_referenced": shown.num_rows,
-            "frames_distinct": shown.group_by(["study", "volume", "idx"]).aggregate([]).num_rows,
             "sent": stages.sum(),
             "prompt_tokens": stages @ tokens,
             "output_tokens": stages @ most,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -262,12 +262,9 @@ class FrameSelector:
 
     def _selected(self, study_id: str, question: PlannedQuestion, arm: Arm) -> View:
         """Return what an arm shows of a study for a question, without controls: by number or by tokens."""
-        study, budget = self._study(study_id), arm.budget
-
-        def at(n_frames: int) -> Selection:
-            on_study = study.structure, question.subtask, n_frames
-            words = question.asked.question
-            return choose(arm.selector, arm.seed, *on_study, features=study.features, question=words)
+        study, budget, words = self._study(study_id), arm.budget, question.asked.question
+        chosen_by = arm.selector, arm.seed, study.structure, question.subtask
+        at = partial(choose, *chosen_by, features=study.features, question=words)
 
         def tokens_of(frame: Frame) -> int:
             assert self._counter is not None, "a token budget is refused for a reader without tokens"

@@ -6,8 +6,8 @@ from functools import lru_cache
 from cardiolens.config.sweep_factors import SelectorSpec
 from cardiolens.protocol.select import clinical
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.pool_selectors import PoolContext, chosen, stratified
-from cardiolens.protocol.select.selection import Frame, Selection, Source, Volumes, resolve
+from cardiolens.protocol.select.pool_selectors import PoolContext, chosen
+from cardiolens.protocol.select.selection import Frame, Selection, Volumes, resolve
 from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.study.structure import StudyStructure
 
@@ -77,23 +77,18 @@ def choose(
     Random and stratified selectors need `seed`; those that look at pixels, the `features` of the study; those
     of other packages, the text of the `question`. Subtasks with the same sources share one tuple of frames.
     """
-    context = PoolContext(
-        selector, structure.study_id, seed, features, question if selector.plugged else None
-    )
-    return _chosen(tuple(structure.volumes.values()), subtask, budget, context)
-
-
-@lru_cache(maxsize=1024)
-def _chosen(volumes: Volumes, subtask: Subtask, budget: int, context: PoolContext) -> Selection:
+    volumes = tuple(structure.volumes.values())
     routed = resolve(volumes, subtask)
     if routed.skipped is not None:
         return Selection((), skipped=routed.skipped)
-    if context.selector.kind == "clinical" and clinical.unknown_levels(routed):
+    if selector.kind == "clinical" and clinical.unknown_levels(routed):
         return Selection((), skipped="slice_order_unknown")
-    pool = routed.volumes if context.selector.pool == "routed" else _whole_sequences(routed.volumes, volumes)
+    pool = routed.volumes if selector.pool == "routed" else _whole_sequences(routed.volumes, volumes)
     borrowed = () if subtask.only_routed else clinical.fallbacks(routed.sources, volumes)
     lent = tuple(volume for volume in borrowed if volume not in pool)
-    frames = _frames(routed.sources, pool, lent, budget, context)
+    words = question if selector.plugged else None
+    context = PoolContext(selector, structure.study_id, seed, features, words, routed.sources)
+    frames = _frames(pool, lent, budget, context)
     flags = {
         "short": len(frames) < budget,
         "no_temporal_evidence": subtask.temporal and not _shows_motion(frames),
@@ -105,20 +100,16 @@ def _chosen(volumes: Volumes, subtask: Subtask, budget: int, context: PoolContex
 
 
 @lru_cache(maxsize=1024)
-def _frames(
-    sources: tuple[Source, ...], pool: Volumes, lent: Volumes, budget: int, context: PoolContext
-) -> tuple[Frame, ...]:
+def _frames(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> tuple[Frame, ...]:
     volumes = pool + lent
     if context.selector.kind == "clinical":
-        frames = clinical.extract(sources, volumes, budget)
-    elif context.selector.kind == "stratified":
-        frames = stratified(pool, lent, clinical.quotas(sources, volumes, budget), context)
+        frames = clinical.extract(context.sources, volumes, budget)
     else:
         frames = chosen(pool, lent, budget, context)
     in_order = presented(frames, volumes)
     if context.selector.order != "nested":
         return in_order
-    return nested(in_order, budget, lambda smaller: _frames(sources, pool, lent, smaller, context))
+    return nested(in_order, budget, lambda smaller: _frames(pool, lent, smaller, context))
 
 
 def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:

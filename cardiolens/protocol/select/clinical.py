@@ -4,8 +4,7 @@ What the phases of a volume mean, and whether its slices form a stack, decides t
 anatomy names that of a pool.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
 
 from cardiolens.protocol.select.selection import (
@@ -231,11 +230,6 @@ def extract(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> list[
         for volume in fallbacks(sources, volumes):
             chosen += fallback(volume, budget - len(chosen))
     return chosen
-
-
-def quotas(sources: tuple[Source, ...], volumes: Volumes, budget: int) -> Mapping[str, int]:
-    """Return the number of frames selected per volume at a budget."""
-    return Counter(frame.volume_id for frame in extract(sources, volumes, budget))
 
 
 def fallbacks(sources: tuple[Source, ...], volumes: Volumes) -> Volumes:

@@ -1,24 +1,24 @@
 """Feature store: features computed once per frame and read study by study.
 
-`store/features/v1/<part>` has the row groups of `store/frames/<part>`; a changed study gets a new frames
-part, so its features are recomputed.
+`store/features/v2/<part>` holds the features of the studies of `store/frames/<part>`; a changed
+study gets a new part, so its features are recomputed.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import Windows
-from cardiolens.protocol.select.features import ALGORITHMS, VERSION, distances, volume_features
+from cardiolens.protocol.select.features import ALGORITHMS, distances, volume_features
 from cardiolens.protocol.select.selection import Frame, Volumes, pick_idx
 from cardiolens.storage import schemas, tables
 from cardiolens.study.anatomy import Anatomy, heart
@@ -28,20 +28,19 @@ from cardiolens.study.manifest import Study
 from cardiolens.study.shards import FRAMES_FOLDER, VOLUMES_FOLDER
 from cardiolens.study.structure import StudyStructure, structures
 
-KEY = f"v{VERSION}"  # of the features; changes with their definition
+KEY = "v2"  # of the features; changes with their definition and with FEATURES
 FEATURES = pa.schema(
-    [("idx", pa.int32()), ("digest", pa.string()), ("features", pa.binary())],
-    metadata={"table": "features", "version": "2"},
+    [("study_id", pa.string()), ("volume_id", pa.string()), ("features", pa.binary())],  # by canonical index
+    metadata={"table": "features", "version": "3"},
 )
-_COLUMNS = ("idx", "height", "width", "pixels", "digest")
+_PLACE, _PIXELS = ["study_id", "volume_id"], ["height", "width", "pixels"]
 
 
 class StudyFeatures:
     """The distances between the frames of a study, and the frames that an algorithm picks by them."""
 
     def __init__(self, vectors: dict[str, NDArray[np.float32]], anatomy: Anatomy | None = None) -> None:
-        self._canonical = (anatomy or heart()).volume_ids.index  # place of a volume in the order shown
-        volumes = sorted(vectors, key=self._canonical)
+        volumes = sorted(vectors, key=(anatomy or heart()).volume_ids.index)  # in the order shown
         starts = np.cumsum([0, *(len(vectors[volume_id]) for volume_id in volumes)]).tolist()
         self._starts = dict(zip(volumes, starts, strict=False))
         self._distances = distances(np.concatenate([vectors[volume_id] for volume_id in volumes]))
@@ -49,7 +48,7 @@ class StudyFeatures:
 
     def picked(self, algorithm: str, pool: Volumes, budget: int) -> tuple[Frame, ...]:
         """Pick frames from a pool by an algorithm, independent of the order of its volumes."""
-        in_order = sorted(pool, key=lambda volume: self._canonical(volume.volume_id))
+        in_order = sorted(pool, key=lambda volume: self._starts[volume.volume_id])
         return self._picked(algorithm, tuple(in_order), budget)
 
     def _pick(self, algorithm: str, pool: Volumes, budget: int) -> tuple[Frame, ...]:
@@ -69,52 +68,43 @@ def missing_parts(store: Path, volumes: pa.Table) -> list[str]:
 
 def write_features(store: Path, part: str) -> None:
     """Compute the features of every frame of one part, volume by volume."""
-    columns = ["row_group", "sequence", "n_phases"]
-    rows = tables.read_part(store / VOLUMES_FOLDER / part, schemas.VOLUMES, columns).to_pylist()
-    row_of = {row["row_group"]: row for row in rows}  # a study that was dropped has frames but no volumes
+    columns = [*_PLACE, "row_group", "sequence", "n_phases"]
+    volumes = tables.read_part(store / VOLUMES_FOLDER / part, schemas.VOLUMES, columns).to_pylist()
     cohort = read_cohort(store)
     anatomy = heart() if cohort is None else cohort.organ
     with (
         disk.atomic(_folder(store) / part) as temporary,
         tables.open_part(store / FRAMES_FOLDER / part) as frames,
         pq.ParquetWriter(
-            temporary, FEATURES, compression="zstd", use_dictionary=False, write_page_checksum=True
+            temporary, FEATURES, compression="zstd", use_dictionary=_PLACE, write_page_checksum=True
         ) as writer,
     ):
-        for group in range(frames.num_row_groups):
-            row = row_of.get(group)
-            features = FEATURES.empty_table() if row is None else _computed(frames, group, row, anatomy)
-            writer.write_table(features, row_group_size=max(1, features.num_rows))
+        for volume in volumes:
+            rows = frames.read_row_group(volume["row_group"], _PIXELS, use_threads=False)
+            size = rows["height"][0].as_py(), rows["width"][0].as_py()
+            pixels = np.frombuffer(b"".join(rows["pixels"].to_pylist()), np.uint8).reshape(-1, *size)
+            cyclic = anatomy.sequences[volume["sequence"]].over_time == "cycle"
+            place = {name: volume[name] for name in _PLACE}
+            vectors = volume_features(pixels, volume["n_phases"], cyclic=cyclic)
+            table = [{**place, "features": vector.tobytes()} for vector in vectors]
+            writer.write_table(pa.Table.from_pylist(table, FEATURES), row_group_size=len(table))
 
 
 def read_features(store: Path, volumes: pa.Table, anatomy: Anatomy | None = None) -> StudyFeatures:
-    """Read the features of one study; `volumes` are its rows from read_volumes."""
-    vectors = {}
-    for place in volumes.select(["part", "row_group", "volume_id"]).to_pylist():
-        path = _folder(store) / place["part"]
-        try:
-            with tables.open_part(path) as part:
-                rows = part.read_row_group(place["row_group"], columns=["idx", "features"], use_threads=False)
-        except tables.UNREADABLE as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(
-                f"{path}: features of the frames are missing or not whole ({reason}); prepare again"
-            ) from None
-        stored = np.frombuffer(b"".join(rows["features"].to_pylist()), np.float32)
-        vectors[place["volume_id"]] = stored.reshape(rows.num_rows, -1)[np.argsort(rows["idx"].to_numpy())]
-    return StudyFeatures(vectors, anatomy)
-
-
-def _computed(frames: pq.ParquetFile, group: int, row: dict[str, Any], anatomy: Anatomy) -> pa.Table:
-    table = frames.read_row_group(group, columns=list(_COLUMNS), use_threads=False).sort_by("idx")
-    height, width = table["height"][0].as_py(), table["width"][0].as_py()
-    pixels = np.frombuffer(b"".join(table["pixels"].to_pylist()), np.uint8)
-    frames_FHW = pixels.reshape(table.num_rows, height, width, -1)[..., 0]
-    kind = anatomy.sequences.get(row["sequence"])  # None: images of a case
-    cyclic = kind is not None and kind.over_time == "cycle"
-    vectors = volume_features(frames_FHW, row["n_phases"], cyclic=cyclic)
-    packed = pa.array([vector.tobytes() for vector in vectors], pa.binary())
-    return pa.table([table["idx"], table["digest"], packed], schema=FEATURES)
+    """Read the features of one study; `volumes` are its rows from read_volumes, all of one part."""
+    path = _folder(store) / volumes["part"][0].as_py()
+    columns, own = ["volume_id", "features"], pc.field("study_id") == volumes["study_id"][0]
+    try:
+        rows = pq.read_table(path, columns=columns, filters=own, page_checksum_verification=True)
+    except tables.UNREADABLE as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"{path}: features of the frames are missing or not whole ({reason}); prepare again"
+        ) from None
+    vectors: dict[str, list[NDArray[np.float32]]] = {}
+    for volume_id, packed in zip(*(rows[name].to_pylist() for name in columns), strict=True):
+        vectors.setdefault(volume_id, []).append(np.frombuffer(packed, np.float32))
+    return StudyFeatures({name: np.stack(of_volume) for name, of_volume in vectors.items()}, anatomy)
 
 
 def _folder(store: Path) -> Path:
@@ -144,9 +134,7 @@ class LookedAt:
 def look_at(study: Study, windows: Windows) -> LookedAt:
     """Read a study with all pixels."""
     rows, pixels = [], {}
-    for volume in displayed_volumes(study, windows):  # one in memory at a time
+    for volume in displayed_volumes(study, windows):
         rows.append(volume.row)
-        height, width = (int(str(volume.row[side])) for side in ("height", "width"))
-        joined = b"".join(volume.frames.sort_by("idx")["pixels"].to_pylist())
-        pixels[str(volume.row["volume_id"])] = np.frombuffer(joined, np.uint8).reshape(-1, height, width)
+        pixels[volume.row["volume_id"]] = volume.frames
     return LookedAt(structures(pa.Table.from_pylist(rows), study.anatomy)[study.study_id], pixels)

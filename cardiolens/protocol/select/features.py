@@ -14,7 +14,6 @@ _SAME = 1e-12  # smaller squared distances are rounding errors of equal frames
 SIDE = 32
 CELLS = 4
 BINS = 8
-VERSION = "1"
 _CENTRE = 0.7
 _STEPS = 256  # small pictures are rounded to 1/256 grey level, so that sums are equal on all machines
 

@@ -1,6 +1,7 @@
 """Selectors on one pool of frames: random, uniform, all, those that look at frames, and other packages'."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -9,8 +10,9 @@ from typing import Protocol
 from cardiolens.base.digest import digest_of
 from cardiolens.config.plugins import Options, PluginError, blamed, make
 from cardiolens.config.sweep_factors import SelectorSpec
+from cardiolens.protocol.select.clinical import extract
 from cardiolens.protocol.select.feature_store import StudyFeatures
-from cardiolens.protocol.select.selection import Frame, Volumes, n_frames, pick_all, pick_idx
+from cardiolens.protocol.select.selection import Frame, Source, Volumes, n_frames, pick_all, pick_idx
 from cardiolens.study.structure import even
 
 
@@ -78,6 +80,7 @@ class PoolContext:
     seed: int | None
     features: StudyFeatures | None
     question: str | None  # text, for kinds of other packages
+    sources: tuple[Source, ...]  # of the route
 
 
 def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> list[Frame]:
@@ -89,30 +92,24 @@ def chosen(pool: Volumes, lent: Volumes, budget: int, context: PoolContext) -> l
     choice = CHOICES.get(kind, plugged)
     frames = choice(pool, budget, context)
     is_used_up = len(frames) == n_frames(pool)  # others may choose fewer on purpose
+    choice = _random if kind == "stratified" else choice  # a lent volume has no quota
     for volume in lent if kind not in ("all", "self") and is_used_up else ():
         if len(frames) < budget:
-            frames = [*frames, *_lent(choice((volume,), budget - len(frames), context))]
+            more = choice((volume,), budget - len(frames), context)
+            frames = [*frames, *(frame._replace(step=_LENT) for frame in more)]
     return frames
-
-
-def stratified(pool: Volumes, lent: Volumes, quotas: Mapping[str, int], context: PoolContext) -> list[Frame]:
-    """Choose random frames by volume quota, in the same ranking as `random`."""
-
-    def of(volumes: Volumes) -> list[Frame]:
-        drawn = (_random((volume,), quotas.get(volume.volume_id, 0), context) for volume in volumes)
-        return [frame for frames in drawn for frame in frames]
-
-    return [*of(pool), *_lent(of(lent))]
-
-
-def _lent(frames: Iterable[Frame]) -> list[Frame]:
-    return [frame._replace(step=_LENT) for frame in frames]
 
 
 def _random(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
     assert context.seed is not None, "the configuration gives seeds to selectors that are random"
     ranked = _ranked(context.seed, context.study_id, pool)  # so smaller budgets are subsets of larger
     return [pick_idx(pool[place], idx) for _, place, idx in ranked[:budget]]
+
+
+def _stratified(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
+    """Choose random frames of each volume, as many as the clinical selector does."""
+    quotas = Counter(frame.volume_id for frame in extract(context.sources, pool, budget))
+    return [frame for volume in pool for frame in _random((volume,), quotas[volume.volume_id], context)]
 
 
 def _uniform(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
@@ -137,6 +134,7 @@ def _diverse(pool: Volumes, budget: int, context: PoolContext) -> list[Frame]:
 
 CHOICES: Mapping[str, Callable[[Volumes, int, PoolContext], list[Frame]]] = {
     "random": _random,
+    "stratified": _stratified,
     "uniform": _uniform,
     "all": _all,
     "self": _all,  # on offer

@@ -39,7 +39,7 @@ def table_of(
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
     """Print the plan of a sweep, one row per model, and the declared comparison."""
-    numbers = ("asked", "unique", "done", "to do", "overflow", "skipped", "frames referenced", "distinct")
+    numbers = ("asked", "unique", "done", "to do", "overflow", "skipped")
     table = table_of(f"plan of {plan.run.root}", ("model", "arms", *numbers, "prompt tokens"))
     for model, work in missing.items():
         total = totals[model]
@@ -47,8 +47,7 @@ def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, T
         about = "about " if arms[0].model.estimates_tokens else ""
         tokens = f"{about}{total.prompt_tokens:,}" if total.prompt_tokens is not None else "-"
         counts = (total.asked, work.unique, work.done, work.left, total.overflow, total.skipped)
-        frames = (total.frames_referenced, total.frames_distinct)
-        table.add_row(model, str(len(arms)), *(f"{count:,}" for count in (*counts, *frames)), tokens)
+        table.add_row(model, str(len(arms)), *(f"{count:,}" for count in counts), tokens)
     console.print(table)
     for model, work in missing.items():
         if (n_requests := totals[model].sent) > work.unique:

@@ -20,8 +20,8 @@ from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.study.anatomy import Anatomy, anatomy_of
-from cardiolens.study.cohort import Cohort, StudyRecord, state_of, write_cohort
-from cardiolens.study.group import current_cohort, prepare_group
+from cardiolens.study.cohort import Cohort, StudyRecord, current_cohort, state_of, write_cohort
+from cardiolens.study.group import prepare_group
 from cardiolens.study.manifest import Study, read_study, shown_name
 from cardiolens.study.same_pixels import check_same_pixels, same_pixels
 from cardiolens.study.shards import read_volumes

@@ -136,7 +136,7 @@ class Cohort:
         manifest = next(one for one in study.manifest.volumes if one.volume_id == row["volume_id"])
         overlay = read_overlay(study, manifest)
         assert overlay is not None, "a training cohort is made with masks"
-        masks = [overlay.mask.displayed(overlay.mask.stored(idx)) for idx in chosen]
+        masks = [overlay.mask.displayed(overlay.mask.frames[idx]) for idx in chosen]
         kinds = np.stack([pixel_kinds(mask, IMAGE_SIDE) for mask in masks])
         if row["sequence"] == "perfusion":
             early = [idx % row["n_phases"] <= MUSCLE_ARRIVAL for idx in chosen]

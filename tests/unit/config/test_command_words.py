@@ -94,7 +94,7 @@ COMMANDS: Mapping[str, Command] = {
         wrong="format=xml",
         listed=("format", "subtask"),
     ),
-    "show_study": Command("jobs.show_study", ("study=x", "out=y"), wrong="phases=two", listed=("segments",)),
+    "show_study": Command("jobs.show_study", ("study=x", "out=y"), wrong="phases=two", listed=("phases",)),
 }
 
 

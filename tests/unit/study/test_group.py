@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.storage import schemas, tables
 from cardiolens.study.cohort import read_cohort, state_of, write_cohort
-from cardiolens.study.group import prepare_group
+from cardiolens.study.group import prepare_group, refused_volumes
 from cardiolens.study.manifest import read_study
 from cardiolens.study.same_pixels import same_pixels
 from cardiolens.study.shards import read_volumes
@@ -50,6 +50,13 @@ def test_a_bad_study_is_named_and_the_others_are_prepared(tmp_path):
     assert "\n" not in outcomes[1].error
     assert read_volumes(tmp_path / "store")["study_id"].to_pylist() == ["A", "C"]
     assert tables.read(tmp_path / "store" / "volumes", schemas.VOLUMES)["study_id"].to_pylist() == ["A", "C"]
+
+
+def test_a_short_axis_that_is_refused_is_held_alone(tmp_path):
+    """Its cycle would give the phases of the others."""
+    four = volume(tmp_path, voxels(1, 12), "cine_4ch", layout={"n_slices": 1})
+    read = read_study(study(tmp_path, volume(tmp_path, sha256="0" * 64), four))
+    assert refused_volumes(read, WINDOWS).keys() == {"cine_sax"}
 
 
 @pytest.fixture

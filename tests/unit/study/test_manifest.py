@@ -10,7 +10,8 @@ from study_folders import study, volume
 
 from cardiolens.base.errors import InputError
 from cardiolens.study.manifest import read_study
-from cardiolens.study.structure import Layout, resolve, small
+from cardiolens.study.structure import Layout, resolve
+from cardiolens.study.volume import small
 from cardiolens.study.volume_manifest import VolumeManifest
 
 
@@ -37,44 +38,37 @@ def parsed(**changes):
     return VolumeManifest.model_validate_json(json.dumps(entry(**changes)))
 
 
-def timing(**changes):
-    manifest = parsed(**changes)
-    return manifest.timing(manifest.declared_layout())
+def grid(n_slices, n_phases):
+    layout = {"order": "slice_major", "n_slices": n_slices, "n_phases": n_phases}
+    return {"shape": [6, 5, n_slices * n_phases], "layout": layout}
 
 
-def static(n_slices):
-    layout = {"order": "static", "n_slices": n_slices, "n_phases": 1}
-    return entry(volume_id="lge_sax", sequence="lge", shape=[6, 5, n_slices], layout=layout)
+@pytest.mark.parametrize(
+    ("changes", "timing"),
+    [
+        ({}, (0, 9, (1, 5, 8))),
+        (grid(2, 25), (0, 9, (0, 1))),
+        (grid(2, 20) | {"ed_phase": 19}, (19, 6, (0, 1))),
+        (grid(2, 1), (0, 0, (0, 1))),
+        (grid(1, 25), (0, 9, (0,))),
+        (grid(9, 25), (0, 9, (1, 4, 7))),
+        (grid(12, 25), (0, 9, (2, 6, 10))),
+        ({"ed_phase": 3, "es_phase": 2, "key_layers": [0, 4, 9]}, (3, 2, (0, 4, 9))),
+    ],
+)
+def test_times_and_layers_are_declared_or_follow_from_the_grid(changes, timing):
+    assert parsed(**changes).timing() == timing
 
 
-def test_defaults_are_those_of_the_specification():
+def test_what_is_left_out_is_as_the_specification_says():
     manifest = parsed()
-    assert timing() == timing(ed_phase=0, es_phase=9, key_layers=[1, 5, 8])
     assert (manifest.spatial_order, manifest.layout_source) == ("unknown", "declared")
     assert not any(manifest.display_transform.model_dump().values())
 
 
-@pytest.mark.parametrize(("n_phases", "ed", "es"), [(25, 0, 9), (20, 19, 6), (1, 0, 0)])
-def test_end_systole_rounds_half_up(n_phases, ed, es):
-    layout = {"order": "slice_major", "n_slices": 2, "n_phases": n_phases}
-    assert timing(shape=[6, 5, 2 * n_phases], layout=layout, ed_phase=ed).es_phase == es
-
-
-@pytest.mark.parametrize(
-    ("n_slices", "layers"), [(10, (1, 5, 8)), (9, (1, 4, 7)), (12, (2, 6, 10)), (2, (0, 1)), (1, (0,))]
-)
-def test_key_layers_by_default(n_slices, layers):
-    assert timing(**static(n_slices)).key_layers == layers
-
-
-def test_declared_values_win():
-    chosen = timing(ed_phase=3, es_phase=2, key_layers=[0, 4, 9])
-    assert (chosen.ed_phase, chosen.es_phase, chosen.key_layers) == (3, 2, (0, 4, 9))
-
-
 def test_static_sequences_need_no_layout():
-    manifest = parsed(**static(7) | {"layout": {}})
-    assert manifest.declared_layout() == Layout(7, 1)
+    lge = {"volume_id": "lge_sax", "sequence": "lge", "shape": [6, 5, 7]}
+    assert parsed(**lge, layout={}).declared_layout() == Layout(7, 1)
     with pytest.raises(ValueError, match="layout_unresolved"):
         parsed(layout={})
 
@@ -179,15 +173,14 @@ def test_a_subgroup_that_is_none_is_refused(folder, given, said):
 GRIDS = st.tuples(st.integers(1, 14), st.integers(1, 30))
 
 
-@given(GRIDS, st.booleans(), st.booleans())
-def test_each_canonical_index_names_the_frame_of_its_slice_and_phase(grid, phase_major, apex_first):
-    n_slices, n_phases = grid
-    order = Layout(*grid, phase_major=phase_major).canonical_order(apex_first=apex_first)
-    assert sorted(order) == list(range(n_slices * n_phases))
-    for idx, stored in enumerate(order):
-        rank, phase = divmod(idx, n_phases)
+@given(GRIDS, st.booleans())
+def test_each_stored_frame_stands_at_its_slice_and_phase(size, phase_major):
+    n_slices, n_phases = size
+    grid = Layout(*size, phase_major=phase_major).grid(np.arange(n_slices * n_phases))
+    assert grid.shape == size
+    for (rank, phase), stored in np.ndenumerate(grid):
         found = divmod(stored, n_slices)[::-1] if phase_major else divmod(stored, n_phases)
-        assert found == (n_slices - 1 - rank if apex_first else rank, phase)
+        assert found == (rank, phase)
 
 
 @pytest.mark.parametrize("order", ["slice_major", "phase_major", "static"])

@@ -42,7 +42,7 @@ def told(study: Study, volume_id: str, orientation: StudyOrientation) -> tuple[s
 
 @given(st.floats(-179, 179))
 def test_a_direction_of_the_heart_has_the_angle_that_it_is_made_of(degrees):
-    frame = frame_along(None, None)
+    frame = frame_along(None)
     direction = frame.toward(degrees)
     assert np.linalg.norm(direction) == pytest.approx(1)
     assert frame.angle(direction) == pytest.approx(degrees)
@@ -148,9 +148,10 @@ def test_preparing_names_a_ventricle_of_no_size(cine_study):
     opened = read(folder, tree)
     cycle = cycle_of(opened)
     assert cycle is not None
-    assert size_doubts(opened.manifest.volumes[0], cycle) == ()
+    assert not list(size_doubts(opened.manifest.volumes[0], cycle))
     small = BloodAreas(cycle.by_slice_and_phase / cycle.by_slice_and_phase.max() * np.pi * (5 / 3.2) ** 2)
-    assert "is 10 mm wide; expected 20 to 110 mm" in size_doubts(opened.manifest.volumes[0], small)[0]
+    (doubt,) = size_doubts(opened.manifest.volumes[0], small)
+    assert "is 10 mm wide; expected 20 to 110 mm" in doubt
     assert entry["spacing_mm"][0] == 3.2
 
 

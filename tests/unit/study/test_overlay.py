@@ -27,16 +27,14 @@ from show_study import main
 
 LABELS = {"0": "background", "7": "myocardium, segment 7", "20": "blood", "107": "lesion, segment 7"}
 
-WINDOWS = Windows(pct=(1, 99))
 
-
-def masked(folder, labels=LABELS, **changes):
+def masked(folder, labels=LABELS, affine=None, **changes):
     """A study of 3 slices x 4 phases whose mask has value 7 in one corner of one stored frame."""
     mask = np.zeros((6, 5, 12), np.uint8)
     mask[1, 2, 5] = 7
     mask[3:, :, :] = 20
     path = "masks/cine_sax.nii.gz"
-    entry = {"mask": {"path": path, "sha256": write_nifti(folder / path, mask)}} | changes
+    entry = {"mask": {"path": path, "sha256": write_nifti(folder / path, mask, affine)}} | changes
     if labels is not None:
         (folder / "masks" / "labels.json").write_text(json.dumps(labels))
     return study(folder, volume(folder, voxels(), **entry))
@@ -58,7 +56,7 @@ def overlay(folder):
 )
 def test_a_mask_is_turned_and_ordered_as_its_volume(tmp_path, changes, idx, place):
     found = overlay(masked(tmp_path / "S1", **changes))
-    height, width = found.mask.displayed_shape
+    height, width = found.mask.displayed(found.mask.grid).shape[2:]
     for frame in range(12):
         picture = found.on(np.full((height, width), 100, np.uint8), frame)
         coloured = {tuple(at) for at in np.argwhere((picture != 100).any(axis=2)).tolist()}
@@ -68,6 +66,12 @@ def test_a_mask_is_turned_and_ordered_as_its_volume(tmp_path, changes, idx, plac
         found.on(np.full((height, width), 100, np.uint8), idx)[place].tolist()
         == np.rint(50 + tint / 2).astype(int).tolist()
     )
+
+
+def test_what_a_person_confirmed_of_a_volume_holds_for_its_mask(tmp_path):
+    tiny = [0.02, 0.02, 0.1]
+    changes = {"affine": np.diag([*tiny, 1]), "spacing_mm": tiny, "confirmed": ["spacing"]}
+    assert overlay(masked(tmp_path / "S1", **changes)).names == {7: "myocardium, segment 7"}
 
 
 def test_without_labels_every_value_but_0_is_drawn(tmp_path):
@@ -84,28 +88,11 @@ def test_segments_have_colours_of_their_own_and_lesions_are_red():
     assert set(visible_values(names | {107: "lesion, segment 7", 20: "blood"}, [0, 7, 20, 107])) == {7, 107}
 
 
-def test_a_sheet_under_its_mask_is_in_colour_and_has_a_legend(tmp_path):
-    folder = masked(tmp_path / "S1")
-    plain, tinted = (
-        study_sheet(folder, 4, WINDOWS, tile=30, segments=segments) for segments in (False, True)
-    )
-    assert tinted.size[0] == plain.size[0]
-    assert tinted.size[1] > plain.size[1]
-    grey = np.asarray(plain)
-    assert (grey[:, :, 0] == grey[:, :, 1]).all()
-    top = LABEL_HEIGHT + GAP + 30 + LABEL_HEIGHT + GAP  # of the frames of the second slice
-    marked = np.asarray(tinted)[top : top + 30, : plain.size[0]]
-    columns = np.nonzero((marked.max(axis=2) != marked.min(axis=2)).any(axis=0))[0]
-    assert GAP + 32 <= columns.min() <= columns.max() < GAP + 64  # its second phase
-
-
-def test_the_job_draws_segments_on_request(tmp_path, capsys):
+def test_the_job_draws_a_study(tmp_path, capsys):
     folder, out = masked(tmp_path / "S1"), tmp_path / "out.png"
-    assert main([f"study={folder}", f"out={out}", "phases=2", "segments=true"]) == 0
+    assert main([f"study={folder}", f"out={out}", "phases=2"]) == 0
     with Image.open(out) as picture:
         assert picture.mode == "RGB"
-    assert main([f"study={study(tmp_path / 'S2')}", f"out={out}", "segments=true"]) == 2
-    assert "S2 has no masks" in capsys.readouterr().err
     assert main([f"study={folder}", f"out={out}", "phases=0"]) == 2
     assert "phases: Input should be greater than 0" in capsys.readouterr().err
     assert main([f"study={tmp_path}/none", f"out={out}"]) == 2

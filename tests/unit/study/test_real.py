@@ -33,8 +33,7 @@ def blood(found, heart):
     Blood is what is brighter than half-way from dark to bright in its slice: coils light up the apex.
     """
     row = found.row
-    pixels = np.stack([np.frombuffer(p, np.uint8) for p in found.frames["pixels"].to_pylist()])
-    frames = pixels.reshape(row["n_slices"], row["n_phases"], row["height"], row["width"])[:, :, *heart]
+    frames = found.frames.reshape(row["n_slices"], row["n_phases"], row["height"], row["width"])[:, :, *heart]
     threshold = np.percentile(frames, (10, 99), axis=(1, 2, 3)).mean(axis=0)
     return (frames > threshold[:, None, None, None]).sum(axis=(2, 3))
 
@@ -52,7 +51,7 @@ def test_every_study_is_prepared_and_only_animals_are_not_checked(study_id, stru
     found = displayed(study_id)
     names = ("volume_id", "n_slices", "n_phases", "height", "width", "ed_phase", "es_phase")
     assert tuple(found.row[name] for name in names) == structure
-    assert found.frames.num_rows == structure[1] * structure[2]
+    assert len(found.frames) == structure[1] * structure[2]
     unchecked = [warning for warning in found.warnings if "display_transform was not checked" in warning]
     assert (len(unchecked), len(found.warnings)) == ((1, 1) if "swine" in study_id else (0, 0))
 

@@ -72,6 +72,13 @@ def test_digests_are_those_of_the_pixels(store):
         assert pixel_digest(row["pixels"], row["height"], row["width"], row["channels"]) == row["digest"]
 
 
+def test_a_frame_has_the_slice_and_phase_of_its_index(store):
+    columns = ("volume_id", "idx", "slice", "phase")
+    n_phases = {"cine_sax": 4, "cine_4ch": 12}
+    for row in tables.read(store / "frames", schemas.FRAMES, columns).to_pylist():
+        assert (row["slice"], row["phase"]) == divmod(row["idx"], n_phases[row["volume_id"]])
+
+
 def test_only_the_wanted_frames_are_read_in_order(store):
     frames = read_frames(store, of_study(store, "S1"), {"cine_sax": [7, 2, 7], "cine_4ch": []})
     assert [(row["volume_id"], row["idx"]) for row in frames] == [("cine_sax", 2), ("cine_sax", 7)]
@@ -134,14 +141,15 @@ from cardiolens.study import group
 from cardiolens.study.shards import PartWriter
 
 store, folders, row_groups = Path(sys.argv[1]), [Path(arg) for arg in sys.argv[3:]], int(sys.argv[2])
-add = PartWriter.add
+write = PartWriter.write
 
-def add_until(self, row, frames):
-    add(self, row, frames)
+def write_until(self, row, frames):
+    written = write(self, row, frames)
     if row_groups == self._row_groups:
         os.kill(os.getpid(), signal.SIGKILL)
+    return written
 
-PartWriter.add = add_until
+PartWriter.write = write_until
 from cardiolens.config.dataset import Windows
 group.prepare_group(store, "part-2.parquet", folders, Windows(pct=(1.0, 99.0)))
 """

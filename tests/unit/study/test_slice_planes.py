@@ -14,15 +14,15 @@ from cardiolens.study.volume import read_volume
 
 TO_LPS = np.diag([-1.0, -1.0, 1.0])
 N_SLICES, N_PHASES = 3, 4
+SIZES = ("n_slices", "n_phases", "height", "width")
 
 
 def rows_of(folder: Study) -> list[dict[str, Any]]:
     rows = []
     for manifest in folder.manifest.volumes:
         read = read_volume(folder.folder, manifest)
-        height, width = read.displayed_shape
-        grid = {"n_slices": read.layout.n_slices, "n_phases": read.layout.n_phases}
-        rows.append({"volume_id": manifest.volume_id, **grid, "height": height, "width": width})
+        sizes = dict(zip(SIZES, read.displayed(read.grid).shape, strict=True))
+        rows.append({"volume_id": manifest.volume_id, **sizes})
     return rows
 
 
@@ -46,7 +46,7 @@ def test_a_displayed_pixel_lies_where_its_voxel_does(
     planes = placed(folder)[0]["cine_sax"].planes
     read = read_volume(folder, opened.manifest.volumes[0])
     for rank, plane in enumerate(planes):
-        frame = read.displayed(read.stored(rank * N_PHASES))
+        frame = read.displayed(read.grid[rank, 0])
         assert frame.shape == (plane.height, plane.width)
         for row in range(plane.height):
             for column in range(plane.width):

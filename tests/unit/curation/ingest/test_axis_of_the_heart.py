@@ -41,7 +41,7 @@ def stack(normal, name="", slices=12) -> Stack:
 
 def plane(axis, about: float, name="") -> Stack:
     """A long-axis plane of the heart with this axis, at an angle about it."""
-    frame = frame_along(np.asarray(axis), None)
+    frame = frame_along(np.asarray(axis))
     return stack(np.cross(frame.base, frame.toward(about)), name, slices=1)
 
 

@@ -27,7 +27,7 @@ def work(left: int, done: int, studies: int) -> Missing:
 
 
 def test_tokens_of_what_is_left_and_declared_limits_reach_the_placement():
-    totals = Totals(100, 0, 0, 0, 0, 100, prompt_tokens=1000, output_tokens=400)
+    totals = Totals(asked=100, sent=100, prompt_tokens=1000, output_tokens=400)
     spec = model(weight_gib=16.0, tensor_parallel=2, replicas=3, card=EIGHT_BILLION)
     found = candidate(spec, "gpu", None, work(left=25, done=75, studies=5), totals)
     assert (found.prompt_tokens, found.output_tokens, found.studies) == (250, 100, 5)

@@ -133,10 +133,8 @@ def with_training(root: Path, training: int) -> Path:
     with part_writer(root / "store", "part-1.parquet") as writer:
         for number, name in enumerate(names):
             cohorts = ["full", "train"] if number < training else ["full"]
-            writer.add(
-                volume_row(name, "cine_sax", 3, 6) | {"cohort": cohorts}, frame_rows(name, "cine_sax", 3, 6)
-            )
-            writer.end_study(keep=True)
+            row = volume_row(name, "cine_sax", 3, 6) | {"cohort": cohorts}
+            writer.rows.append(writer.write(row, frame_rows(name, "cine_sax", 3, 6)))
     record = StudyRecord(part="part-1.parquet", state="")
     write_cohort(root / "store", Cohort(window_pct=(1, 99), studies=dict.fromkeys(names, record), failed={}))
     return root

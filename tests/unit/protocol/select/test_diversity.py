@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ from cardiolens.protocol.select.features import (
 )
 from cardiolens.protocol.tasks.catalogue import Subtask
 from cardiolens.storage import schemas, tables
-from cardiolens.study.shards import part_writer
+from cardiolens.study.shards import frames_table, part_writer
 from cardiolens.study.structure import StudyStructure, VolumeStructure
 
 N_FEATURES = 32 * 32 + 4 * 4 * 8 + 2 * 4 * 4
@@ -166,16 +166,13 @@ def test_features_beside_the_shards_are_those_of_the_frames(tmp_path):
     pixels = {v.volume_id: dice.integers(0, 256, (v.n_frames, 20, 24), np.uint8) for v in (SAX, FOUR)}
     part = "part-1.parquet"
     with part_writer(tmp_path, part) as writer:
-        for volume in (SAX, FOUR):
-            rows = [
-                {"study_id": "PH-0001", "volume_id": volume.volume_id, "idx": idx, "height": 20, "width": 24,
-                 "channels": 1, "pixels": frame.tobytes(), "digest": f"{idx:x}"}
-                for idx, frame in enumerate(pixels[volume.volume_id])
-            ]  # fmt: skip
-            about = {"study_id": "PH-0001", "volume_id": volume.volume_id, "sequence": "cine", "n_phases": 8}
-            writer.add(about, pa.Table.from_pylist(rows, schemas.FRAMES))
-        writer.end_study(keep=True)
+        for study_id in ("PH-0000", "PH-0001"):  # the other one shows the same frames the other way round
+            for name, own in pixels.items():
+                about = {"study_id": study_id, "volume_id": name, "sequence": "cine", "n_phases": 8}
+                frames = own if study_id == STUDY.study_id else own[::-1]
+                writer.rows.append(writer.write(about, frames_table(about, frames)))
     volumes = tables.read(tmp_path / "volumes", schemas.VOLUMES)
+    volumes = volumes.filter(pc.equal(volumes["study_id"], STUDY.study_id))
     assert missing_parts(tmp_path, volumes) == [part]
     with pytest.raises(InputError, match=r"features of the frames are missing"):
         read_features(tmp_path, volumes)

@@ -108,7 +108,7 @@ def test_the_mask_of_a_study_is_drawn_over_its_frames_and_nothing_else_is(tmp_pa
         pictures = StudyPictures(tmp_path / "store", tmp_path / "links", (), roots)
         assert (pictures.overlay(found.study_id, "cine_sax") is not None) == is_read
     assert overlay is not None
-    height, width = overlay.mask.displayed_shape
+    height, width = overlay.mask.displayed(overlay.mask.grid).shape[2:]
     drawn = [overlay.on(np.full((height, width), 100, np.uint8), idx) for idx in range(12)]
     assert [idx for idx, frame in enumerate(drawn) if (frame != 100).any()] == [5]
     own = found.study_id
