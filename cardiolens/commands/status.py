@@ -6,13 +6,14 @@ Without SLURM, or after its jobs have ended, the status comes from the disk alon
 import sys
 
 from cardiolens.commands.command import door
-from cardiolens.storage.places import RunWord, read_run
+from cardiolens.config.command_words import read_words
+from cardiolens.storage.places import RunWord
 from cardiolens.workflow.slurm.run_status import status
 
 
 def main() -> int:
     """Show the run that the command line names."""
-    return door(__doc__, {"": RunWord}, lambda words: status(read_run(words)))
+    return door(__doc__, {"": RunWord}, lambda words: status(read_words(RunWord, words).open()))
 
 
 if __name__ == "__main__":

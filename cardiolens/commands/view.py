@@ -9,9 +9,10 @@ from contextlib import suppress
 
 from cardiolens.base.console import say
 from cardiolens.commands.command import door
+from cardiolens.config.command_words import read_words
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server
-from cardiolens.storage.places import Run, RunWords, read_runs
+from cardiolens.storage.places import Run, RunWords
 from cardiolens.workflow.steps.judge_run import joined
 
 
@@ -30,7 +31,7 @@ def view(runs: Sequence[Run]) -> int:
 
 def main() -> int:
     """Serve the runs that the command line names."""
-    return door(__doc__, {"": RunWords}, lambda words: view(read_runs(words)))
+    return door(__doc__, {"": RunWords}, lambda words: view(read_words(RunWords, words).open()))
 
 
 if __name__ == "__main__":

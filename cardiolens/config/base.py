@@ -52,7 +52,7 @@ class Spec(BaseModel):
             legal = {field.alias or name for name, field in cls.model_fields.items()}
             for key in sorted(value.keys() - legal, key=str):
                 expected = ", ".join(nearest_first(str(key), sorted(legal)))
-                raise ValueError(f"unknown key {key!r}; expected only {expected}")
+                raise ValueError(f"unknown key {key!r}; expected only {expected or 'nothing'}")
         return value
 
     @model_validator(mode="after")

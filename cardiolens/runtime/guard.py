@@ -108,16 +108,16 @@ def use_token(environment: MutableMapping[str, str]) -> bool:
     if not environment.get("RAY_AUTH_TOKEN"):
         path = token_file(environment)
         try:
-            token = read_bytes(path, _MOST_TOKEN)
+            fault = (
+                "" if read_bytes(path, _MOST_TOKEN).strip() else "is empty, and should hold the token of Ray"
+            )
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise InputError(
-                f"{path}: the token of Ray cannot be read ({error.strerror}); {_OTHER_TOKEN}"
-            ) from None
+            fault = f"the token of Ray cannot be read ({error.strerror})"
+        if fault:
+            raise InputError(f"{path}: {fault}; {_OTHER_TOKEN}")
         check_token_file(path)
-        if not token.strip():
-            raise InputError(f"{path}: is empty, and should hold the token of Ray; {_OTHER_TOKEN}")
     environment["RAY_AUTH_MODE"] = "token"
     _read_again()
     return True

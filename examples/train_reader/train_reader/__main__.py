@@ -14,11 +14,11 @@ from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.command import begin_job, print_error
-from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from train_reader.examples import cohort_spec
 from train_reader.learn import CURVE, check, learn
 from train_reader.recipe import ReaderSpec, read_recipe
+from train_reader.tiny import IMAGE_SIDE
 
 NAME = "reader_small"
 RECORD = "training.json"

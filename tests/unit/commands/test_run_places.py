@@ -29,10 +29,11 @@ def _view() -> int:
     """The viewer without its server: the page and one of its scripts."""
     from cardiolens.base.errors import InputError
     from cardiolens.commands.command import print_error
-    from cardiolens.storage.places import read_runs
+    from cardiolens.config.command_words import read_words
+    from cardiolens.storage.places import RunWords
 
     try:
-        viewer = view.served_of(read_runs(sys.argv[1:]))
+        viewer = view.served_of(read_words(RunWords, sys.argv[1:]).open())
         print(sha256(viewer.index.encode()).hexdigest())
     except InputError as error:
         return print_error(error)
