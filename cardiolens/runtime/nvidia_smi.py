@@ -25,10 +25,10 @@ def gpus() -> list[Gpu]:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     command = (*_COMMAND, *((f"--id={visible}",) if visible else ()))
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return []
-    rows = (line.rsplit(",", 2) for line in done.stdout.splitlines())
+    rows = (line.rsplit(",", 2) for line in answer.stdout.splitlines())
     return [Gpu(row[0].strip(), _gib(row[1]), _gib(row[2])) for row in rows if len(row) == 3]
 
 

@@ -50,7 +50,7 @@ def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | Non
 
 
 def replace(folder: Path, blocks: pa.Table | Iterable[pa.Table], schema: pa.Schema) -> None:
-    """Replace the content of a folder by one part: a table, or several blocks of which few are in memory.
+    """Replace the content of a folder by one part: a table, or blocks that are not all in memory at once.
 
     Old parts are deleted after the new one is complete.
     """

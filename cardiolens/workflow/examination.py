@@ -75,14 +75,14 @@ def _engine(spec: SweepSpec) -> str:
     flavour, number = installed_engine()
     if flavour != "cuda":
         return f"vLLM {number} for {flavour}"
-    found = gpus()
-    if not found:
+    visible = gpus()
+    if not visible:
         raise InputError(
             "nvidia-smi lists no GPU that may be used (CUDA_VISIBLE_DEVICES), or does not answer; install "
             "the driver, or run where there are GPUs"
         )
     share = max(model.gpu_memory_utilization for model in spec.model if model.engine == "vllm")
-    for gpu in found:
+    for gpu in visible:
         if not gpu.has_free(share):
             raise InputError(
                 f"{gpu.name} has {gpu.free_gib:.1f} of {gpu.total_gib:.1f} GiB free, and an engine wants "
@@ -94,7 +94,7 @@ def _engine(spec: SweepSpec) -> str:
             f"/dev/shm has {shared:.2f} GiB free, {_SHM_GIB:g} GiB wanted; give a container more "
             "(--ipc=host, --shm-size)"
         )
-    return f"vLLM {number} for CUDA, {counted(len(found), 'GPU')}, {shared:.0f} GiB of /dev/shm"
+    return f"vLLM {number} for CUDA, {counted(len(visible), 'GPU')}, {shared:.0f} GiB of /dev/shm"
 
 
 def _disk(folder: Path) -> str:

@@ -125,20 +125,20 @@ class Engine:
         """Release the machine's resources."""
 
 
-_Made = TypeVar("_Made")
+_Entry = TypeVar("_Entry")
 
 
-class FrameCache(Generic[_Made]):
+class FrameCache(Generic[_Entry]):
     """What an engine makes of frames, by key; of more than `most_bytes`, what was used last."""
 
     def __init__(
-        self, make: Callable[[np.ndarray], _Made], n_bytes: Callable[[_Made], int], most_bytes: int
+        self, make: Callable[[np.ndarray], _Entry], n_bytes: Callable[[_Entry], int], most_bytes: int
     ) -> None:
         self.made = 0  # so often so far
         self._make, self._n_bytes, self._room = make, n_bytes, most_bytes
-        self._kept: dict[str, _Made] = {}  # the most recently used last
+        self._kept: dict[str, _Entry] = {}  # the most recently used last
 
-    def of(self, key: str, pictures: Pictures) -> _Made:
+    def of(self, key: str, pictures: Pictures) -> _Entry:
         """Return what is made of the frame of a key."""
         entry = self._kept.pop(key, None)
         if entry is None:

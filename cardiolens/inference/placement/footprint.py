@@ -235,10 +235,10 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
     )
 
 
-def _smallest(found: Sequence[Gpu], place: str) -> float:
+def _smallest(listed: Sequence[Gpu], place: str) -> float:
     """Return the memory of the smallest GPU of a place; InputError if one does not report it."""
-    readable = [gpu.total_gib for gpu in found if gpu.total_gib]
-    if len(readable) < max(len(found), 1):
+    readable = [gpu.total_gib for gpu in listed if gpu.total_gib]
+    if len(readable) < max(len(listed), 1):
         raise InputError(
             f"cluster.gpu_memory_gib: {place} has GPUs of unknown memory (nvidia-smi does not say "
             "it there); declare it, e.g. cluster.gpu_memory_gib=80"

@@ -252,10 +252,10 @@ class Seating:
 
     def take(self, deployment: Deployment) -> bool:
         """Reserve what all replicas of a model need; return False, without reserving, if some is taken."""
-        taken = self.occupied(deployment)
-        if not taken <= self._free:
+        needed = self.occupied(deployment)
+        if not needed <= self._free:
             return False
-        self._free -= taken
+        self._free -= needed
         return True
 
     def give_back(self, deployment: Deployment) -> None:

@@ -157,7 +157,7 @@ def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("where", ["image_tokens", "_tokens", "__init__"])
+@pytest.mark.parametrize("where", ["image_tokens", "_count_text", "__init__"])
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), ImportError("flash"), AssertionError()])
 def test_a_processor_that_fails_is_its_models_failure(
     where: str, error: Exception, sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch
