@@ -41,8 +41,8 @@ class Pace:
     counters: Counter[str] = field(default_factory=Counter)
     finished_s: list[float] = field(default_factory=list)
 
-    def tell(self, counters: Counter[str]) -> None:
-        self.counters += counters
+    def tell(self, standing: Any) -> None:
+        self.counters = Counter(standing.counters)
         self.finished_s.append(time.monotonic())
 
     @property
@@ -115,7 +115,7 @@ def _asked(planned: Any, left: Any) -> Pace:
     (model,) = planned.spec.model
     of_model, pace = {model.name: left}, Pace()
     placement = place_sweep(planned, of_model, nodes_of_ray(planned.spec.cluster))
-    execute(planned, placement, of_model, lambda *_: pace.tell)
+    execute(planned, placement, of_model, [lambda *_: pace.tell])
     return pace
 
 

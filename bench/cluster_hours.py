@@ -11,7 +11,7 @@ import sys
 from dataclasses import replace
 
 from cardiolens.inference.placement.footprint import Node, footprints, load_seconds, work_seconds
-from cardiolens.inference.placement.placement import place, schedule
+from cardiolens.inference.placement.placement import place
 from jobs.show_catalogue import candidates, catalogue
 
 MODELS, ARMS, PATIENTS = 24, 32, 670
@@ -33,7 +33,7 @@ def main() -> None:
     fewest = sum(
         work_seconds(model) + load_seconds(model) * footprints(model, nodes)[0].gpus for model in asked
     ) / (count * gpus)
-    seconds = schedule(placement).seconds
+    seconds = placement.seconds
     for one in placement.deployments:
         print(f"{one.model}: {one.replicas} x {one.gpus_per_replica:g} GPUs, {one.seconds / 3600:.1f} h")
     print(f"{seconds / 3600:.1f} h in all, {seconds / fewest:.4f} of the fewest; {len(asked)} models")

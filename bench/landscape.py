@@ -94,7 +94,7 @@ def make_run(folder: Path, names: list[str], *, is_full: bool) -> Run:
     record["arms"] = [{name: getattr(arm, name) for name in factors} for arm in arms]
     disk.write_text(run.manifest, json.dumps(record))
     own = json.loads(run.configuration.read_text())
-    own["model"] = [{"name": model, "source": "embedded"} for model in names]
+    own["model"] = [{"name": model, "source": "packaged/tiny"} for model in names]
     own["model"] += [{"name": reader, "engine": reader} for reader in READERS]
     disk.write_text(run.configuration, json.dumps(own))
     return run

@@ -65,8 +65,8 @@ def make_run(folder: Path, items: int) -> Run:
     settings = Settings(5, 50, 1)
     results = compute_scores(answers, asked, settings)
     tables.replace(run.verdicts, judged, schemas.VERDICTS)
-    tables.replace_by(run.scores, results.scores.parts(), schemas.SCORES)
-    tables.replace_by(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
+    tables.replace(run.scores, results.scores.parts(), schemas.SCORES)
+    tables.replace(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
     write_analyses(
         run, analyses_of(judged, answers, results.scores.parts(), asked, groups=Groups(), settings=settings)
     )
@@ -152,7 +152,7 @@ def questions(judged: pa.Table) -> pa.Table:
 
 def write_record(run: Run, store: Store, folder: Path) -> None:
     """Write the parts of configuration and manifest that a page reads."""
-    named = {"name": "model", "source": "embedded"}
+    named = {"name": "model", "source": "packaged/tiny"}
     configuration = {
         "name": "bench",
         "dataset": {"name": "bench", "studies": str(folder), "questions": str(folder / "questions.jsonl")},

@@ -129,7 +129,7 @@ def make_run(folder: Path, models: int, items: int) -> Run:
     record["arms"] = [{name: getattr(arm, name) for name in factors} for arm in asked]
     disk.write_text(run.manifest, json.dumps(record))
     own = json.loads(run.configuration.read_text())
-    own["model"] = [{"name": name, "source": "embedded"} for name in record["models"]]
+    own["model"] = [{"name": name, "source": "packaged/tiny"} for name in record["models"]]
     disk.write_text(run.configuration, json.dumps(own))
     tables.replace(store.questions, questions(items), schemas.QUESTIONS)
     for model in record["models"]:

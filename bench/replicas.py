@@ -32,8 +32,6 @@ from cardiolens.workflow.sweep import sweep
 class StandIn:
     """An engine that waits, and writes when each request was in work."""
 
-    mortal = False
-
     def __init__(self, folder: Path, seconds: float, width: int, rgb_mib: int) -> None:
         self._file = folder / f"{os.getpid()}.txt"
         self._seconds = seconds

@@ -87,7 +87,7 @@ def trip(folder: Path) -> Trip:
     try:
         planned = plan(spec)
         remaining = {"oracle": missing_of(planned, "oracle")}
-        executed = execute(planned, place_sweep(planned, remaining, ()), remaining, lambda *_: lambda _: None)
+        executed = execute(planned, place_sweep(planned, remaining, ()), remaining)
     finally:
         sys.setprofile(None)
         threading.setprofile(None)

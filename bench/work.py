@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/work.py [override ...]          e.g. 'budget=[8,16]' dataset=phantom_200 limit=20
 
-Runs the slice ablation of the embedded model into an empty folder and reads its manifest. The fewest frames
+Runs the slice ablation of the tiny model into an empty folder and reads its manifest. The fewest frames
 are the distinct ones. The fewest prompt tokens are counted with a trie over the token sequences of all unique
 requests, in whole blocks of the engine's cache: each distinct block after each distinct prefix counts once,
 and each request adds the tokens behind its last whole block. Then a sweep with one more budget runs on the

@@ -13,7 +13,7 @@ from cardiolens.config.conf_names import legal_names
 from cardiolens.config.model import ModelCard, ModelSpec
 from cardiolens.inference.models.identity import ships
 from cardiolens.inference.placement.footprint import Candidate, Node
-from cardiolens.inference.placement.placement import place, schedule
+from cardiolens.inference.placement.placement import place
 from cardiolens.show.terminal.show import COLUMNS, cluster_of, placement_rows
 
 STUDIES = 200  # in our phantom cohort
@@ -69,7 +69,7 @@ def placement_table(models: Sequence[ModelSpec], cluster: Sequence[Node]) -> Ite
     yield ""
     yield from _table(COLUMNS, placement_rows(placement))
     yield ""
-    hours, gpu_hours = schedule(placement).seconds / 3600, placement.gpu_hours
+    hours, gpu_hours = placement.seconds / 3600, placement.gpu_hours
     yield f"In all {hours:.2g} hours and {gpu_hours:.2g} GPU hours."
     yield from (f"Fits nowhere: {reason}." for reason in placement.refusals.values())
 

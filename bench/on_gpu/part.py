@@ -54,7 +54,7 @@ def stream(marks: Marks, words: list[str]) -> None:
         marks.note("Ray")
         placement = place_sweep(planned, left, nodes_of_ray(spec.cluster))
         with stopping.graceful():
-            executed = execute(planned, placement, left, lambda *_: lambda _: None)
+            executed = execute(planned, placement, left)
     (counters,) = executed.counters.values()
     marks.note("ended", ok=counters["ok"], failed=counters["error"], seconds=executed.seconds)
 

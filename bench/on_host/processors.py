@@ -75,7 +75,7 @@ def measure(family: str, more: Mapping[str, Any]) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         build(family, Path(folder))
-        chat = Chat(Path(folder), FAMILIES[family].options, trust_remote_code=True)
+        chat = Chat(Path(folder), FAMILIES[family].model)
         options: dict[str, Any] = {
             "model": folder,
             "dtype": "bfloat16",

@@ -228,11 +228,6 @@ def locked(path: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def unlock(handle: int) -> None:
-    """Release the lock of an open file."""
-    fcntl.flock(handle, fcntl.LOCK_UN)
-
-
 def sync(path: Path) -> None:
     """Make a file durable, or the names in a folder; a power failure could lose what is new in them."""
     _event("sync", path)

@@ -42,7 +42,7 @@ GivenPath = Annotated[Path, BeforeValidator(_checked_path)]  # `store=$STORE` is
 
 def unknown_key(name: str, legal: Iterable[str]) -> str:
     """Return the message for an option that there is not: the legal names, the nearest first."""
-    return f"unknown key {name!r}; expected only {', '.join(nearest_first(name, legal))}"
+    return f"unknown key {name!r}; expected only {', '.join(nearest_first(name, legal)) or 'nothing'}"
 
 
 class Spec(BaseModel):

@@ -95,7 +95,7 @@ class ModelSpec(Spec):
     name: str  # name of the model's file
     # what answers; after person: simulated readers; package.name, reader:package.name: of another package
     engine: EngineName = "vllm"
-    source: str = ""  # embedded | packaged/name | folder | hub id; http: its processor; person: the file
+    source: str = ""  # packaged/name | folder | hub id; http: its processor; person: the file
     revision: str | None = None  # http: as declared, e.g. a commit, a snapshot's name or a date
     max_model_len: Positive = 8192  # tokens of prompt and reply together
     # concurrent requests of one engine; null: 128, of a server 16 (and fewer while it replies 429)
@@ -243,7 +243,7 @@ class ModelSpec(Spec):
                 "tokenizer_mode: mistral, and ask it with engine: http (a server separates reasoning itself)"
             )
         if is_vllm and not self.source:
-            yield "a vllm model needs source: a hub id, a local folder, 'packaged/reader_small' or 'embedded'"
+            yield "a vllm model needs source: a hub id, a local folder, or 'packaged/reader_small'"
         if self.plugged and self.source:
             yield (
                 f"source {self.source!r} is not read by an engine of another package; name what {self.name} "

@@ -108,16 +108,16 @@ def use_token(environment: MutableMapping[str, str]) -> bool:
     if not environment.get("RAY_AUTH_TOKEN"):
         path = token_file(environment)
         try:
-            token = read_bytes(path, _MOST_TOKEN)
+            fault = (
+                "" if read_bytes(path, _MOST_TOKEN).strip() else "is empty, and should hold the token of Ray"
+            )
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise InputError(
-                f"{path}: the token of Ray cannot be read ({error.strerror}); {_OTHER_TOKEN}"
-            ) from None
+            fault = f"the token of Ray cannot be read ({error.strerror})"
+        if fault:
+            raise InputError(f"{path}: {fault}; {_OTHER_TOKEN}")
         check_token_file(path)
-        if not token.strip():
-            raise InputError(f"{path}: is empty, and should hold the token of Ray; {_OTHER_TOKEN}")
     environment["RAY_AUTH_MODE"] = "token"
     _read_again()
     return True
@@ -171,10 +171,10 @@ def folder_of_sockets(environment: Mapping[str, str]) -> Path:
     folder = Path(environment.get(name) or "/tmp").absolute()
     if not (folder.is_dir() and is_private_folder(folder)):
         folder /= f"ray-{os.getuid()}"
-    taken, most = len(os.fsencode(folder)), _SOCKET_BYTES - len(_BELOW)
-    if taken > most:
+    n_bytes, most = len(os.fsencode(folder)), _SOCKET_BYTES - len(_BELOW)
+    if n_bytes > most:
         raise InputError(
-            f"{name}: {folder} has {taken} bytes, Ray's sockets below it {taken + len(_BELOW)}; Linux "
+            f"{name}: {folder} has {n_bytes} bytes, Ray's sockets below it {n_bytes + len(_BELOW)}; Linux "
             f"takes {_SOCKET_BYTES}; set RAY_TMPDIR to a folder of your own with mode 700 and a path of at "
             f"most {most} bytes, e.g. mkdir -p -m 700 /tmp/r$(id -u); export RAY_TMPDIR=/tmp/r$(id -u)"
         )

@@ -2,29 +2,38 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
-from typing import Final
+from typing import NamedTuple
 
-_SECONDS: Final = 60.0  # a driver in trouble never answers
-_MIB: Final = 1024
+_SECONDS = 60.0  # a driver in trouble never answers
+_COMMAND = ("nvidia-smi", "--query-gpu=name,memory.free,memory.total", "--format=csv,noheader,nounits")
 
 
-def gpu_rows(fields: Sequence[str]) -> list[list[str]]:
-    """Return nvidia-smi's cells, one row for each GPU; empty without a driver, or if it does not answer."""
-    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    only = (f"--id={gpus}",) if gpus else ()
-    command = ("nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits", *only)
+class Gpu(NamedTuple):
+    """A GPU; a memory is None where the driver says `[N/A]`, as of a GPU without its own."""
+
+    name: str
+    free_gib: float | None
+    total_gib: float | None
+
+    def has_free(self, share: float) -> bool:
+        """Return whether a share of its memory is free, or is not known to be taken."""
+        return self.free_gib is None or self.total_gib is None or self.free_gib >= share * self.total_gib
+
+
+def gpus() -> list[Gpu]:
+    """Return the GPUs; empty without a driver, or if it does not answer."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    command = (*_COMMAND, *((f"--id={visible}",) if visible else ()))
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
     except (OSError, subprocess.SubprocessError):
         return []
-    rows = [[cell.strip() for cell in line.split(",")] for line in done.stdout.splitlines()]
-    return [row for row in rows if len(row) == len(fields)]
+    rows = (line.rsplit(",", 2) for line in answer.stdout.splitlines())
+    return [Gpu(row[0].strip(), _gib(row[1]), _gib(row[2])) for row in rows if len(row) == 3]
 
 
-def gib(cell: str) -> float | None:
-    """Return a memory that nvidia-smi gives in MiB; None for `[N/A]`, said of a GPU without its own."""
+def _gib(mib: str) -> float | None:
     try:
-        return float(cell) / _MIB
+        return float(mib) / 1024
     except ValueError:
         return None

@@ -1,7 +1,8 @@
-"""Spread work over the cores of this machine with worker processes; results keep their order."""
+"""Spread work over the cores of this machine with worker processes, which end with this process."""
 
 import multiprocessing
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -45,7 +46,8 @@ def spread(
     alone = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(cores, alone, initializer=_begin, initargs=(function,)) as pool:
         try:
-            for _, future in _submitted(lambda batch: pool.submit(_each, batch), items, chunk, cores):
+            results = _submitted(lambda batch: pool.submit(_each, _call_given, batch), items, chunk, cores)
+            for _, future in results:
                 yield from future.result()
         except BrokenProcessPool:
             raise RunError(
@@ -90,10 +92,10 @@ def _guarded(
 def _submit(cores: int, function: Callable[[_Item], _Result], batch: list[_Item]) -> "Future[list[_Result]]":
     """Give a batch to the guarded workers; to new ones if one of them has died."""
     try:
-        return _guarded_pool(cores).submit(_apply, function, batch)
+        return _guarded_pool(cores).submit(_each, function, batch)
     except BrokenProcessPool:
         _guarded_pool.cache_clear()
-        return _guarded_pool(cores).submit(_apply, function, batch)
+        return _guarded_pool(cores).submit(_each, function, batch)
 
 
 @lru_cache(maxsize=2)
@@ -102,8 +104,12 @@ def _guarded_pool(cores: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(cores, multiprocessing.get_context("forkserver"), initializer=_begin)
 
 
-def _apply(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+def _each(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     return [function(item) for item in items]
+
+
+def _call_given(item: Any) -> Any:
+    return _given[0](item)
 
 
 def _begin(function: Callable[[Any], Any] | None = None) -> None:
@@ -111,16 +117,21 @@ def _begin(function: Callable[[Any], Any] | None = None) -> None:
     if function is not None:
         _given.append(function)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when NumPy is imported, with the first task
-    Thread(target=_watch, daemon=True).start()
+    end_with_parent()
 
 
-def _watch() -> None:
+def end_with_parent() -> None:
+    """Kill this process as soon as its parent has ended, if Python's multiprocessing started it.
+
+    Also a general plugin of vLLM (pyproject.toml), which calls it in each of its processes: a client that is
+    killed, or that Ray ends while an engine loads, would leave them behind with the memory of a GPU.
+    """
     parent = multiprocessing.parent_process()
-    assert parent is not None, "only a started process watches"
-    parent.join()
-    os._exit(1)
+    if parent is None:
+        return
 
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGKILL)
 
-def _each(items: Sequence[Any]) -> list[Any]:
-    [function] = _given
-    return [function(item) for item in items]
+    Thread(target=wait, name="end-with-parent", daemon=True).start()

@@ -58,7 +58,6 @@ def declare(run: Run, spec: SweepSpec, n_answered: int | None = None) -> None:
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
     record = _comparison(spec.primary) | {"declared_at": now, "answered_before": n_answered}
-    run.root.mkdir(parents=True, exist_ok=True)
     disk.write_text(run.declaration, json.dumps(record, indent=1) + "\n")
 
 

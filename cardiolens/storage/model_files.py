@@ -1,7 +1,6 @@
 """Checks of the files of a saved model before they are loaded: JSON objects, complete weights."""
 
-import math
-from collections.abc import Mapping
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ _OBJECTS = (
     INDEX,
 )
 _TEXT = ("text_config", "llm_config", "language_config")  # where a config.json describes its language model
-_SCALED = ("su", "longrope", "llama3", "yarn", "deepseek_yarn", "deepseek_llama_scaling")
 WEIGHTS = ("*.safetensors", "*.bin", "*.pt")  # the patterns by which vLLM finds weights
 _REMEDY = "copy or download the model again"
 
@@ -56,33 +54,19 @@ def language_part(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_length(folder: Path, tokens: int) -> None:
-    """Raise InputError if config.json allows fewer tokens of prompt and reply, by its positions and scaling.
+    """Raise InputError if config.json has fewer positions than the tokens of prompt and reply.
 
-    Nothing is checked where the file leaves the positions to a default of its architecture.
+    Left to the engine: positions that are scaled, or left to a default of the architecture.
     """
     path = folder / "config.json"
-    config = read_object(path)
-    text = language_part(config)
-    positions = text.get("model_max_length") or text.get("max_position_embeddings")
-    if not isinstance(positions, int):
-        return
-    counted = "gemma3" in str(config.get("model_type"))  # the positions count the scaling already
-    most = int(positions * (1 if counted else _scaling(text)))
-    if tokens > most:
+    text = language_part(read_object(path))
+    most = text.get("model_max_length") or text.get("max_position_embeddings")
+    scaling = json.dumps([text.get("rope_scaling"), text.get("rope_parameters")])
+    if isinstance(most, int) and tokens > most and '"factor"' not in scaling:
         raise InputError(
             f"max_model_len: {tokens:,} is more than the {most:,} tokens that {path} allows; "
             f"set it to {most} or less"
         )
-
-
-def _scaling(text: Mapping[str, Any]) -> float:
-    """Return by what the positions of a language model are multiplied: vLLM counts these kinds of scaling."""
-    declared = text.get("rope_scaling") or text.get("rope_parameters")
-    rope = declared if isinstance(declared, dict) else {}
-    by_layer = [rope, *(value for value in rope.values() if isinstance(value, dict))]
-    factors = [one.get("factor") for one in by_layer if one.get("rope_type", one.get("type")) not in _SCALED]
-    finite = [float(each) for each in factors if isinstance(each, int | float) and math.isfinite(each)]
-    return max(finite, default=1.0)
 
 
 def missing_weights(folder: Path) -> str | None:

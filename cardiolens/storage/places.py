@@ -7,7 +7,7 @@ with its store leads to the store beside it.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,7 +39,7 @@ class Store:
 
     questions = _Below("questions")
     evidence = _Below("evidence")
-    models = _Below("models")  # where the embedded model is built
+    models = _Below("models")  # digests of the files of models
 
     def completions(self, model_key: str) -> Path:
         return self.root / "completions" / model_key
@@ -118,8 +118,9 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
         roots = Path(os.path.abspath(run.root)), run.root.resolve()
         return [*(Path(os.path.normpath(root.parent / way)) for root in roots), made_in / path]
 
-    def find(path: Path) -> Path:
-        return next(filter(Path.exists, places(path)), made_in / path)
+    def find(path: Path, holding: str = "") -> Path:
+        there = (place for place in places(path) if (place / holding).exists())
+        return next(there, made_in / path)
 
     dataset, statistics = spec.dataset, spec.statistics
     named_paths = {"studies": dataset.studies, "questions": dataset.questions, "source": dataset.source}
@@ -128,7 +129,7 @@ def located(run: Run, spec: SweepSpec) -> SweepSpec:
     if protocol.is_dir():
         paths["protocol"] = str(protocol)
     changes: dict[str, object] = {
-        "store": run.given_store.absolute() if run.given_store else _fullest(run, places(spec.store)),
+        "store": run.given_store.absolute() if run.given_store else find(spec.store, "completions"),
         "outputs": Path(os.path.abspath(run.root)).parent,
         "dataset": dataset.model_copy(update=paths),
     }
@@ -146,17 +147,6 @@ def store_of(run: Run, spec: SweepSpec) -> Store:
             "store=... with the folder where it is now"
         )
     return Store(spec.store)
-
-
-def _fullest(run: Run, places: Sequence[Path]) -> Path:
-    """The first store with the completions of all models of a finished run, else the first that is there."""
-    try:
-        keys = [str(facts["model_key"]) for facts in read_json(run.manifest)["models"].values()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not finished, or broken
-        keys = []
-    there = [place for place in places if place.is_dir()]
-    whole = [place for place in there if all(Store(place).completions(key).is_dir() for key in keys)]
-    return [*whole, *there, places[-1]][0]
 
 
 def _made_in(run: Run) -> Path:

@@ -50,19 +50,17 @@ def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | Non
     return path
 
 
-def replace(folder: Path, table: pa.Table, schema: pa.Schema) -> None:
-    """Replace the content of a folder by a table; old parts are deleted after the new one is complete."""
-    replace_by(folder, [table], schema)
+def replace(folder: Path, blocks: pa.Table | Iterable[pa.Table], schema: pa.Schema) -> None:
+    """Replace the content of a folder by one part: a table, or blocks that are not all in memory at once.
 
-
-def replace_by(folder: Path, blocks: Iterable[pa.Table], schema: pa.Schema) -> None:
-    """Replace the content of a folder by one part of several blocks; few of them are in memory at a time."""
+    Old parts are deleted after the new one is complete.
+    """
     old = parts(folder)
     with (
         disk.atomic(folder / part_name()) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
-        for rows in _row_groups(blocks, schema):
+        for rows in _row_groups([blocks] if isinstance(blocks, pa.Table) else blocks, schema):
             writer.write_table(rows)
     for path in old:
         disk.remove(path)
@@ -111,28 +109,19 @@ def from_parts(
     columns: Sequence[str] | None,
     make: Callable[[Iterator[pa.Table]], Result],
 ) -> Result:
-    """Return `make(parts)` for an iterator over the parts of a table.
+    """Return `make(parts)` for an iterator over the parts of a table; started again if one disappears."""
+    return _of_parts(folder, lambda paths: make(read_part(path, schema, columns) for path in paths))
 
-    If a listed part disappears because another process compacts the folder, start again.
-    """
+
+def _of_parts(folder: Path, make: Callable[[list[Path]], Result]) -> Result:
+    """Return `make(paths)`; again if a part disappears because another process compacts the folder."""
     while True:  # each further listing has lost a part
         paths = parts(folder)
         try:
-            return make(read_part(path, schema, columns) for path in paths)
+            return make(paths)
         except InputError as error:
             if not isinstance(error.__cause__, FileNotFoundError) or set(paths) <= set(parts(folder)):
                 raise
-
-
-def count_part(path: Path) -> int:
-    """The number of rows of a part, from its footer; zero if it has disappeared."""
-    try:
-        with _whole_part(path) as part:
-            return int(part.metadata.num_rows)
-    except InputError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return 0
-        raise
 
 
 def open_part(path: Path) -> pq.ParquetFile:
@@ -147,25 +136,14 @@ def open_part(path: Path) -> pq.ParquetFile:
 
 
 @contextmanager
-def _whole_part(path: Path, schema: pa.Schema | None = None) -> Iterator[pq.ParquetFile]:
-    """Open a part of a schema; InputError if it has other columns, or if it or what is read is not whole."""
+def _whole_part(path: Path, schema: pa.Schema) -> Iterator[pq.ParquetFile]:
+    """Open a part; InputError if it has other columns, or if it or what is read is not whole."""
     try:
         with open_part(path) as part:
-            if schema is not None:
-                check_columns(path, part.schema_arrow, schema)
+            check_columns(path, part.schema_arrow, schema)
             yield part
     except UNREADABLE as error:
         raise InputError(f"{path}: not a whole Parquet file ({error}); delete it and run again") from error
-
-
-def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield a table a row group at a time; InputError as for `read_part`."""
-    for path in parts(folder):
-        with _whole_part(path, schema) as part:
-            for group in range(part.num_row_groups):
-                rows = part.read_row_group(group)
-                rows.validate(full=True)
-                yield rows
 
 
 def read_part(path: Path, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
@@ -189,11 +167,21 @@ def scan(
     Row groups are not read where their statistics rule the filter out. Columns in `encoded` come as
     dictionaries, as a part holds them. InputError as for `read_part`.
     """
+    return _batches(parts(folder), schema, columns, where, encoded)
+
+
+def _batches(
+    paths: Iterable[Path],
+    schema: pa.Schema,
+    columns: Sequence[str],
+    where: ds.Expression | None,
+    encoded: Sequence[str] = (),
+) -> Iterator[pa.RecordBatch]:
     form = ds.ParquetFileFormat(
         read_options=ds.ParquetReadOptions(dictionary_columns=list(encoded)),
         default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True),
     )
-    for path in parts(folder):
+    for path in paths:
         with _whole_part(path, schema):
             batches = form.make_fragment(str(path), LocalFileSystem()).to_batches(
                 columns=list(columns), filter=where, batch_readahead=4
@@ -203,10 +191,19 @@ def scan(
                 yield batch
 
 
+def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield a table in blocks; memory does not grow with it. InputError as for `read_part`."""
+    return (pa.Table.from_batches([batch]) for batch in scan(folder, schema, schema.names))
+
+
 def query(folder: Path, schema: pa.Schema, columns: Sequence[str], where: ds.Expression) -> pa.Table:
-    """Read the rows that match a filter, as `scan` does."""
+    """Read the rows that match a filter, as `scan` does; started again if a part disappears."""
     selected = pa.schema([schema.field(name) for name in columns])
-    return pa.Table.from_batches(scan(folder, schema, columns, where), selected.remove_metadata())
+
+    def of(paths: list[Path]) -> pa.Table:
+        return pa.Table.from_batches(_batches(paths, schema, columns, where), selected.remove_metadata())
+
+    return _of_parts(folder, of)
 
 
 def check_columns(path: Path, actual: pa.Schema, schema: pa.Schema) -> None:

@@ -18,7 +18,7 @@ from cardiolens.inference.models.identity import identify, installed_engine, uns
 from cardiolens.inference.plan.candidates import weights_lacking
 from cardiolens.runtime.connect import ray_cluster
 from cardiolens.runtime.guard import folder_of_sockets
-from cardiolens.runtime.nvidia_smi import gib, gpu_rows
+from cardiolens.runtime.nvidia_smi import gpus
 from cardiolens.runtime.stopping import StoppedError
 from cardiolens.storage.places import Store
 from cardiolens.study.cohort import read_cohort
@@ -75,19 +75,18 @@ def _engine(spec: SweepSpec) -> str:
     flavour, number = installed_engine()
     if flavour != "cuda":
         return f"vLLM {number} for {flavour}"
-    gpus = gpu_rows(("name", "memory.free", "memory.total"))
-    if not gpus:
+    visible = gpus()
+    if not visible:
         raise InputError(
             "nvidia-smi lists no GPU that may be used (CUDA_VISIBLE_DEVICES), or does not answer; install "
             "the driver, or run where there are GPUs"
         )
     share = max(model.gpu_memory_utilization for model in spec.model if model.engine == "vllm")
-    for name, free_cell, total_cell in gpus:
-        free, total = gib(free_cell), gib(total_cell)
-        if free is not None and total is not None and free < share * total:
+    for gpu in visible:
+        if not gpu.has_free(share):
             raise InputError(
-                f"{name} has {free:.1f} of {total:.1f} GiB free, and an engine wants {share:.0%}: end what "
-                "runs there (nvidia-smi), or lower gpu_memory_utilization"
+                f"{gpu.name} has {gpu.free_gib:.1f} of {gpu.total_gib:.1f} GiB free, and an engine wants "
+                f"{share:.0%}: end what runs there (nvidia-smi), or lower gpu_memory_utilization"
             )
     shared = shutil.disk_usage("/dev/shm").free / _GIB
     if shared < _SHM_GIB:
@@ -95,7 +94,7 @@ def _engine(spec: SweepSpec) -> str:
             f"/dev/shm has {shared:.2f} GiB free, {_SHM_GIB:g} GiB wanted; give a container more "
             "(--ipc=host, --shm-size)"
         )
-    return f"vLLM {number} for CUDA, {counted(len(gpus), 'GPU')}, {shared:.0f} GiB of /dev/shm"
+    return f"vLLM {number} for CUDA, {counted(len(visible), 'GPU')}, {shared:.0f} GiB of /dev/shm"
 
 
 def _disk(folder: Path) -> str:
@@ -115,7 +114,7 @@ def _model(spec: SweepSpec, model: ModelSpec) -> str:
     if model.engine == "http":
         return f"{identity.model_key}; {reach(model)}"
     if model.engine == "vllm" and identity.folder is not None:
-        Chat.of(model, identity.folder).prompt("You read cardiac MRI.", "Which is it?\nA. Normal")
+        Chat(identity.folder, model).prompt("You read cardiac MRI.", "Which is it?\nA. Normal")
     return f"{identity.model_key}, {identity.folder or 'no files'}"
 
 

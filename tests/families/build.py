@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.families.families import FAMILIES, tokenizer
+from tests.support.tiny_model import tiny
 
 CONTEXT = 32768
 WIDTH = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -52,9 +53,7 @@ def _ids(words: Any, **tokens: str) -> dict[str, int]:
 
 
 def idefics3(words: Any) -> Parts:
-    from cardiolens.inference.models import embedded
-
-    return embedded._config(words), embedded.processor(words)
+    return tiny.config(words), tiny.processor(words)
 
 
 def _made(made: Mapping[str, Any], words: Any) -> Parts:

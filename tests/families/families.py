@@ -7,8 +7,9 @@ from typing import Any
 
 import yaml
 
-from cardiolens.inference.models import embedded
+from cardiolens.config.model import ModelSpec
 from tests.families import templates
+from tests.support.tiny_model import tiny
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class Family:
     template: str
     placeholder: str  # in the rendered prompt, {number} for the number of the image
     eos: str
-    special: tuple[str, ...] = embedded.SPECIAL  # of the tokenizer
+    special: tuple[str, ...] = tiny.SPECIAL  # of the tokenizer
     named: Mapping[str, str] = field(default_factory=dict)  # special tokens that the tokenizer names
     words: tuple[str, ...] = ()  # of its vocabulary, on which its processor relies
     bos: str | None = None
@@ -28,10 +29,15 @@ class Family:
     options: Mapping[str, bool] = field(default_factory=dict)  # of the template, as in conf/model
     made: Mapping[str, Any] = field(default_factory=dict)  # of what a tiny model is made; see build.py
 
+    @property
+    def model(self) -> ModelSpec:
+        """A model with the template options of the family."""
+        return ModelSpec(name="m", source="hub/m", template_options=self.options, trust_remote_code=True)
+
 
 def _read() -> Mapping[str, Family]:
     text = Path(__file__).with_suffix(".yaml").read_text("utf-8")
-    texts = vars(templates) | {"embedded": embedded.CHAT_TEMPLATE}
+    texts = vars(templates) | {"tiny": tiny.CHAT_TEMPLATE}
     return {
         name: Family(**entry | {"template": texts[entry["template"]]})
         for name, entry in yaml.safe_load(text).items()
@@ -47,7 +53,7 @@ def tokenizer(family: Family) -> Any:
     from tokenizers import processors
     from transformers import PreTrainedTokenizerFast
 
-    core = embedded.trained(family.special)
+    core = tiny.trained(family.special)
     if family.adds_bos:
         bos = str(family.bos)
         core.post_processor = processors.TemplateProcessing(

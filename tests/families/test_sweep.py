@@ -34,7 +34,7 @@ WORDS = [
 
 @pytest.mark.parametrize("family", [name for name in PROCESSED if name in BUILDERS])
 def test_a_tiny_model_answers_every_request(family: str, place: Place, tmp_path: Path):  # noqa: F811
-    # the embedded model has no more positions
+    # it has no more positions
     more = ["model.tiny.max_model_len=8192"] if family == "idefics3" else []
     _check_answers(place, _swept(family, place, tmp_path / "model", *more))
 

@@ -45,7 +45,7 @@ def named_chat(
 ) -> tuple[str, Path, Chat]:
     folder = tmp_path_factory.mktemp("model")
     build(request.param, folder)
-    return request.param, folder, Chat(folder, FAMILIES[request.param].options, trust_remote_code=True)
+    return request.param, folder, Chat(folder, FAMILIES[request.param].model)
 
 
 @pytest.mark.full
@@ -69,9 +69,9 @@ def test_options_of_the_processor_change_both_alike(family: str, tmp_path: Path)
     build(family, tmp_path)
     text = "".join(f"Frame {number}: cine\n{FRAME}\n" for number in (1, 2, 3)) + QUESTION
     options = {"mm_processor_kwargs": {**OPTIONS[family], "device": "cuda"}}  # which a plan does not need
-    model = ModelSpec(name="m", source=str(tmp_path), template_options=FAMILIES[family].options)
-    plain = Chat.of(model, tmp_path).count(SYSTEM, text, SIZES)
-    chat = Chat.of(model.model_copy(update={"engine_options": options}), tmp_path)
+    model = FAMILIES[family].model
+    plain = Chat(tmp_path, model).count(SYSTEM, text, SIZES)
+    chat = Chat(tmp_path, model.model_copy(update={"engine_options": options}))
     seen = processed(tmp_path, chat.prompt(SYSTEM, text), SIZES, OPTIONS[family])
     assert len(seen.tokens) == chat.count(SYSTEM, text, SIZES) != plain
 
@@ -79,7 +79,7 @@ def test_options_of_the_processor_change_both_alike(family: str, tmp_path: Path)
 def test_options_that_are_no_mapping_are_refused(tmp_path: Path):
     model = ModelSpec(name="m", source="m", engine_options={"mm_processor_kwargs": 3})
     with pytest.raises(InputError, match=r"model m: engine_options.mm_processor_kwargs is 3; expected names"):
-        Chat.of(model, tmp_path)
+        Chat(tmp_path, model)
 
 
 @pytest.mark.parametrize("module", ["kimi_vl", "minicpmv", "phi3v", "phi4mm"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
-from cardiolens.config.model import VIDEO_ARCHITECTURES, ModelSpec
+from cardiolens.config.model import VIDEO_ARCHITECTURES
 from cardiolens.inference.engine.ask import Ask
 from cardiolens.inference.models.chat import Chat
 from cardiolens.storage.schemas import FRAME
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("default")  # vLLM's own
 def taker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Chat]:
     folder = tmp_path_factory.mktemp("model")
     build(request.param, folder)
-    return request.param, folder, Chat(folder, FAMILIES[request.param].options)
+    return request.param, folder, Chat(folder, FAMILIES[request.param].model)
 
 
 def frames_of(sizes: list[tuple[int, int]]) -> dict[str, np.ndarray]:
@@ -105,21 +105,16 @@ def test_a_processor_that_would_scale_a_video_is_refused_in_the_plan(
     path.write_text(json.dumps(config))
     text = f"{FRAME * 4}\n{QUESTION}"
     with pytest.raises(InputError, match=r"of a video of 4 frames its processor makes 2 x .* in place of"):
-        Chat(tmp_path, FAMILIES[name].options).count(SYSTEM, text, ((448, 448),) * 4)
+        Chat(tmp_path, FAMILIES[name].model).count(SYSTEM, text, ((448, 448),) * 4)
 
 
 @pytest.mark.torchvision
 def test_a_processor_told_to_sample_frames_is_refused(taker: tuple[str, Path, Chat]):
     name, folder, _ = taker
     sampling = {"do_sample_frames": True, "fps": 1.0}
-    model = ModelSpec(
-        name="m",
-        source=str(folder),
-        template_options=FAMILIES[name].options,
-        engine_options={"mm_processor_kwargs": sampling},
-    )
+    model = FAMILIES[name].model.model_copy(update={"engine_options": {"mm_processor_kwargs": sampling}})
     with pytest.raises(InputError, match=r"of a video of 8 frames its processor makes 2 x \d+ x"):
-        Chat.of(model, folder).count(SYSTEM, f"{FRAME * 8}\n{QUESTION}", ((448, 448),) * 8)
+        Chat(folder, model).count(SYSTEM, f"{FRAME * 8}\n{QUESTION}", ((448, 448),) * 8)
 
 
 @pytest.mark.parametrize(
@@ -128,4 +123,4 @@ def test_a_processor_told_to_sample_frames_is_refused(taker: tuple[str, Path, Ch
 def test_other_families_are_refused_by_their_architecture(name: str, tmp_path: Path):
     build(name, tmp_path)
     with pytest.raises(InputError, match=f"is of {FAMILIES[name].architecture}, and videos are sent to"):
-        Chat(tmp_path, FAMILIES[name].options).prompt(SYSTEM, f"{FRAME * 2}\n{QUESTION}")
+        Chat(tmp_path, FAMILIES[name].model).prompt(SYSTEM, f"{FRAME * 2}\n{QUESTION}")

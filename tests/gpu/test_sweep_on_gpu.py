@@ -60,10 +60,10 @@ def check(place: Place) -> None:
     assert manifest["models"]["tiny"]["device"] == installed_engine()[0]
 
 
-@pytest.mark.parametrize("family", ["embedded", "qwen_2_5_vl", "qwen_3_vl_moe"])
+@pytest.mark.parametrize("family", ["tiny", "qwen_2_5_vl", "qwen_3_vl_moe"])
 def test_a_sweep_is_answered_as_planned(family: str, gpus: int, place: Place, tmp_path: Path) -> None:
     words = ASKED
-    if family != "embedded":  # the embedded model alone is compiled, as models are by default
+    if family != "tiny":  # the tiny model alone is compiled, as models are by default
         build(family, tmp_path / "model")
         words = [*ASKED, *FAMILY, EAGER, f"model.tiny.source={tmp_path / 'model'}"]
     place.sweep(*words)

@@ -104,7 +104,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    """The cohort, its shards and the embedded model, made once."""
+    """The cohort and its shards, made once."""
     root = tmp_path_factory.mktemp("prepared")
     place = Place(root, root / "data")
     place.sweep(*ASKED, "mode=plan")

@@ -24,6 +24,7 @@ from cardiolens.protocol.tasks.legal import Constraint
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.schemas import FRAME
 from tests.ray.conftest import ASKED, Place
+from tests.support.tiny_model import FOLDER
 from tests.unit import http_server
 from tests.unit.http_server import MODEL, Fault, Server, answers, replies, says, serving
 
@@ -119,15 +120,14 @@ def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -
 
 
 @pytest.fixture(scope="module")
-def vllm_server(prepared: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """vLLM's own server with the embedded model; its base URL."""
-    (folder,) = (prepared.root / "store" / "models").glob("tiny-*")
+def vllm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """vLLM's own server with the tiny model; its base URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     log = tmp_path_factory.mktemp("server") / "log"
     options = {
-        "model": str(folder),
+        "model": str(FOLDER),
         "served-model-name": "tiny",
         "host": "127.0.0.1",
         "port": str(port),

@@ -55,7 +55,7 @@ def test_the_oracle_scores_100_on_every_tier(demo: Place) -> None:
     assert all(value == pytest.approx(100.0) for values in scores.values() for value in values)
 
 
-def test_the_embedded_model_gives_legal_answers_at_chance_level(demo: Place) -> None:
+def test_the_tiny_model_gives_legal_answers_at_chance_level(demo: Place) -> None:
     verdicts = tables.read(demo.run / "verdicts", schemas.VERDICTS)
     arms = [arm["arm_id"] for arm in demo.manifest()["arms"] if arm["model"] == "tiny"]
     choices = verdicts.filter(pc.is_in(verdicts["arm_id"], pa.array(arms)))

@@ -153,7 +153,7 @@ def test_a_model_whose_restart_adds_nothing_is_given_up(site: Site) -> None:
     assert site.lab.folders() == []
 
 
-def test_the_embedded_model_runs_in_a_job(site: Site) -> None:
+def test_the_tiny_model_runs_in_a_job(site: Site) -> None:
     site.submit(
         "model=[tiny]",
         "model.tiny.engine_options.kv_cache_memory_bytes=536870912",

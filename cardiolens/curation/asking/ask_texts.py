@@ -5,7 +5,6 @@ answers are not sent again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -25,7 +24,7 @@ from cardiolens.inference.plan.candidates import place_sweep
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import PART_ROWS, Plan
 from cardiolens.inference.plan.request import Request, hash_model, hash_of, request_key, table_of
-from cardiolens.inference.stream.execution import begin_watches, execute
+from cardiolens.inference.stream.execution import execute
 from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.protocol.tasks.legal import constraint_of
 from cardiolens.runtime import stopping
@@ -76,7 +75,7 @@ def execute_plan(planned: Plan) -> None:
         with ray_cluster(planned.spec.cluster):
             placement = place_sweep(planned, remaining, nodes_of_ray(planned.spec.cluster))
             with stopping.graceful(), bars.progress_display() as terminal:
-                execute(planned, placement, remaining, partial(begin_watches, (terminal,)))
+                execute(planned, placement, remaining, (terminal,))
         stopping.raise_if_stopping()
 
 

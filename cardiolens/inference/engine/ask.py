@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Reply:
     refused: bool = False  # by a filter of the model's host; a refusal in words is an ordinary reply
     seconds: float | None = None  # duration of the answer; None: the time until the reply came
     reasoning: str | None = None  # where the engine separates it from the text
-    numerics: Numerics | None = None
+    numerics: Numerics = field(default_factory=Numerics)
 
 
 Pictures = Callable[[str], np.ndarray]
@@ -107,9 +107,6 @@ class Engine:
     A RunError from any method ends the run.
     """
 
-    mortal = False
-    """Whether a request can kill the engine; if so, one that did in an earlier run is asked alone."""
-
     async def start(self) -> None:
         """Make the engine ready; called again after the engine died."""
 
@@ -126,3 +123,29 @@ class Engine:
 
     def close(self) -> None:
         """Release the machine's resources."""
+
+
+_Entry = TypeVar("_Entry")
+
+
+class FrameCache(Generic[_Entry]):
+    """What an engine makes of frames, by key; of more than `most_bytes`, what was used last."""
+
+    def __init__(
+        self, make: Callable[[np.ndarray], _Entry], n_bytes: Callable[[_Entry], int], most_bytes: int
+    ) -> None:
+        self.made = 0  # so often so far
+        self._make, self._n_bytes, self._room = make, n_bytes, most_bytes
+        self._kept: dict[str, _Entry] = {}  # the most recently used last
+
+    def of(self, key: str, pictures: Pictures) -> _Entry:
+        """Return what is made of the frame of a key."""
+        entry = self._kept.pop(key, None)
+        if entry is None:
+            entry = self._make(pictures(key))
+            self.made += 1
+            self._room -= self._n_bytes(entry)
+        self._kept[key] = entry
+        while self._room < 0 and len(self._kept) > 1:
+            self._room += self._n_bytes(self._kept.pop(next(iter(self._kept))))
+        return entry

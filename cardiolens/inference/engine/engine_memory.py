@@ -3,13 +3,12 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from cardiolens.runtime.nvidia_smi import gib, gpu_rows
+from cardiolens.runtime.nvidia_smi import gpus
 
 if TYPE_CHECKING:
     from vllm.config import VllmConfig
 
 _PATIENCE = 60.0  # seconds; an engine of an earlier model that is still running after this will not end
-_LARGE = 76.0  # GiB: a GPU that is sold with 80 GB reports between 76 and 80
 _CACHE = 0.03  # of a GPU's memory, at most: frames of a study rarely fill more
 _CONTEXT_GIB = 1.0  # CUDA's context, NCCL's buffers and kernels, beside what vLLM accounts for [design]
 _PINNED = 1.4  # outputs that running requests hold beyond the cache's room, as a factor: 1.1 to 1.4
@@ -24,24 +23,13 @@ def wait_for_memory(utilization: float, patience: float = _PATIENCE) -> None:
     may still hold memory. After `patience` seconds vLLM reports the shortage.
     """
     deadline = time.monotonic() + patience
-    while any(free < utilization * total for free, total in _memories()) and time.monotonic() < deadline:
+    while not all(gpu.has_free(utilization) for gpu in gpus()) and time.monotonic() < deadline:
         time.sleep(1.0)
 
 
 def gpu_gib() -> float:
     """Return the memory in GiB of the smallest of this process's GPUs; 0 if no driver reports it."""
-    return min((total for _, total in _memories()), default=0.0)
-
-
-def _memories() -> list[tuple[float, float]]:
-    """Return the free and the total GiB of each of this process's GPUs that reports them."""
-    rows = [(gib(free), gib(total)) for free, total in gpu_rows(("memory.free", "memory.total"))]
-    return [(free, total) for free, total in rows if free is not None and total is not None]
-
-
-def batched_tokens(gib: float) -> int:
-    """Return the most tokens that vLLM processes per step on GPUs of this size."""
-    return 16_384 if gib >= _LARGE else 8_192
+    return min((gpu.total_gib for gpu in gpus() if gpu.total_gib is not None), default=0.0)
 
 
 def encoder_room(gib: float, utilization: float) -> float:

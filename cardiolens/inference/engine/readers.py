@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import NormalDist
-from typing import Literal, Protocol, get_args
+from typing import Annotated, Any, Protocol
 
-from cardiolens.base.errors import InputError
+from pydantic import Field, create_model
+
+from cardiolens.config.base import Spec, validated
 from cardiolens.config.model import ModelSpec
 from cardiolens.config.plugins import engine_plugin, make
 from cardiolens.config.sweep import SweepSpec
@@ -34,35 +36,28 @@ from cardiolens.protocol.tasks.legal import legal_replies, letters_of
 from cardiolens.storage import schemas, tables
 
 TrueAnswer = tuple[str, ...]  # original option keys; for a report, its reference as one JSON text
+Share = Annotated[float, Field(ge=0, le=1)]
 
 SEED = 2026
-Manner = Literal["greedy", "lazy", "illegal"]
-"""greedy: as many frames as allowed, in the order of the list; lazy: as few as allowed (one, then none);
-illegal: first names of frames that do not exist, then as greedy."""
-
-MANNERS: tuple[Manner, ...] = get_args(Manner)
-
-_NO_FRAMES = ("cine_xyz slice 0 phase 0", "everything")
-_FIRST = "This is request 1 of "
-_CHOOSES = "chooses"  # option that every simulated reader has
-_SECONDS = "seconds"  # option of uniform: how long an answer takes
-_ANSWER = "answer"  # option of constant: a letter
-_SHARES = ("error", "share", "drop")  # options that are probabilities
 
 
 class Simulated(Engine):
-    """A reader that says what a function does, the same to equal requests; each answer takes `seconds`.
+    """A reader that says what a function does, the same to equal requests; each answer takes `seconds`."""
 
-    `chooses` is how it asks for frames under selector `self`.
-    """
-
-    def __init__(self, say: Callable[[Ask], str], chooses: Manner = "greedy", seconds: float = 0.0) -> None:
-        self._say, self._chooses, self._seconds = say, chooses, seconds
+    def __init__(self, say: Callable[[Ask], str], seconds: float = 0.0) -> None:
+        self._say, self._seconds = say, seconds
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         await asyncio.sleep(self._seconds)
-        text = ask_for_frames(self._chooses, ask) if ask.answer_type == FRAMES else self._say(ask)
+        text = ask_for_frames(ask) if ask.answer_type == FRAMES else self._say(ask)
         return Reply(text=text, finish_reason="stop")
+
+
+def ask_for_frames(ask: Ask) -> str:
+    """Ask for as many of the offered frames as allowed, in the order of the list."""
+    naming = ask.constraint.naming
+    assert naming is not None, "the constraint of a request that offers frames lists their names"
+    return json.dumps({"frames": naming.names[: naming.most]})
 
 
 class Person(Engine):
@@ -136,8 +131,8 @@ def oracle(truth: AnswerKey, ask: Ask) -> TrueAnswer:
     return truth.answer(ask)
 
 
-def uniform(truth: AnswerKey, ask: Ask, *, seed: int = SEED) -> str:
-    """Draw one of the legal replies, all equally likely."""
+def uniform(truth: AnswerKey, ask: Ask, *, seed: int = SEED, seconds: float = 0.0) -> str:
+    """Draw one of the legal replies, all equally likely; an answer takes `seconds`."""
     legal = ask.constraint.legal or legal_replies(ask.answer_type, ask.option_keys, ())
     return f"ANSWER: {legal[int(_draw(seed, ask) * len(legal))]}" if legal else "{}"
 
@@ -153,7 +148,7 @@ def constant(truth: AnswerKey, ask: Ask, *, answer: str) -> str:
     return f"ANSWER: {answer}"
 
 
-def noisy(truth: AnswerKey, ask: Ask, *, error: float, seed: int = SEED) -> TrueAnswer:
+def noisy(truth: AnswerKey, ask: Ask, *, error: Share, seed: int = SEED) -> TrueAnswer:
     """With probability `error`, give one of the wrong legal replies, all equally likely.
 
     Answers to open questions are always right.
@@ -162,7 +157,7 @@ def noisy(truth: AnswerKey, ask: Ask, *, error: float, seed: int = SEED) -> True
     return answer if _draw(seed, ask) >= error else truth.wrong(ask, seed)
 
 
-def collapse(truth: AnswerKey, ask: Ask, *, share: float, seed: int = SEED) -> TrueAnswer:
+def collapse(truth: AnswerKey, ask: Ask, *, share: Share, seed: int = SEED) -> TrueAnswer:
     """With probability `share`, give the subtask's most frequent true answer; reports are always right."""
     if ask.answer_type == "report" or _draw(seed, ask) >= share:
         return truth.answer(ask)
@@ -170,7 +165,7 @@ def collapse(truth: AnswerKey, ask: Ask, *, share: float, seed: int = SEED) -> T
     return max(sorted(counts), key=counts.__getitem__)
 
 
-def conservative(truth: AnswerKey, ask: Ask, *, drop: float, seed: int = SEED) -> TrueAnswer:
+def conservative(truth: AnswerKey, ask: Ask, *, drop: Share, seed: int = SEED) -> TrueAnswer:
     """Withhold findings with probability `drop`.
 
     In multi-select, each true option except exclusive ones (normal) has its own draw; no option is added, so
@@ -272,46 +267,21 @@ def check_readers(spec: SweepSpec) -> None:
             _make(model, AnswerKey())
 
 
-def ask_for_frames(manner: Manner, ask: Ask) -> str:
-    """Reply to a request that offers frames; the offered names come from the decoding constraint."""
-    naming = ask.constraint.naming
-    assert naming is not None, "the constraint of a request that offers frames lists their names"
-    names = naming.names[: naming.most]
-    if manner == "lazy":
-        names = naming.names[: naming.least]
-    if manner == "illegal" and _FIRST in ask.text:
-        names = _NO_FRAMES
-    return json.dumps({"frames": names})
-
-
 def _make(model: ModelSpec, truth: AnswerKey) -> Simulated:
     """Make a simulated reader; InputError with the legal options if one does not fit."""
-    options = dict(model.options)
-    chooses = options.pop(_CHOOSES, "greedy")
-    if chooses not in MANNERS:
-        raise InputError(
-            f"model {model.name}: option {_CHOOSES}: {chooses!r} is not one of {', '.join(MANNERS)}"
-        )
     if model.plugged:
         group, word = engine_plugin(model.engine)
-        plugged: SimulatedReader = make(group, word, SimulatedReader, truth, **options)
-        return Simulated(plugged.say, chooses)
+        plugged: SimulatedReader = make(group, word, SimulatedReader, truth, **model.options)
+        return Simulated(plugged.say)
     reader = READERS[model.engine]
-    takes = [*inspect.signature(reader).parameters, _CHOOSES][2:]
-    seconds = options.pop(_SECONDS, 0.0) if model.engine == "uniform" else 0.0
-    try:
-        inspect.signature(reader).bind(truth, None, **options)
-    except TypeError:
-        raise InputError(
-            f"model {model.name}: options {sorted(model.options)} do not fit engine {model.engine!r}; "
-            f"it takes {', '.join(takes)}"
-        ) from None
-    for name, value in {**options, _SECONDS: seconds}.items():
-        if name != _ANSWER and isinstance(value, str):
-            raise InputError(f"model {model.name}: option {name}: {value!r} is not a number")
-        if name in _SHARES and not 0 <= float(value) <= 1:
-            raise InputError(f"option {name}: {value} is not a probability; give a number within 0..1")
-    return Simulated(partial(_reply, partial(reader, truth, **options)), chooses, float(seconds))
+    _, _, *parameters = inspect.signature(reader).parameters.values()
+    fields: dict[str, Any] = {
+        each.name: (each.annotation, ... if each.default is each.empty else each.default)
+        for each in parameters
+    }
+    legal = create_model(model.engine, __base__=Spec, **fields)
+    options = validated(legal, model.options, f"model {model.name}: options: ").model_dump()
+    return Simulated(partial(_reply, partial(reader, truth, **options)), options.get("seconds", 0.0))
 
 
 def _reply(reader: Callable[[Ask], TrueAnswer | str], ask: Ask) -> str:

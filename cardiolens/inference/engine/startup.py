@@ -1,7 +1,6 @@
 """Start of vLLM: its option names, and why it failed."""
 
 import ast
-import difflib
 import os
 import re
 import signal
@@ -10,12 +9,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.phrasing import likely
 from cardiolens.config.model import SET_HERE
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.engine.ask import EngineDeadError, ErrorKind, RequestError
 
 _CLASSES = ("EngineArgs", "AsyncEngineArgs")
-_NEAREST = 3
 
 
 def check_engine_options(spec: SweepSpec) -> None:
@@ -26,8 +25,8 @@ def check_engine_options(spec: SweepSpec) -> None:
     for model in spec.model:
         legal_options = known_options() if model.engine_options else frozenset()
         for name in sorted(model.engine_options.keys() - legal_options) if legal_options else ():
-            nearest = difflib.get_close_matches(name, legal_options - SET_HERE.keys(), n=_NEAREST, cutoff=0.5)
-            legal = f"the nearest are {', '.join(nearest)}" if nearest else "see its AsyncEngineArgs"
+            nearest = ", ".join(likely(name, legal_options - SET_HERE.keys()))
+            legal = f"the nearest are {nearest}" if nearest else "see its AsyncEngineArgs"
             raise InputError(
                 f"model {model.name}: engine_options.{name}: vLLM has no such option; {legal}; correct or "
                 "remove it"
@@ -36,16 +35,15 @@ def check_engine_options(spec: SweepSpec) -> None:
 
 @cache
 def known_options() -> frozenset[str]:
-    """Return the fields of vLLM's AsyncEngineArgs; empty if vLLM is not installed."""
+    """Return the fields of vLLM's AsyncEngineArgs, without importing it; empty if it is not installed."""
     package = find_spec("vllm")
     if package is None or package.origin is None:
         return frozenset()
     source = Path(package.origin).parent / "engine" / "arg_utils.py"
-    classes = [node for node in ast.parse(source.read_text()).body if isinstance(node, ast.ClassDef)]
     names = {
         field.target.id
-        for node in classes
-        if node.name in _CLASSES
+        for node in ast.parse(source.read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name in _CLASSES
         for field in node.body
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
     }
@@ -54,6 +52,7 @@ def known_options() -> frozenset[str]:
 
 _THREADS = "OMP_NUM_THREADS"
 _LONGEST = 500  # characters of a message; some messages quote the whole prompt
+NO_CAUSE = "its process died unexpectedly, without an error"
 
 _STREAMS = tuple(Path(f"/proc/self/fd/{fd}") for fd in (2, 1))  # vLLM logs to stdout, Python to stderr
 # Of Python, and of C++ where nothing catches it, as NCCL's watchdog has it.
@@ -78,7 +77,7 @@ _REMEDIES = {
     "No available memory for the cache blocks": f"{_RAISE}, or {_DIVIDE}",
     "larger than the available KV cache": f"lower max_model_len, {_RAISE}, or {_DIVIDE}",
     "exit code: -9)": _NODE_IS_FULL,
-    "died unexpectedly, without an error": _NODE_IS_FULL,
+    NO_CAUSE: _NODE_IS_FULL,
     "exit code: -7)": "a bus error, as where /dev/shm is full: give a container 16 GiB (--shm-size=16g)",
     "NCCL": "GPUs that divide a model lost each other: NCCL_DEBUG=INFO shows where; keep tensor_parallel "
     "within a node, and see that /dev/shm is large enough",

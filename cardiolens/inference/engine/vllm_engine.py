@@ -15,41 +15,18 @@ from PIL import Image
 
 from cardiolens.base.digest import digest_of
 from cardiolens.config.model import ModelSpec
+from cardiolens.inference.engine import decoding, engine_memory, startup
 from cardiolens.inference.engine.ask import (
     Ask,
     Engine,
     EngineDeadError,
     ErrorKind,
+    FrameCache,
     FrameWork,
     Numerics,
     Pictures,
     Reply,
     RequestError,
-)
-from cardiolens.inference.engine.decoding import (
-    ReasoningSplit,
-    TokenStep,
-    alternatives,
-    letter_logprobs,
-    must_be_legal_reply,
-    sampling_of,
-    set_logprobs,
-    structured_output_args,
-)
-from cardiolens.inference.engine.engine_memory import (
-    batched_tokens,
-    encoder_room,
-    gpu_gib,
-    tune,
-    wait_for_memory,
-)
-from cardiolens.inference.engine.frame_cache import FrameCache
-from cardiolens.inference.engine.startup import (
-    failure_of,
-    root_cause,
-    use_all_threads,
-    with_remedy,
-    written_so_far,
 )
 from cardiolens.inference.models.chat import Chat, metadata_of
 from cardiolens.inference.models.identity import Identity, installed_engine, room_for
@@ -60,7 +37,6 @@ from cardiolens.storage.schemas import FRAME
 
 if TYPE_CHECKING:
     from vllm import CompletionOutput, RequestOutput, SamplingParams
-    from vllm.config import VllmConfig
     from vllm.lora.request import LoRARequest
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.metrics.loggers import PrometheusStatLogger
@@ -68,6 +44,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LARGE_GIB = 76.0  # a GPU that is sold with 80 GB reports between 76 and 80
 _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; the text is not an answer
 
 
@@ -82,8 +59,6 @@ def rgb_frames(most_bytes: int = 512 << 20) -> FrameCache[Image.Image]:
 
 class VllmEngine(Engine):
     """One replica: vLLM's asynchronous engine, with its core in a separate process."""
-
-    mortal = True
 
     def __init__(
         self,
@@ -103,24 +78,24 @@ class VllmEngine(Engine):
         self._max_frames = max_frames  # per prompt
         self._max_videos = max_frames // 2 if shows_videos else 0  # per prompt, each of two frames or more
         self._engine: AsyncLLM | None = None
-        self._written_at_start = written_so_far()
+        self._written_at_start = startup.written_so_far()
         self._death = ""  # why the engine died; the same for all requests that were in flight
         self._tries = count()  # a request may be asked again after the engine died
         self._frames = FrameWork()
-        self._numerics: Numerics | None = None
+        self._numerics = Numerics()
         self._images = rgb_frames()
 
     async def start(self) -> None:
         """Load the model in a thread, which takes minutes; the replica writes and listens meanwhile."""
         self.close()
         self._engine = await asyncio.to_thread(self._loaded)
-        self._written_at_start, self._death = written_so_far(), ""
+        self._written_at_start, self._death = startup.written_so_far(), ""
         self._numerics = await self._read_numerics()
         await self._warm_up()
 
     def _loaded(self) -> "AsyncLLM":
         if self._deployment.gpus:
-            use_all_threads()  # before torch is imported
+            startup.use_all_threads()  # before torch is imported
         _ = self._reasoning  # a parser that does not exist, too
         _ = self._chat  # a broken template or processor must fail the model, not every request
         from vllm import AsyncEngineArgs
@@ -129,11 +104,13 @@ class VllmEngine(Engine):
         options = AsyncEngineArgs(**self._engine_options())
 
         if self._deployment.gpus and not self._deployment.spans_nodes:  # else its GPUs are of its workers
-            wait_for_memory(self._deployment.utilization)
-        written = written_so_far()
+            engine_memory.wait_for_memory(self._deployment.utilization)
+        written = startup.written_so_far()
         try:
             config = options.create_engine_config()
-            self.tune(config)
+            gpus, share = self._deployment.gpus, self._deployment.utilization
+            room = engine_memory.encoder_room(engine_memory.gpu_gib(), share) if gpus else None
+            engine_memory.tune(config, room)
             return AsyncLLM.from_vllm_config(  # in a thread: its tasks begin at the first request
                 config,
                 stat_loggers=[self._stat_logger()],
@@ -141,7 +118,7 @@ class VllmEngine(Engine):
                 disable_log_stats=options.disable_log_stats,
             )
         except RuntimeError as error:  # often says only that one of vLLM's processes failed
-            raise RuntimeError(with_remedy(root_cause(written) or str(error))) from error
+            raise RuntimeError(startup.with_remedy(startup.root_cause(written) or str(error))) from error
 
     async def _read_numerics(self) -> Numerics:
         """Ask the workers what decides the rounding of their answers; what they do not report is unknown."""
@@ -186,10 +163,11 @@ class VllmEngine(Engine):
             async for output in outputs:
                 final = output
         except Exception as error:  # vLLM, processors and templates may raise anything
-            failure = failure_of(error, dead=self._engine.errored)
+            failure = startup.failure_of(error, dead=self._engine.errored)
             if isinstance(failure, EngineDeadError):
-                unknown = "its process died unexpectedly, without an error"
-                self._death = self._death or with_remedy(root_cause(self._written_at_start) or unknown)
+                if not self._death:
+                    cause = startup.root_cause(self._written_at_start) or startup.NO_CAUSE
+                    self._death = startup.with_remedy(cause)
                 failure = EngineDeadError(self._death)
             raise failure from error
         if final is None:
@@ -221,10 +199,10 @@ class VllmEngine(Engine):
 
     @cached_property
     def _chat(self) -> Chat:
-        return Chat.of(self._model, self._folder)
+        return Chat(self._folder, self._model)
 
     @cached_property
-    def _reasoning(self) -> ReasoningSplit | None:
+    def _reasoning(self) -> decoding.ReasoningSplit | None:
         """What separates the reasoning of this model from its answers."""
         if not self._model.separates_reasoning:
             return None
@@ -233,17 +211,13 @@ class VllmEngine(Engine):
         tokenizer = AutoTokenizer.from_pretrained(
             self._folder, trust_remote_code=self._model.trust_remote_code
         )
-        return ReasoningSplit.of(self._model, tokenizer)
+        return decoding.ReasoningSplit.of(self._model, tokenizer)
 
     @cached_property
     def _lora_request(self) -> "LoRARequest | None":
         from vllm.lora.request import LoRARequest
 
         return None if self._adapter is None else LoRARequest("adapter", 1, str(self._adapter))
-
-    def tune(self, config: "VllmConfig") -> None:
-        """Set what this engine needs and vLLM has no option for."""
-        tune(config, encoder_room(gpu_gib(), self._deployment.utilization) if self._deployment.gpus else None)
 
     def _engine_options(self) -> dict[str, Any]:
         on_cpu = installed_engine()[0] == "cpu"
@@ -268,7 +242,7 @@ class VllmEngine(Engine):
             options["kv_cache_memory_bytes"] = 4 * 2**30
         else:
             # With vLLM's default of 2,048, a prompt of images takes many steps and the encoder cache is tiny.
-            options["max_num_batched_tokens"] = batched_tokens(gpu_gib())
+            options["max_num_batched_tokens"] = 16_384 if engine_memory.gpu_gib() >= _LARGE_GIB else 8_192
         if self._adapter is not None:
             options |= {"enable_lora": True, "max_lora_rank": room_for(self._adapter)}
         if self._deployment.spans_nodes:
@@ -306,22 +280,49 @@ class VllmEngine(Engine):
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-        temperature, seed = sampling_of(self._model.sampling, ask)
+        temperature, seed = decoding.sampling_of(self._model.sampling, ask)
         return SamplingParams(
             temperature=temperature,
             seed=seed,
             max_tokens=ask.max_tokens,
-            structured_outputs=StructuredOutputsParams(**structured_output_args(ask))
+            structured_outputs=StructuredOutputsParams(**decoding.structured_output_args(ask))
             if ask.constraint != FREE
             else None,
-            logprobs=alternatives(ask) if must_be_legal_reply(ask) else None,
+            logprobs=decoding.alternatives(ask) if decoding.must_be_legal_reply(ask) else None,
             # The marks around reasoning are special tokens in many families; skipped, they are lost.
             skip_special_tokens=not self._model.separates_reasoning,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
     def _stat_logger(self) -> "type[PrometheusStatLogger]":
-        return _frame_counter(self)
+        """Return the class of a counter that stands in the place of Prometheus's metrics.
+
+        vLLM would add these, which nobody reads here, at the price of a tenth of a replica's processor time.
+        """
+        from vllm.v1.metrics.loggers import PrometheusStatLogger
+
+        count_frames = self.count_frames
+
+        class FrameCounter(PrometheusStatLogger):
+            def __init__(self, **_: object) -> None:
+                pass
+
+            def record(
+                self,
+                scheduler_stats: "SchedulerStats | None",
+                *_: object,
+                mm_cache_stats: "MultiModalCacheStats | None" = None,
+                **__: object,
+            ) -> None:
+                if mm_cache_stats is not None:
+                    count_frames(processed=mm_cache_stats.queries - mm_cache_stats.hits)
+                if scheduler_stats is not None and (step := scheduler_stats.iteration_details) is not None:
+                    count_frames(encoded=step.num_encoder_inputs)
+
+            def log_engine_initialized(self) -> None:
+                pass
+
+        return FrameCounter
 
     def count_frames(self, processed: int = 0, encoded: int = 0) -> None:
         """Add frames that missed the processor cache, and encoder runs; called by vLLM's statistics."""
@@ -336,47 +337,18 @@ def _video(images: Sequence[Image.Image]) -> tuple[np.ndarray, dict[str, Any]]:
 def _option_logprobs(completion: "CompletionOutput", text: str, ask: Ask) -> dict[str, float]:
     """Return the log-probability that each displayed letter is the answer, or is named in multi-select."""
     steps = [
-        TokenStep(
+        decoding.TokenStep(
             said=tokens[token_id].decoded_token or "",
             logprobs={entry.decoded_token or "": entry.logprob for entry in tokens.values()},
         )
         for token_id, tokens in zip(completion.token_ids, completion.logprobs or (), strict=False)
     ]
     if ask.answer_type == "multi":
-        return set_logprobs(steps, ask.constraint.legal)
-    return letter_logprobs(steps, text, ask.constraint.legal)
+        return decoding.set_logprobs(steps, ask.constraint.legal)
+    return decoding.letter_logprobs(steps, text, ask.constraint.legal)
 
 
-def _frame_counter(engine: VllmEngine) -> "type[PrometheusStatLogger]":
-    """Return the class of a counter that stands in the place of Prometheus's metrics.
-
-    vLLM would add these, which nobody reads here, at the price of a tenth of a replica's processor time.
-    """
-    from vllm.v1.metrics.loggers import PrometheusStatLogger
-
-    class FrameCounter(PrometheusStatLogger):
-        def __init__(self, **_: object) -> None:
-            pass
-
-        def record(
-            self,
-            scheduler_stats: "SchedulerStats | None",
-            *_: object,
-            mm_cache_stats: "MultiModalCacheStats | None" = None,
-            **__: object,
-        ) -> None:
-            if mm_cache_stats is not None:
-                engine.count_frames(processed=mm_cache_stats.queries - mm_cache_stats.hits)
-            if scheduler_stats is not None and (step := scheduler_stats.iteration_details) is not None:
-                engine.count_frames(encoded=step.num_encoder_inputs)
-
-        def log_engine_initialized(self) -> None:
-            pass
-
-    return FrameCounter
-
-
-def _reply(output: "RequestOutput", ask: Ask, split: ReasoningSplit | None) -> Reply:
+def _reply(output: "RequestOutput", ask: Ask, split: decoding.ReasoningSplit | None) -> Reply:
     completion = output.outputs[0]
     if completion.finish_reason in _CUT_OFF:
         raise RequestError(ErrorKind.NO_ANSWER, f"vLLM ended the request with {completion.finish_reason!r}")
@@ -389,6 +361,6 @@ def _reply(output: "RequestOutput", ask: Ask, split: ReasoningSplit | None) -> R
         cached_tokens=output.num_cached_tokens or 0,
         output_tokens=len(completion.token_ids),
         option_logprobs=_option_logprobs(completion, text, ask)
-        if must_be_legal_reply(ask) and not reasoning  # the first tokens are not the answer's
+        if decoding.must_be_legal_reply(ask) and not reasoning  # the first tokens are not the answer's
         else {},
     )

@@ -74,30 +74,23 @@ _WITHOUT_SPECIAL = frozenset({"Gemma4ForConditionalGeneration"})  # vLLM adds no
 _HERE = "\ue000"  # private-use characters that mark positions of text
 _THERE = "\ue001"
 _ELSEWHERE = ("device",)  # options for the engine's processor only; the plan's processor runs on the CPU
-_CACHED_TEXTS = 1 << 18  # entries of the cache of token counts
+
+
+_PLAIN = ModelSpec(name="plain", source="a folder")  # without options
 
 
 class Chat:
-    """Chat template, tokenizer and image processor of one model folder."""
+    """Chat template, tokenizer and image processor of a model folder, with the options that vLLM gets."""
 
-    def __init__(
-        self,
-        folder: Path,
-        template_options: Mapping[str, bool | int | str] | None = None,
-        *,
-        trust_remote_code: bool = False,
-        processor_options: Mapping[str, JsonValue] | None = None,
-        overrides: Mapping[str, JsonValue] | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, model: ModelSpec = _PLAIN) -> None:
         from transformers import AutoProcessor
 
         self._folder = folder
-        self._options = {
-            name: value for name, value in (processor_options or {}).items() if name not in _ELSEWHERE
-        }
+        options = _mapping(model, "mm_processor_kwargs")
+        self._options = {name: value for name, value in options.items() if name not in _ELSEWHERE}
         try:
             self._processor: Any = AutoProcessor.from_pretrained(
-                folder, trust_remote_code=trust_remote_code, **self._options
+                folder, trust_remote_code=model.trust_remote_code, **self._options
             )
         except (OSError, ValueError, ImportError, TypeError, AttributeError, LookupError) as error:
             reason = " ".join(str(error).split())
@@ -110,24 +103,14 @@ class Chat:
             raise InputError(
                 f"{folder}: has no chat template; add a chat_template.jinja to the model's folder"
             )
-        self._template = ChatTemplate(folder, self._processor, template_options or {}, overrides)
+        overrides = _mapping(model, "hf_overrides")
+        self._template = ChatTemplate(folder, self._processor, model.template_options, overrides)
         self._first, self._added = self._find_first()
-        self._lengths: dict[str, int] = {}  # in tokens, by text: captions and questions recur
         self._head = lru_cache(maxsize=4096)(self._render_head)
         self._shown = lru_cache(maxsize=4096)(self._count_shown)
+        self._length = lru_cache(maxsize=1 << 18)(self._count_text)  # captions and questions recur
         self.image_tokens = lru_cache(maxsize=None)(self._count_image)
         self._video_tokens = lru_cache(maxsize=None)(self._count_video)
-
-    @classmethod
-    def of(cls, model: ModelSpec, folder: Path) -> "Chat":
-        """Build the chat format with the processor options and overrides that vLLM gets for this model."""
-        return cls(
-            folder,
-            model.template_options,
-            trust_remote_code=model.trust_remote_code,
-            processor_options=_mapping(model, "mm_processor_kwargs"),
-            overrides=_mapping(model, "hf_overrides"),
-        )
 
     def prompt(self, system: str, text: str) -> str:
         """Render the prompt string for the engine, with the model's image placeholder for each frame.
@@ -155,10 +138,10 @@ class Chat:
     def count(self, system: str, text: str, sizes: tuple[tuple[int, int], ...]) -> int:
         """Count the prompt tokens of a message as the engine does, with (height, width) of its frames."""
         if FRAME not in text:
-            return self._added + self._tokens([self._template.render(system, [text])])
+            return self._added + self._length(self._template.render(system, [text]))
         frames, _, question = text.rpartition(FRAME)
         ending = f"{self._template.asked(question)}{self._head(system, frames)[1]}"
-        return self._shown(system, frames, sizes) + self._tokens([ending])
+        return self._shown(system, frames, sizes) + self._length(ending)
 
     def _render_head(self, system: str, frames: str) -> tuple[str, str]:
         """Render the text before and after the question; `frames` ends before the last placeholder."""
@@ -190,7 +173,7 @@ class Chat:
             self.image_tokens(place[0]) if len(place) == 1 else self._video_tokens(place[0], len(place)).all
             for place in places
         )
-        return self._added + self._tokens(texts) + n_shown
+        return self._added + sum(map(self._length, texts)) + n_shown
 
     def _find_first(self) -> tuple[str, int]:
         """Return the first token, if template and tokenizer both add it, and the number of tokens that only
@@ -206,14 +189,8 @@ class Chat:
             return str(self._tokenizer.bos_token), len(rendered_ids) - len(bare) - 1
         return "", len(rendered_ids) - len(bare)
 
-    def _tokens(self, texts: list[str]) -> int:
-        """Return the total tokens of texts; tokenizes texts that are not cached in one batch, for speed."""
-        if len(self._lengths) > _CACHED_TEXTS:
-            self._lengths.clear()
-        if new := list({text for text in texts if text not in self._lengths}):
-            encoded = self._tokenizer(new, add_special_tokens=False)["input_ids"]
-            self._lengths.update(zip(new, map(len, encoded), strict=True))
-        return sum(self._lengths[text] for text in texts)
+    def _count_text(self, text: str) -> int:
+        return len(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _count_image(self, size: tuple[int, int]) -> int:
         """Count the tokens that the model's processor makes of one (height, width) frame, with wrappers."""
@@ -225,8 +202,8 @@ class Chat:
                 **self._options,
             )["input_ids"][0]
         except (TypeError, AttributeError):  # some published processors accept one string and no options
-            return self._processed(size, 2) - self._processed(size, 1) - self._tokens([_HERE])
-        return len(image_inputs) - self._tokens([_HERE, _THERE])
+            return self._processed(size, 2) - self._processed(size, 1) - self._length(_HERE)
+        return len(image_inputs) - self._length(_HERE) - self._length(_THERE)
 
     def _count_video(self, size: tuple[int, int], n_frames: int) -> VideoTokens:
         """Count the tokens of a video of frames of one (height, width). InputError if any would be lost."""
@@ -246,7 +223,7 @@ class Chat:
             self._processor.video_processor.temporal_patch_size,
         )
         token_ids = list(map(int, inputs["input_ids"][0]))
-        n_tokens = len(token_ids) - self._tokens([_HERE, _THERE])
+        n_tokens = len(token_ids) - self._length(_HERE) - self._length(_THERE)
         return VideoTokens(n_tokens, token_ids.count(self.video_token_id))
 
     def _processed(self, size: tuple[int, int], frames: int) -> int:

@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
@@ -26,36 +27,25 @@ _SETTLED_NS = 2 * 10**9  # a file changed more recently may change again within 
 _DIGESTS = TypeAdapter(dict[str, str])  # SHA-256 by path, size, mtime and ctime in nanoseconds, and inode
 
 
-@contextmanager
-def known_digests(cache: Path) -> Iterator[Callable[[Path], str]]:
-    """Yield a function from a file to its SHA-256, with digests cached in the file `cache`.
+def kept_sha256(file: Path, cache: Path) -> str:
+    """Return the SHA-256 of a file; read from the file `cache` if the same file was digested before.
 
-    The cache is rewritten if a digest is new. An unreadable cache counts as empty; an unwritable cache is no
-    error.
+    An unreadable cache counts as empty; an unwritable cache is no error.
     """
     try:
-        cached = _DIGESTS.validate_json(read_bytes(cache))
+        digests = _DIGESTS.validate_json(read_bytes(cache))
     except (OSError, ValidationError):
-        cached = {}
-    digests = dict(cached)
-    yield lambda file: _sha256(file, digests)
-    if digests != cached:
-        with suppress(OSError):
-            cache.parent.mkdir(parents=True, exist_ok=True)
-            disk.write_text(cache, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
-
-
-def _sha256(file: Path, digests: dict[str, str]) -> str:
+        digests = {}
     state, began = file.stat(), time.time_ns()
     name = " ".join(
         map(str, (file.resolve(), state.st_size, state.st_mtime_ns, state.st_ctime_ns, state.st_ino))
     )
-    if name in digests:
-        return digests[name]
-    digest = sha256_of(file)
-    if began - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS:
-        digests[name] = digest
-    return digest
+    if name not in digests:
+        digests[name] = sha256_of(file)
+        if began - max(state.st_mtime_ns, state.st_ctime_ns) > _SETTLED_NS:
+            with suppress(OSError):
+                disk.write_text(cache, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
+    return digests[name]
 
 
 _RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)  # legal values of vLLM's max_lora_rank
@@ -84,7 +74,6 @@ def room_for(adapter: Path) -> int:
     return fitting[0]
 
 
-EMBEDDED = "embedded"  # the source of the model that is built at first use
 PACKAGED = "packaged/"  # prefix of the source of a model whose files come with this package
 _SHELF = Path(__file__).parent / "packaged"
 _TEMPLATES = ("chat_template.jinja", "chat_template.json", "tokenizer_config.json")  # that may hold one
@@ -103,7 +92,7 @@ class Identity:
 def identify(model: ModelSpec, cache: Path) -> Identity:
     """Resolve the files of a model and the facts that decide its answers, without downloads.
 
-    `cache` is the folder of the embedded model and of cached file digests. Tensor parallel size, batch size,
+    `cache` is the folder of cached file digests. Tensor parallel size, batch size,
     node, attention backend and other options that only change how an engine works are not facts: they must
     not change the request keys. InputError if files are missing, damaged or closed to this user.
     """
@@ -168,8 +157,8 @@ def _facts(model: ModelSpec, cache: Path) -> tuple[dict[str, object], Path | Non
 
 
 def ships(source: str) -> bool:
-    """Return whether this package contains or builds the files of a source."""
-    return source == EMBEDDED or source.startswith(PACKAGED)
+    """Return whether the files of a source come with this package."""
+    return source.startswith(PACKAGED)
 
 
 def absence(model: ModelSpec) -> str | None:
@@ -219,12 +208,11 @@ def installed_engine() -> tuple[str, str]:
 def _resolve(model: ModelSpec, cache: Path) -> tuple[Path, str]:
     """Return the folder of a model's files, and its revision: a hub commit, or a digest of the files."""
     if ships(model.source):
-        folder = _embedded(cache) if model.source == EMBEDDED else _packaged(model)
+        folder = _packaged(model)
         return folder, digest_of_files(_files(folder))
-    local = _local(model)
-    if local is not None:
-        with known_digests(cache / "digests.json") as sha256:  # reading tens of GiB takes minutes
-            return local, digest_of_files(_files(local), sha256)
+    if (local := _local(model)) is not None:
+        sha256 = partial(kept_sha256, cache=cache / "digests.json")  # reading tens of GiB takes minutes
+        return local, digest_of_files(_files(local), sha256)
     return _snapshot(model)
 
 
@@ -247,22 +235,6 @@ def _files(folder: Path) -> list[Path]:
             f"{folder}: holds no config.json, so it is not a model; give the folder of a saved model"
         )
     return files
-
-
-def _embedded(cache: Path) -> Path:
-    """Return the folder of the embedded model; at first use, build it under a temporary name and rename."""
-    from cardiolens.inference.models import embedded
-
-    folder = cache / f"tiny-{version('transformers')}"
-    if not folder.exists():
-        temporary = cache / f".{folder.name}.{digest_of(str(folder))[:8]}.tmp"
-        embedded.build(temporary)
-        try:
-            disk.rename(temporary, folder)
-        except OSError:  # another process may have renamed its copy first
-            if not folder.exists():
-                raise
-    return folder
 
 
 def _packaged(model: ModelSpec) -> Path:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.cluster import ClusterSpec
-from cardiolens.runtime.nvidia_smi import gib, gpu_rows
+from cardiolens.runtime.nvidia_smi import Gpu, gpus
 
 COMFORT = 0.6  # preferred largest part of the engine's memory for weights; the rest is for the KV cache
 LIMIT = 0.85  # largest part for weights if no larger tensor parallel size is legal
@@ -208,10 +208,10 @@ def nodes_to_plan_with(cluster: ClusterSpec) -> tuple[Node, ...]:
     if cluster.gpus is not None:
         memory = cluster.gpu_memory_gib or _USUAL_GIB
         return tuple(Node(f"node-{at}", cluster.gpus, memory) for at in range(1, cluster.nodes + 1))
-    memories = gpu_memories_gib()
-    if not memories:
+    here = gpus()
+    if not here:
         return ()
-    return (Node("here", len(memories), cluster.gpu_memory_gib or _smallest(memories, "this machine")),)
+    return (Node("here", len(here), cluster.gpu_memory_gib or _smallest(here, "this machine")),)
 
 
 def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
@@ -221,7 +221,7 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
 
     def memory_gib(node: str, host: str) -> float:
         on_node = NodeAffinitySchedulingStrategy(node, soft=False)
-        there = ray.remote(gpu_memories_gib).options(num_cpus=0, scheduling_strategy=on_node)
+        there = ray.remote(gpus).options(num_cpus=0, scheduling_strategy=on_node)
         return _smallest(ray.get(there.remote()), f"node {host}")
 
     alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("GPU", 0) >= 1]
@@ -235,15 +235,10 @@ def nodes_of_ray(cluster: ClusterSpec) -> tuple[Node, ...]:
     )
 
 
-def gpu_memories_gib() -> tuple[float | None, ...]:
-    """Return the GiB of each GPU that this process may use, None for one that does not report it."""
-    return tuple(gib(total) for (total,) in gpu_rows(("memory.total",)))
-
-
-def _smallest(memories: Sequence[float | None], place: str) -> float:
+def _smallest(listed: Sequence[Gpu], place: str) -> float:
     """Return the memory of the smallest GPU of a place; InputError if one does not report it."""
-    readable = [memory for memory in memories if memory]
-    if len(readable) < max(len(memories), 1):
+    readable = [gpu.total_gib for gpu in listed if gpu.total_gib]
+    if len(readable) < max(len(listed), 1):
         raise InputError(
             f"cluster.gpu_memory_gib: {place} has GPUs of unknown memory (nvidia-smi does not say "
             "it there); declare it, e.g. cluster.gpu_memory_gib=80"

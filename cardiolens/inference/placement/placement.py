@@ -1,12 +1,11 @@
 """Placement of models on GPUs, and their order; decided before any GPU is used.
 
-Models start as GPUs become free; a schedule estimates when each begins.
+Models start as GPUs become free.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
 from itertools import chain
 
 from cardiolens.inference.placement.footprint import (
@@ -57,10 +56,6 @@ class Deployment:
     def gpu_hours(self) -> float:
         return self.gpus * self.seconds / 3600
 
-    @property
-    def gpus_by_node(self) -> Counter[str]:
-        return _gpus_by_node(self.hosts, self.tensor_parallel)
-
 
 Wave = tuple[Deployment, ...]
 """Deployments of the models that fill the cluster together."""
@@ -81,6 +76,11 @@ class Placement:
     def deployments(self) -> Wave:
         """The deployments of all waves, in order."""
         return tuple(deployment for wave in self.waves for deployment in wave)
+
+    @property
+    def seconds(self) -> float:
+        """Estimated seconds, if each wave began when the one before it had ended."""
+        return sum(max(deployment.seconds for deployment in wave) for wave in self.waves)
 
     @property
     def gpu_hours(self) -> float:
@@ -182,11 +182,8 @@ def _merit(draft: _Draft, nodes: Sequence[Node]) -> tuple[float, int]:
 
 def _deployment(member: _Member) -> Deployment:
     candidate, way, loading = member.candidate, member.way, load_seconds(member.candidate)
-    replicas, declared = len(member.hosts), candidate.replicas
-    if declared is None:
-        note = f"; {replicas} replicas divide its work" if replicas > 1 else ""
-    else:
-        note = "; replicas declared" if replicas == declared else f"; {declared} replicas declared, no room"
+    lacks_room = len(member.hosts) < (candidate.replicas or 1)
+    note = f"; {candidate.replicas} replicas declared, no room" if lacks_room else ""
     return Deployment(
         model=candidate.name,
         tensor_parallel=way.tensor_parallel,
@@ -222,17 +219,19 @@ def _without_gpus(candidate: Candidate) -> Deployment:
     return Deployment(candidate.name, size, 1, hosts, candidate.utilization, reason, 0.0, candidate.needs)
 
 
+_PROCESSOR = "the processor"  # beside the names of nodes, of a cluster without GPUs
+
+
 class Seating:
-    """Free GPUs of a cluster while models begin and end.
+    """What is free in a cluster while models begin and end.
 
     On a cluster without GPUs, one model at a time computes on the processor. With GPUs, models on the
     processor may begin at any time. Models behind a network may always begin.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self._free = Counter({node.name: node.gpus for node in nodes})
+        self._free = Counter({node.name: node.gpus for node in nodes} if nodes else {_PROCESSOR: 1})
         self._has_gpus = bool(nodes)
-        self._computing = False
 
     def seat(self, way: Footprint) -> tuple[str, ...] | None:
         """Take the GPUs of one replica, where the fewest stay free; return its nodes, None without room."""
@@ -245,61 +244,25 @@ class Seating:
         self._free -= _gpus_by_node([hosts], way.tensor_parallel)
         return hosts
 
-    def may_always_begin(self, deployment: Deployment) -> bool:
-        """Return whether the model needs no resource that other models may occupy."""
-        return deployment.needs == "network" or (deployment.needs == "processor" and self._has_gpus)
+    def occupied(self, deployment: Deployment) -> Counter[str]:
+        """Return what a model takes while it runs; empty if it may begin at any time."""
+        if deployment.needs == "gpu":
+            return _gpus_by_node(deployment.hosts, deployment.tensor_parallel)
+        return Counter({_PROCESSOR: int(deployment.needs == "processor" and not self._has_gpus)})
 
     def take(self, deployment: Deployment) -> bool:
         """Reserve what all replicas of a model need; return False, without reserving, if some is taken."""
-        if self.may_always_begin(deployment):
-            return True
-        if deployment.needs == "processor":
-            began, self._computing = not self._computing, True
-            return began
-        if not deployment.gpus_by_node <= self._free:
+        needed = self.occupied(deployment)
+        if not needed <= self._free:
             return False
-        self._free -= deployment.gpus_by_node
+        self._free -= needed
         return True
 
     def give_back(self, deployment: Deployment) -> None:
         """Undo `take`."""
-        if not self.may_always_begin(deployment):
-            self._computing = False
-            self._free += deployment.gpus_by_node
+        self._free += self.occupied(deployment)
 
 
 def _gpus_by_node(hosts: Iterable[Sequence[str]], tensor_parallel: int) -> Counter[str]:
     """Count the GPUs of replicas on the nodes in `hosts`."""
     return Counter({node: n * tensor_parallel for node, n in Counter(chain.from_iterable(hosts)).items()})
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """Estimated times of the models of a placement."""
-
-    begins: Mapping[str, float]  # per model: seconds from the start
-    seconds: float  # until the last model has ended
-    at_once: int  # the largest number of models that run at the same time
-
-
-def schedule(placement: Placement) -> Schedule:
-    """Simulate a placement: a model begins once its GPUs are free; models placed earlier go first."""
-    seating = Seating(placement.nodes)
-    waiting = list(placement.deployments)
-    unbound = sum(map(seating.may_always_begin, waiting))
-    running: list[tuple[float, str, Deployment]] = []
-    begins: dict[str, float] = {}
-    now, most = 0.0, 0
-    while waiting or running:
-        for deployment in tuple(waiting):
-            if seating.take(deployment):
-                waiting.remove(deployment)
-                begins[deployment.model] = now
-                if not seating.may_always_begin(deployment):
-                    heappush(running, (now + deployment.seconds, deployment.model, deployment))
-        most = max(most, len(running))
-        assert running or not waiting, "a placed model fits when no other model runs"
-        if running:
-            now, _, departing = heappop(running)
-            seating.give_back(departing)
-    return Schedule(begins, now, most + unbound)

@@ -70,31 +70,21 @@ class Missing:
 
 def final_replies(completions: Path, keys: Collection[str] | None = None) -> dict[str, Mapping[str, str]]:
     """Read the earliest final completion of each request key in a folder, or of some keys."""
-    if keys is not None and not keys:
-        return {}
-    selected = pa.schema([COMPLETIONS.field(name) for name in _REPLY])
-
-    def chosen(part: pa.Table) -> pa.Table:
-        final = part.filter(pc.is_in(part["status"], pa.array(FINAL)))
-        if keys is None:
-            return final
-        return final.filter(pc.is_in(final["request_key"], pa.array(list(keys), pa.string())))
-
-    def of(parts: Iterator[pa.Table]) -> pa.Table:
-        return tables.concat(map(chosen, parts), selected)
-
-    rows = tables.from_parts(completions, COMPLETIONS, _REPLY, of)
+    wanted = pc.field("status").isin(FINAL)
+    if keys is not None:
+        if not keys:
+            return {}
+        wanted &= pc.field("request_key").isin(pa.array(list(keys), pa.string()))
+    rows = tables.query(completions, COMPLETIONS, _REPLY, wanted)
     return {row["request_key"]: row for row in rows.sort_by([("written_at", "descending")]).to_pylist()}
 
 
 def killer_keys(completions: Path) -> frozenset[str]:
     """Read the keys in a folder of completions that killed an engine."""
-
-    def of(parts: Iterator[pa.Table]) -> frozenset[str]:
-        killed = (part.filter(pc.starts_with(part["error"], ErrorKind.KILLED)) for part in parts)
-        return frozenset(key for rows in killed for key in rows["request_key"].to_pylist())
-
-    return tables.from_parts(completions, COMPLETIONS, ("request_key", "error"), of)
+    killed = pc.starts_with(pc.field("error"), ErrorKind.KILLED)
+    return frozenset(
+        tables.query(completions, COMPLETIONS, ("request_key",), killed)["request_key"].to_pylist()
+    )
 
 
 def missing(

@@ -278,7 +278,7 @@ def _counter(model: ModelSpec, folder: Path | None) -> TokenCounter | None:
     """Return the token counter of a model's prompts; None if nothing can count them."""
     if folder is not None:
         with fault_of(model.name):
-            return Chat.of(model, folder)
+            return Chat(folder, model)
     if model.estimates_tokens and model.image_tokens is not None:
         return EstimatedTokens(model.image_tokens)
     return None

@@ -37,7 +37,6 @@ class Walk:
     known: Mapping[str, Completion]  # final completions of stages from earlier runs, by request key
     ask_step: Callable[[Ask, int], Awaitable[Row]]  # the int is the number of the stage
     keys_of: Callable[[Sequence[FrameRef]], Awaitable[tuple[str, ...]]]  # loads frames
-    not_shown: int = 0  # names that readers asked for but that were not frames on offer
     last: dict[str, Ask] = field(default_factory=dict)  # last request of each chain so far, by its key
     _asked: dict[str, asyncio.Future[Row]] = field(default_factory=dict)
 
@@ -57,10 +56,8 @@ class Walk:
                 return _ended(completions, chain.most_stages)
             replies.append(completions[-1]["text"] or "")
         row = _ended(completions, chain.most_stages)
-        if isinstance(chain, Choice):
-            self.not_shown += sum(chain.after(replies).not_shown)
-            if failure := chain.failure(replies):
-                row |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
+        if isinstance(chain, Choice) and (failure := chain.failure(replies)):
+            row |= {"text": "", "status": ILLEGAL_SELECTION, "error": failure}
         return row
 
     async def _ask_samples(self, ask: Ask, chain: Samples) -> Row:

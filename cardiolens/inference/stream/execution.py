@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 from cardiolens.base.errors import InputError, RunError
-from cardiolens.inference.placement.placement import Deployment, Placement, Seating, schedule
+from cardiolens.inference.placement.placement import Deployment, Placement, Seating
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.pipeline import Report, Streamed, stream
@@ -20,9 +20,6 @@ from cardiolens.runtime.stopping import StoppedError
 
 Watch = Callable[[str, Missing], Callable[["Standing"], None]]
 """Called when a model begins; returns a function that receives a Standing after each finished study."""
-
-Begin = Callable[[str, Missing], Report]
-"""Called when a model begins; returns a function that receives the counters of each finished study."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +119,10 @@ class Executed:
         return seconds_of_loading(self.spans.values())
 
 
-def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], begin: Begin) -> Executed:
-    """Run every model; `begin` is called when a model begins and returns the receiver of its counters.
+def execute(
+    plan: Plan, placement: Placement, missing: Mapping[str, Missing], watches: Sequence[Watch] = ()
+) -> Executed:
+    """Run every model, and show its progress to every watch.
 
     The error of a model that fails is raised; with `keep_going` it is recorded and the other models run. If
     the process is asked to stop, running models end early and no other model begins.
@@ -133,7 +132,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
     seating, waiting = Seating(placement.nodes), list(placement.deployments)
     running: dict[str, tuple[Deployment, float]] = {}  # with the second in which the model began
     ended: queue.Queue[tuple[str, Streamed | BaseException]] = queue.Queue()
-    at_once = schedule(placement).at_once
+    at_once = max(map(len, placement.waves), default=1)  # or a few more, where waves overlap
 
     def run(deployment: Deployment, report: Report) -> None:
         """Drive the pipeline of one model; Ray divides the cluster."""
@@ -151,7 +150,7 @@ def execute(plan: Plan, placement: Placement, missing: Mapping[str, Missing], be
             if seating.take(deployment):
                 waiting.remove(deployment)
                 running[deployment.model] = deployment, time.monotonic() - started
-                report = begin(deployment.model, missing[deployment.model])
+                report = begin_watches(watches, deployment.model, missing[deployment.model])
                 threading.Thread(target=run, args=(deployment, report), daemon=True).start()
         assert running or not waiting, "a placed model fits when no other model runs"
         if running:

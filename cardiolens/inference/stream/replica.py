@@ -19,7 +19,6 @@ from cardiolens.inference.engine.ask import (
     Engine,
     FrameWork,
     NotAskedError,
-    Numerics,
     Reply,
     RequestError,
 )
@@ -103,7 +102,7 @@ class Replica:
     ) -> None:
         self._engine = make_engine()
         self._counters: Counter[str] = Counter()  # not reported yet
-        killers = killer_keys(completions) if self._engine.mortal else frozenset()
+        killers = killer_keys(completions)
         self._supervisor = Supervisor(self._engine, RESTARTS, killers, self._counters)
         # Of asks: a chain keeps its slot, as the engine's caches hold its frames only for a while.
         self._slots = asyncio.Semaphore(width)
@@ -112,7 +111,9 @@ class Replica:
         self._names_question, self._asking_back = names_question, asking_back
         self._texts = option_texts(questions) if questions is not None and asking_back else {}
         # After a restart, Ray sends this actor its unfinished studies once more.
-        self._answered = final_replies(completions, None if _is_restarted() else read_back)
+        context = _ray_context()
+        is_restarted = context is not None and context.was_current_actor_reconstructed
+        self._answered = final_replies(completions, None if is_restarted else read_back)
         self._known = known_steps(parts, completions)  # after a restart, the store has more of them
         self._chains = lru_cache(maxsize=_PARTS)(read_part_chains)
         self._load_volume = load_volume
@@ -186,7 +187,6 @@ class Replica:
             if self._stopped:  # what was answered on the way to an ask that did not end
                 await self._writer.drained()
             self._studies.discard(in_flight)
-        self._counters["not_shown"] += walk.not_shown
         return [row for row in settled if row is not None]
 
     def _most_wait_for_disk(self) -> bool:
@@ -289,32 +289,28 @@ class Replica:
         return row | self._identity(ask)
 
 
-def seat() -> str:
-    """Return the seat of this replica, `<Ray node>:<GPUs>`, with the GPUs that Ray assigned to it."""
-    node = os.uname().nodename
-    if stopping.is_connected():
-        import ray
-
-        node = ray.get_runtime_context().get_node_id()
-    return f"{node}:{os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
-
-
-def _is_restarted() -> bool:
-    """Return whether Ray restarted this actor."""
+def _ray_context() -> Any:
+    """Return Ray's context of this actor; None outside Ray."""
     if not stopping.is_connected():
-        return False
+        return None
     import ray
 
-    return bool(ray.get_runtime_context().was_current_actor_reconstructed)
+    return ray.get_runtime_context()
+
+
+def seat() -> str:
+    """Return the seat of this replica, `<Ray node>:<GPUs>`, with the GPUs that Ray assigned to it."""
+    context = _ray_context()
+    node = context.get_node_id() if context else os.uname().nodename
+    return f"{node}:{os.environ.get('CUDA_VISIBLE_DEVICES', '')}"
 
 
 def _completion(reply: Reply) -> Row:
     """Return the columns that a reply decides; `seconds` is None if the engine does not know it."""
-    numerics = reply.numerics or Numerics()
     return {name: getattr(reply, name) for name in _OF_REPLY} | {
         "option_logprobs": list(reply.option_logprobs.items()),
         "status": "refused" if reply.refused else "ok",
-        **numerics._asdict(),
+        **reply.numerics._asdict(),
     }
 
 

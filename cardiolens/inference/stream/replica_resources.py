@@ -79,13 +79,16 @@ def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[
     replica that spans nodes, a placement group has one bundle per GPU, which vLLM's Ray executor fills.
     """
     import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    spans: list[Options] = []
+    spans: list[Any] = []
     try:
         if deployment.spans_nodes:
             for hosts in deployment.hosts:
                 spans.append(_span(deployment, hosts))  # a failure frees the groups that were made before
-        seats = spans or [_on_node(hosts[0]) if hosts else {} for hosts in deployment.hosts]
+        # Soft: an actor waits while its node is busy, and moves if it is gone.
+        nodes = [NodeAffinitySchedulingStrategy(hosts[0], soft=True) for hosts in deployment.hosts if hosts]
+        seats: list[Options] = [{"scheduling_strategy": seat} for seat in spans or nodes] or [{}]
         # By default Ray silently restarts a dying actor for ever. Only restarts are limited, not task
         # retries: until Ray declares a silent node dead, each try counts.
         bounds: Options = {"max_restarts": restarts, "max_task_retries": -1}
@@ -103,7 +106,7 @@ def reserved(deployment: Deployment, in_flight: int, restarts: int) -> Iterator[
         }
     finally:
         for span in spans:
-            ray.util.remove_placement_group(span["scheduling_strategy"].placement_group)
+            ray.util.remove_placement_group(span.placement_group)
 
 
 @contextmanager
@@ -128,14 +131,7 @@ def bounded(n_models: int) -> Iterator[None]:
         yield
 
 
-def _on_node(node: str) -> Options:
-    """Return a seat on a node; soft: the actor waits while the node is busy, and moves if it is gone."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
-
-
-def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Options:
+def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Any:
     """Reserve a placement group, one bundle per GPU on each host, in order; return a seat in it.
 
     The actor itself takes no further GPU.
@@ -145,7 +141,6 @@ def _span(deployment: Deployment, hosts: tuple[str, ...]) -> Options:
 
     nodes = [{"ray.io/node-id": host} for host in hosts for _ in range(deployment.tensor_parallel)]
     reserved_gpus = ray.util.placement_group([{"GPU": 1.0}] * len(nodes), bundle_label_selector=nodes)
-    strategy = PlacementGroupSchedulingStrategy(
+    return PlacementGroupSchedulingStrategy(
         reserved_gpus, placement_group_bundle_index=0, placement_group_capture_child_tasks=True
     )
-    return {"scheduling_strategy": strategy}

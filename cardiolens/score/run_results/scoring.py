@@ -129,9 +129,9 @@ def write_results(
     begin("writing verdicts, scores and analyses")
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)
-    tables.replace_by(run.verdicts, verdicts.blocks(), schemas.VERDICTS)
-    tables.replace_by(run.scores, results.scores.parts(), schemas.SCORES)
-    tables.replace_by(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
+    tables.replace(run.verdicts, verdicts.blocks(), schemas.VERDICTS)
+    tables.replace(run.scores, results.scores.parts(), schemas.SCORES)
+    tables.replace(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
     write_analyses(run, analyses)
     return RunResults(replies, results, analyses)
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from cardiolens.base.console import console, say
 from cardiolens.base.phrasing import counted
 from cardiolens.config.sweep_factors import Arm
-from cardiolens.inference.placement.placement import Deployment, Placement, schedule
+from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.candidates import Totals
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -132,24 +132,26 @@ def show_placement(placement: Placement) -> None:
     if placement.waves:
         console.print(table)
     if placement.gpu_hours:
-        hours = schedule(placement).seconds / 3600
+        hours = placement.seconds / 3600
         say(f"estimate: {hours:.2g} hours, {placement.gpu_hours:.2g} GPU hours")
     for model, reason in placement.refusals.items():
         say(f"cannot run: {model}: {reason}")
 
 
 def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
-    """Yield the cells of each row in the order of COLUMNS; models in the order in which they begin."""
-    begins = schedule(placement).begins
-    for deployment in sorted(placement.deployments, key=lambda deployment: begins[deployment.model]):
-        yield (
-            f"{begins[deployment.model] / 3600:.2g}",
-            deployment.model,
-            _split(deployment),
-            str(deployment.replicas),
-            f"{deployment.gpus:g}",
-            *_cost(deployment),
-        )
+    """Yield the cells of each row in the order of COLUMNS; models in the order in which they get GPUs."""
+    begins = 0.0
+    for wave in placement.waves:
+        for deployment in wave:
+            yield (
+                f"{begins / 3600:.2g}",
+                deployment.model,
+                _split(deployment),
+                str(deployment.replicas),
+                f"{deployment.gpus:g}",
+                *_cost(deployment),
+            )
+        begins += max(deployment.seconds for deployment in wave)
 
 
 def cluster_of(placement: Placement) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -26,7 +25,7 @@ from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
-from cardiolens.inference.stream.execution import Executed, begin_watches, execute
+from cardiolens.inference.stream.execution import Executed, execute
 from cardiolens.inference.stream.loader import stage_counter
 from cardiolens.score.run_results.model_replies import Replies, StageCounts
 from cardiolens.score.run_results.scoring import judge_and_write
@@ -46,7 +45,7 @@ from cardiolens.workflow.steps.preparation import Prepared
 def answer(plan: Plan, placement: Placement, missing: Mapping[str, Missing]) -> Executed:
     """Run every placed model, and report progress to the terminal and Weights & Biases."""
     with watching(plan) as mirror, bars.progress_display() as terminal:
-        return execute(plan, placement, missing, partial(begin_watches, (terminal, mirror)))
+        return execute(plan, placement, missing, (terminal, mirror))
 
 
 log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.digest import digest_of_tree
 from cardiolens.commands.command import Action, verb
-from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.workflow.steps.prepare_studies import prepare_sweep
 from train_reader.examples import cohort_spec
 from train_reader.learn import CURVE, check, learn
 from train_reader.recipe import ReaderSpec, read_recipe
+from train_reader.tiny import IMAGE_SIDE
 
 NAME = "reader_small"
 RECORD = "training.json"

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cardiolens.inference.models.embedded import IMAGE_SIDE
 from train_reader.examples import Pack, PackQuestion
+from train_reader.tiny import IMAGE_SIDE
 
 IGNORED = -100  # label of a prompt token
 _ROUTINE = 0.1  # weight of a reply token that is the same for every answer

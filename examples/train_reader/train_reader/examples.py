@@ -21,7 +21,6 @@ from cardiolens.config.model import ModelSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm, Control
 from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.embedded import IMAGE_SIDE
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.frame_views import BLANK, StudyFrames, reversed_options
@@ -36,6 +35,7 @@ from cardiolens.study.overlay import read_overlay
 from cardiolens.study.shards import FrameDigest, read_frames, shaped
 from cardiolens.study.structure import structures
 from train_reader.recipe import CohortSpec, ReaderSpec
+from train_reader.tiny import IMAGE_SIDE
 from train_reader.tissues import healed, pixel_kinds
 
 Pictures = NDArray[np.uint8]

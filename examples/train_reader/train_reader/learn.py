@@ -26,11 +26,11 @@ from torch import Tensor, nn
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.embedded import IMAGE_SIDE
 from train_reader.batches import IGNORED, PackTensors, Tokens, normalised, pack_tensors
 from train_reader.examples import Cohort
 from train_reader.network import JOINED, PATCH, make_network, make_processor, save
 from train_reader.recipe import ReaderSpec, StageSpec
+from train_reader.tiny import IMAGE_SIDE
 from train_reader.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
 
 STATE = "state.pt"

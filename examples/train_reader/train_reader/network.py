@@ -9,11 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from cardiolens.inference.models.embedded import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
 from cardiolens.protocol.prompts.question import AskedQuestion, words
 from cardiolens.protocol.prompts.template import question_block, template_for
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.anatomy import heart
+from train_reader.tiny import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
 from train_reader.vision import localise
 
 PATCH = 8  # pixels

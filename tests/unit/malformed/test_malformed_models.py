@@ -11,8 +11,8 @@ import pytest
 from refusals import refused, verb
 from small_cohort import make_cohort, sweep_spec
 
-from cardiolens.inference.models import embedded
 from cardiolens.inference.plan.plan import plan
+from tests.support.tiny_model import FOLDER
 
 Break = Callable[[Path], object]
 AGAIN = "copy or download the model again"
@@ -21,9 +21,9 @@ TEMPLATE = "put one that can be used into the folder as chat_template\\.jinja"
 
 @pytest.fixture(scope="module")
 def cohort(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small cohort, the embedded model in `model/`."""
+    """A small cohort, the tiny model in `model/`."""
     root = make_cohort(tmp_path_factory.mktemp("cohort") / "place", 1)
-    embedded.build(root / "model")
+    shutil.copytree(FOLDER, root / "model")
     return root
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from cardiolens.base.errors import RunError
-from cardiolens.inference.engine.orphans import end_with_parent
-from cardiolens.runtime.processes import spread
+from cardiolens.runtime.processes import end_with_parent, spread
 
 
 def squared(number: int) -> tuple[int, int]:
@@ -93,7 +92,7 @@ def test_an_item_that_ends_its_worker_costs_itself_alone(worth: bool, chunk: int
 
 CLIENT = """
 import multiprocessing, time
-from cardiolens.inference.engine.orphans import end_with_parent
+from cardiolens.runtime.processes import end_with_parent
 
 def engine(ready):
     end_with_parent()

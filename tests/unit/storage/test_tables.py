@@ -55,7 +55,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
 def test_blocks_become_one_part_in_their_order(tmp_path: Path) -> None:
     blocks = [tables.from_rows([{"metric": str(number)}] * 30_000, schemas.SCORES) for number in range(5)]
     for replaced in (blocks[:1], blocks, []):
-        tables.replace_by(tmp_path, iter(replaced), schemas.SCORES)
+        tables.replace(tmp_path, iter(replaced), schemas.SCORES)
         (part,) = tables.parts(tmp_path)
         expected = [row for block in replaced for row in block["metric"].to_pylist()]
         assert tables.read(tmp_path, schemas.SCORES)["metric"].to_pylist() == expected

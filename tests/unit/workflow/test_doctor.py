@@ -9,24 +9,17 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.compose import read_spec
-from cardiolens.inference.models import embedded
 from cardiolens.runtime.stopping import StoppedError
 from cardiolens.workflow import examination as doctor
 from cardiolens.workflow.examination import examine
 from cardiolens.workflow.sweep_checks import CHECKS, check_sweep
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("built") / "model"
-    embedded.build(folder)
-    return folder
+from tests.support.tiny_model import FOLDER
 
 
 @pytest.fixture
-def folder(built: Path, tmp_path: Path) -> Path:
+def folder(tmp_path: Path) -> Path:
     """A model's files, to be damaged."""
-    return Path(shutil.copytree(built, tmp_path / "model"))
+    return Path(shutil.copytree(FOLDER, tmp_path / "model"))
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import random
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,16 @@ from PIL import Image
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine.ask import Ask, Engine, FrameWork, Pictures, Reply, RequestError
+from cardiolens.inference.engine.ask import (
+    Ask,
+    Engine,
+    FrameCache,
+    FrameWork,
+    Pictures,
+    Reply,
+    RequestError,
+)
 from cardiolens.inference.engine.decoding import one_letter, sampling_of, structured_output_args
-from cardiolens.inference.engine.frame_cache import FrameCache
 from cardiolens.inference.engine.http.http_reply import (
     FaultError,
     FaultKind,
@@ -46,60 +52,36 @@ Tokens = tuple[int, int]
 """Prompt and output tokens."""
 
 
-class Ledger:
-    """The tokens spent on a model by all sweeps; OSError if the file cannot be written or locked.
+def spend(completions: Path, tokens: Tokens = (0, 0), *, at_least: Tokens = (0, 0)) -> Tokens:
+    """Add to the tokens that all sweeps spent on a model, in the ledger beside its completions; return both.
 
-    `at_least` is the number of tokens of the completions in the store.
+    What was spent before counts as `at_least` so many. OSError if the file cannot be written or locked. Its
+    line has one length, so it is never half written and needs no new disk space.
     """
-
-    def __init__(self, completions: Path, at_least: Tokens) -> None:
-        completions.mkdir(parents=True, exist_ok=True)
-        self._path = completions / NAME
-        self._file = disk.open_shared(self._path)
-        with self._locked() as spent:
-            spent[:] = map(max, spent, at_least)
-
-    def add(self, tokens: Tokens) -> None:
-        """Add the tokens of one reply."""
-        with self._locked() as spent:
-            spent[:] = (spent[0] + tokens[0], spent[1] + tokens[1])
-
-    def total(self) -> Tokens:
-        """Return the tokens spent so far."""
-        with self._locked() as (prompt, output):
-            return prompt, output
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._file)
-
-    @contextmanager
-    def _locked(self) -> Iterator[list[int]]:
-        """Yield prompt and output tokens, and write what became of them.
-
-        The line has one length, so it is never half written and needs no new disk space.
-        """
-        disk.lock(self._file, self._path)
-        try:
-            line = _LINE.fullmatch(os.pread(self._file, 256, 0) or _FORMAT % (0, 0))
-            if line is None:
-                raise InputError(
-                    f"{self._path}: is not the ledger of tokens that sweeps wrote; delete it, and the tokens "
-                    "of the completions beside it are counted"
-                )
-            spent = [int(line[1]), int(line[2])]
-            yield spent
-            disk.overwrite(self._file, _FORMAT % tuple(spent), self._path)
-        finally:
-            disk.unlock(self._file)
-
-
-def _open_ledger(completions: Path) -> Ledger:
-    """Open the shared ledger of a model; RunError if it cannot be kept in the store."""
+    path = completions / NAME
+    ledger = disk.open_shared(path)
     try:
+        disk.lock(ledger, path)
+        line = _LINE.fullmatch(os.pread(ledger, 256, 0) or _FORMAT % (0, 0))
+        if line is None:
+            raise InputError(
+                f"{path}: is not the ledger of tokens that sweeps wrote; delete it, and the tokens of the "
+                "completions beside it are counted"
+            )
+        spent = max(int(line[1]), at_least[0]) + tokens[0], max(int(line[2]), at_least[1]) + tokens[1]
+        disk.overwrite(ledger, _FORMAT % spent, path)
+        return spent
+    finally:
+        os.close(ledger)
+
+
+def _count_stored(completions: Path) -> None:
+    """Count the tokens of the completions in the store as spent; RunError if no ledger can be kept there."""
+    try:
+        completions.mkdir(parents=True, exist_ok=True)
         rows = tables.read(completions, schemas.COMPLETIONS, ("prompt_tokens", "output_tokens"))
         stored = pc.sum(rows["prompt_tokens"]).as_py() or 0, pc.sum(rows["output_tokens"]).as_py() or 0
-        return Ledger(completions, stored)
+        spend(completions, at_least=stored)
     except OSError as error:
         raise RunError(
             f"{completions}: the tokens that sweeps spend cannot be kept there ({error.strerror or error}), "
@@ -183,7 +165,8 @@ class HttpEngine(Engine):
 
     async def start(self) -> None:
         check_leave(self._model)
-        self._ledger = None if self._http.max_tokens_total is None else _open_ledger(self._completions)
+        if self._http.max_tokens_total is not None:
+            _count_stored(self._completions)
         self._gate = Gate(self._model.at_once)
         self._transport = Transport(self._model)
 
@@ -204,9 +187,7 @@ class HttpEngine(Engine):
         return FrameWork(processed=self._urls.made)
 
     def close(self) -> None:
-        self._closing = asyncio.ensure_future(self._transport.close())
-        if self._ledger is not None:
-            self._ledger.close()
+        self._closing = asyncio.ensure_future(self._transport.aclose())
 
     async def _try(self, content: bytes, ask: Ask, times_throttled: int) -> Reply:
         async with self._gate.slot() as entered:
@@ -225,7 +206,7 @@ class HttpEngine(Engine):
     def _check_cap(self) -> None:
         """RunError if the tokens of all sweeps, cached prompt tokens too, reach the cap."""
         cap = self._http.max_tokens_total
-        if self._ledger is not None and cap is not None and (tokens := sum(self._ledger.total())) >= cap:
+        if cap is not None and (tokens := sum(spend(self._completions))) >= cap:
             raise self._end(f"max_tokens_total {cap:,} is reached ({tokens:,} tokens); raise it to go on")
 
     def _read(self, answer: HttpAnswer, ask: Ask) -> Reply:
@@ -234,8 +215,8 @@ class HttpEngine(Engine):
             return Reply("", "content_filter", refused=True)
         if answer.status != 200:
             raise fault_in(answer)
-        if self._ledger is not None and (usage := read_usage(answer)):
-            self._ledger.add((usage.prompt_tokens, usage.completion_tokens))
+        if self._http.max_tokens_total is not None and (usage := read_usage(answer)):
+            spend(self._completions, (usage.prompt_tokens, usage.completion_tokens))
         return read_reply(answer, self._http, ask)
 
     async def _go_on(self, fault: FaultError, failures: Counter[FaultKind]) -> None:

@@ -9,7 +9,7 @@ from enum import Enum
 from http import HTTPStatus
 from typing import Annotated
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import AliasPath, BaseModel, Field, JsonValue, ValidationError
 
 from cardiolens.base.sanitize import blotted, one_line, several_lines
 from cardiolens.config.http import HttpSpec
@@ -182,29 +182,17 @@ class _Place(BaseModel):
     top_logprobs: list[_Token] = []
 
 
-class _Logprobs(BaseModel):
-    content: list[_Place] | None = None
-
-
-class _Message(BaseModel):
-    content: str | None = None
-    reasoning: str | None = None  # vLLM since 0.18 and others
-    reasoning_content: str | None = None  # earlier ones, and servers of other makers
-    refusal: str | None = None
-
-
 class _Choice(BaseModel):
-    message: _Message
+    content: Annotated[str | None, Field(validation_alias=AliasPath("message", "content"))] = None
+    reasoning: Annotated[str | None, Field(validation_alias=AliasPath("message", "reasoning"))] = None
+    earlier: Annotated[str | None, Field(validation_alias=AliasPath("message", "reasoning_content"))] = None
+    refusal: Annotated[str | None, Field(validation_alias=AliasPath("message", "refusal"))] = None
     finish_reason: str | None = None
-    logprobs: _Logprobs | None = None
+    places: Annotated[list[_Place] | None, Field(validation_alias=AliasPath("logprobs", "content"))] = None
 
     @property
     def refused(self) -> bool:
-        return self.message.refusal is not None or self.finish_reason == "content_filter"
-
-
-class _Details(BaseModel):
-    cached_tokens: Count | None = None
+        return self.refusal is not None or self.finish_reason == "content_filter"
 
 
 class TokenUsage(BaseModel):
@@ -212,7 +200,9 @@ class TokenUsage(BaseModel):
 
     prompt_tokens: Count
     completion_tokens: Count
-    prompt_tokens_details: _Details | None = None
+    cached: Annotated[
+        Count | None, Field(validation_alias=AliasPath("prompt_tokens_details", "cached_tokens"))
+    ] = None
 
 
 class _Used(BaseModel):
@@ -247,21 +237,19 @@ def read_reply(answer: HttpAnswer, http: HttpSpec, ask: Ask) -> Reply:
             f"asked for model {http.api_model!r}, answered by {name!r}; if that is the same one, "
             f"declare http.api_aliases: [{name}]",
         )
-    (choice,) = completion.choices
-    details = completion.usage.prompt_tokens_details
+    (choice,), usage = completion.choices, completion.usage
     most = _LONGEST_TOKEN * ask.max_tokens
     text = _text(choice, most)
-    reasoning = (choice.message.reasoning or choice.message.reasoning_content or "")[:most] or None
+    reasoning = (choice.reasoning or choice.earlier or "")[:most] or None
+    scored = one_letter(ask) and not reasoning
     return Reply(
         text=text,
         reasoning=reasoning,
         finish_reason=one_line(choice.finish_reason or "unknown", _LONGEST_REASON),
-        prompt_tokens=completion.usage.prompt_tokens,
-        cached_tokens=(details and details.cached_tokens) or 0,
-        output_tokens=completion.usage.completion_tokens,
-        option_logprobs=letter_logprobs(_steps(choice), text, ask.constraint.legal)
-        if one_letter(ask) and not reasoning
-        else {},
+        prompt_tokens=usage.prompt_tokens,
+        cached_tokens=usage.cached or 0,
+        output_tokens=usage.completion_tokens,
+        option_logprobs=letter_logprobs(_steps(choice), text, ask.constraint.legal) if scored else {},
         refused=choice.refused,
     )
 
@@ -271,11 +259,10 @@ def _text(choice: _Choice, most: int) -> str:
 
     FaultError for more than `most` characters, which no reply within the token limit can have.
     """
-    text = choice.message.content
-    if text is None and not choice.refused and choice.finish_reason != "length":
+    if choice.content is None and not choice.refused and choice.finish_reason != "length":
         reason = one_line(choice.finish_reason or "none", _LONGEST_NAME)
         raise FaultError(FaultKind.MALFORMED, f"a choice without text (finish_reason {reason!r})")
-    text = text or choice.message.refusal or ""
+    text = choice.content or choice.refusal or ""
     if len(text) > most:
         raise FaultError(FaultKind.MALFORMED, f"{len(text):,} characters; expected at most {most:,}")
     return text
@@ -292,5 +279,5 @@ def _steps(choice: _Choice) -> list[TokenStep]:
                 if _NEVER < entry.logprob <= _ROUNDING
             },
         )
-        for place in (choice.logprobs.content if choice.logprobs else None) or ()
+        for place in choice.places or ()
     ]

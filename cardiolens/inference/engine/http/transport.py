@@ -5,7 +5,7 @@ import ipaddress
 import json
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -59,15 +59,11 @@ def read_key(model: ModelSpec) -> str | None:
     if name is None:
         return None
     key = os.environ.get(name, "").strip()
-    if not key:
+    if not key or not (key.isascii() and key.isprintable()) or " " in key:
         raise InputError(
-            f"model {model.name}: the environment variable {name} is not set; put the key of "
-            f"{model.served.host} there, here and on every node of the cluster"
-        )
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise InputError(
-            f"model {model.name}: the environment variable {name} holds spaces, lines or other characters "
-            "that no key has; put the key alone there"
+            f"model {model.name}: the environment variable {name} is not set, or holds spaces, lines or "
+            f"other characters that no key has; put the key of {model.served.host} alone there, here and on "
+            "every node of the cluster"
         )
     description = json.dumps(model.served.model_dump(mode="json"), ensure_ascii=False)
     if len(key) >= _SHORTEST and key in description:
@@ -159,7 +155,7 @@ class Transport:
                 raise FaultError(FaultKind.MALFORMED, f"its reply is longer than {_MOST_BYTES >> 20} MiB")
         return bytes(received)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close all connections."""
         await self._session.close()
 
@@ -168,7 +164,6 @@ class Transport:
 
 
 _SECONDS = 15.0
-_LISTED = 5  # names in a message
 
 
 def reach(model: ModelSpec) -> str:
@@ -176,36 +171,19 @@ def reach(model: ModelSpec) -> str:
 
     Servers that have no such list answer with an error, which shows that they are there.
     """
-    http = model.served
     check_leave(model)
     try:
         answer = asyncio.run(asyncio.wait_for(_models(model), _SECONDS))
         if answer.status in (401, 403):
             raise fault_in(answer)
     except (FaultError, TimeoutError) as error:
-        raise InputError(f"{http.base_url} {error or 'did not answer in time'}") from None
-    names = _names(answer)
-    if names and http.api_model not in names:
-        raise InputError(
-            f"{http.base_url} answers and lists no model {http.api_model}, but {', '.join(names[:_LISTED])}; "
-            "correct http.api_model"
-        )
-    return f"{http.base_url} answers{' and has the model' if names else ''}"
+        raise InputError(f"{model.served.base_url} {error or 'did not answer in time'}") from None
+    return f"{model.served.base_url} answers"
 
 
 async def _models(model: ModelSpec) -> HttpAnswer:
-    transport = Transport(model)
-    try:
+    async with aclosing(Transport(model)) as transport:
         return await transport.ask("GET", "models")
-    finally:
-        await transport.close()
-
-
-def _names(answer: HttpAnswer) -> list[str]:
-    """Return the names in a list of models; empty if the server sent none."""
-    listed = answer.tree.get("data") if isinstance(answer.tree, dict) else None
-    entries = listed if isinstance(listed, list) else []
-    return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
 
 
 _START = 8

@@ -121,10 +121,10 @@ def test_every_reader_has_a_configuration_that_holds() -> None:
 @pytest.mark.parametrize(
     ("engine", "options", "message"),
     [
-        ("oracle", {"error": 0.5}, r"options \['error'\] do not fit engine 'oracle'; it takes chooses"),
-        ("noisy", {"error": 1.5}, r"option error: 1.5 is not a probability"),
-        ("noisy", {"error": "rare"}, r"option error: 'rare' is not a number"),
-        ("budget_effect", {"base": "high"}, r"option base: 'high' is not a number"),
+        ("oracle", {"error": 0.5}, r"model oracle: options: unknown key .error.; expected only nothing"),
+        ("noisy", {"error": 1.5}, r"model noisy: options: error: .*less than or equal to 1, got 1.5"),
+        ("noisy", {"error": "rare"}, r"error: .*valid number.*, got .rare."),
+        ("budget_effect", {"base": "high"}, r"base: .*valid number.*, got .high."),
     ],
 )
 def test_options_that_do_not_fit_are_named_before_planning(

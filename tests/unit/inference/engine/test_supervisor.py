@@ -26,8 +26,6 @@ def ask(name: str) -> Ask:
 class Mortal(Engine):
     """Dies, with everything in flight, when a deadly request is asked, or once after so many replies."""
 
-    mortal = True
-
     def __init__(
         self, deadly: tuple[str, ...] = (), dies_after: int | None = None, refused: str = ""
     ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
-from cardiolens.inference.engine import vllm_engine
+from cardiolens.inference.engine import startup
 from cardiolens.inference.engine.ask import (
     Ask,
     EngineDeadError,
@@ -180,7 +180,7 @@ def test_a_dead_engine_is_told_apart(error, errored, tmp_path: Path):
 
 
 def test_the_cause_of_a_death_is_read_from_what_the_engine_wrote(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(vllm_engine, "root_cause", lambda since: "torch.OutOfMemoryError: out of memory")
+    monkeypatch.setattr(startup, "root_cause", lambda since: "torch.OutOfMemoryError: out of memory")
     _, bad, _ = answers(Started(tmp_path, Generating(dead())))
     assert isinstance(bad, RequestError)
     assert "lower max_num_seqs" in str(bad)

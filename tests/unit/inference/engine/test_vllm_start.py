@@ -22,7 +22,7 @@ from cardiolens.inference.engine.vllm_engine import VllmEngine
 from cardiolens.inference.models.identity import Identity
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.runtime import nvidia_smi as module
-from cardiolens.runtime.nvidia_smi import gib, gpu_rows
+from cardiolens.runtime.nvidia_smi import Gpu, gpus
 
 TINY = ["model=[tiny]"]
 
@@ -98,8 +98,8 @@ def test_room_is_kept_for_videos_only_where_they_are_shown(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("mib", "tokens"), [(81_559, 16_384), (46_068, 8_192)])
 def test_steps_are_as_large_as_the_memory_bears(mib: int, tokens: int, monkeypatch: pytest.MonkeyPatch):
-    rows = [[str(mib)] * 2, [str(2 * mib)] * 2]
-    monkeypatch.setattr(engine_memory, "gpu_rows", lambda fields: rows)
+    found = [Gpu("A100", mib / 1024, mib / 1024), Gpu("H200", mib / 512, mib / 512)]
+    monkeypatch.setattr(engine_memory, "gpus", lambda: found)
     assert handed(monkeypatch)["max_num_batched_tokens"] == tokens
     own = handed(monkeypatch, engine_options={"max_num_batched_tokens": 4096})
     assert own["max_num_batched_tokens"] == 4096
@@ -155,7 +155,7 @@ def test_prefixes_of_a_hybrid_model_end_between_blocks() -> None:
 def test_memory_is_waited_for_as_long_as_patience_lasts(
     nvidia_smi: Callable[[str], None], free: int, waits: bool
 ):
-    nvidia_smi(f"echo '80000, 80000'\necho '{free}, 80000'")
+    nvidia_smi(f"echo 'A100, 80000, 80000'\necho 'A100, {free}, 80000'")
     began = time.monotonic()
     wait_for_memory(0.9, patience=0.5)
     assert (time.monotonic() - began >= 0.5) == waits
@@ -164,11 +164,11 @@ def test_memory_is_waited_for_as_long_as_patience_lasts(
 def test_only_the_gpus_of_this_process_are_asked_for(
     nvidia_smi: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvidia_smi('echo "${3:-of all}"')
+    nvidia_smi('echo "${3:-of all}, 1024, 2048"')
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    assert gpu_rows(("memory.total",)) == [["--id=5"]]
+    assert gpus() == [Gpu("--id=5", 1.0, 2.0)]
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert gpu_rows(("memory.total",)) == [["of all"]]
+    assert gpus() == [Gpu("of all", 1.0, 2.0)]
 
 
 @pytest.mark.parametrize("script", ["exit 9", "echo No devices were found", "exec sleep 60", ""])
@@ -177,13 +177,13 @@ def test_a_driver_in_trouble_has_no_gpus(
 ) -> None:
     monkeypatch.setattr(module, "_SECONDS", 0.3)
     nvidia_smi(script)
-    assert gpu_rows(("memory.free", "memory.total")) == []
+    assert gpus() == []
 
 
 def test_a_gpu_without_a_memory_of_its_own_is_not_waited_for(nvidia_smi: Callable[[str], None]) -> None:
     """As drivers say of GPUs that share the machine's memory."""
-    nvidia_smi("echo '[N/A], [N/A]'")
-    assert gib("[N/A]") is None
+    nvidia_smi("echo 'GB10, [N/A], [N/A]'")
+    assert gpus() == [Gpu("GB10", None, None)]
     assert gpu_gib() == 0.0
     began = time.monotonic()
     wait_for_memory(0.9, patience=30)

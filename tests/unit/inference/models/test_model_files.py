@@ -14,7 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec
 from cardiolens.inference.models import identity
 from cardiolens.inference.models.chat import Chat
-from cardiolens.inference.models.identity import identify, known_digests
+from cardiolens.inference.models.identity import identify, kept_sha256
 from cardiolens.storage.schemas import FRAME
 
 
@@ -89,15 +89,10 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def ask(kept: Path, file: Path) -> str:
-    with known_digests(kept) as sha256:
-        return sha256(file)
-
-
 def test_a_file_is_read_once(tmp_path: Path, reads: list[str]) -> None:
     file, kept = tmp_path / "weights", tmp_path / "models" / "digests.json"
     file.write_bytes(b"one")
-    assert ask(kept, file) == ask(kept, file) == hashlib.sha256(b"one").hexdigest()
+    assert kept_sha256(file, kept) == kept_sha256(file, kept) == hashlib.sha256(b"one").hexdigest()
     assert reads == ["weights"]
 
 
@@ -106,22 +101,22 @@ def test_a_file_that_was_changed_is_read_again_even_with_its_old_time(
 ) -> None:
     file, kept = tmp_path / "weights", tmp_path / "digests.json"
     file.write_bytes(b"one")
-    ask(kept, file)
+    kept_sha256(file, kept)
     state = file.stat()
     file.write_bytes(b"two")
     os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
-    assert ask(kept, file) == hashlib.sha256(b"two").hexdigest()
+    assert kept_sha256(file, kept) == hashlib.sha256(b"two").hexdigest()
     assert reads == ["weights", "weights"]
 
 
 def test_a_file_that_changed_a_moment_ago_is_not_kept(tmp_path: Path) -> None:
     file, kept = tmp_path / "weights", tmp_path / "digests.json"
     file.write_bytes(b"one")
-    ask(kept, file)
+    kept_sha256(file, kept)
     assert not kept.exists()
     long_ago = time.time() - 60
     os.utime(file, (long_ago, long_ago))  # its change of anything is now
-    ask(kept, file)
+    kept_sha256(file, kept)
     assert not kept.exists()
 
 

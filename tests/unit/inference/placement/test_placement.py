@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardiolens.inference.placement.footprint import Candidate, Node, footprints, most_seconds, work_seconds
-from cardiolens.inference.placement.placement import Deployment, Placement, Seating, place, schedule
+from cardiolens.inference.placement.placement import Placement, Seating, place
 from cardiolens.inference.stream.execution import Span, seconds_of_loading
 from tests.unit.clusters import EIGHT, TWICE_EIGHT, candidates, model, nodes
 
@@ -155,7 +155,7 @@ def test_waves_run_the_longest_work_first_and_keep_the_cluster_busy():
     large = [model(f"m{work}", 131.0, prompt_tokens=work * 10**7) for work in works]
     placement = place(EIGHT, large)
     assert [set(shape) for shape in shapes(placement)] == [{"m5"}, {"m4"}, {"m3"}, {"m2"}, {"m1"}]
-    seconds = schedule(placement).seconds
+    seconds = placement.seconds
     assert seconds == pytest.approx(sum(group.seconds for group in placement.deployments))
     computing = sum(works) * 1e7 * 65.5 / 80_000 + 5 * 1e5 * 65.5 / 16_000
     assert computing / 8 / seconds > 0.9
@@ -175,14 +175,6 @@ def test_a_way_that_leaves_room_to_batch_comes_before_one_with_fewer_gpus():
     nodes = (Node("a", 1, 80.0), Node("b", 2, 80.0))
     assert [way.tensor_parallel for way in footprints(model("m", 61.0), nodes)] == [2, 1]
     assert place(nodes, [model("m", 61.0)]).waves[0][0].hosts == (("b",),)
-
-
-def deployment(name: str, replicas: int, seconds: float, size: int = 1) -> Deployment:
-    return Deployment(name, size, 1, (("a",),) * replicas, 0.9, "", seconds)
-
-
-def placed(*waves: tuple[Deployment, ...]) -> Placement:
-    return Placement(EIGHT, waves)
 
 
 @settings(max_examples=60, deadline=None)
@@ -208,34 +200,6 @@ def test_whatever_ends_first_gpus_have_one_owner_and_none_idles_while_a_model_th
         seating.give_back(ended)
 
 
-@settings(max_examples=60, deadline=None)
-@given(nodes, candidates())
-def test_every_model_begins_once_and_the_cluster_is_never_busier_than_it_is_large(nodes, candidates):
-    placement = place(nodes, candidates)
-    planned = schedule(placement)
-    assert sorted(planned.begins) == sorted(deployment.model for deployment in placement.deployments)
-    ends = [planned.begins[deployment.model] + deployment.seconds for deployment in placement.deployments]
-    assert planned.seconds == max(ends, default=0.0)
-    work = sum(deployment.gpu_hours for deployment in placement.deployments) * 3600
-    assert work <= planned.seconds * sum(node.gpus for node in nodes) * (1 + 1e-9)
-
-
-def test_a_model_begins_when_its_own_gpus_are_free_not_when_the_wave_has_ended():
-    long, short = deployment("long", 1, 100.0, size=4), deployment("short", 4, 10.0)
-    after, last = deployment("after", 2, 30.0, size=2), deployment("last", 8, 5.0)
-    planned = schedule(placed((long, short), (after,), (last,)))
-    assert planned.begins == {"long": 0.0, "short": 0.0, "after": 10.0, "last": 100.0}
-    assert planned.seconds == 105.0
-    assert planned.at_once == 2
-
-
-def test_a_model_that_fits_overtakes_one_that_must_wait():
-    planned = schedule(
-        placed((deployment("half", 4, 100.0),), (deployment("all", 8, 10.0),), (deployment("few", 2, 7.0),))
-    )
-    assert planned.begins == {"half": 0.0, "few": 0.0, "all": 100.0}
-
-
 def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu():
     others = [Candidate("one", "processor"), Candidate("two", "processor"), Candidate("api", "network")]
     here, placed_here = Seating(()), place((), others).deployments
@@ -245,7 +209,6 @@ def test_what_computes_on_the_processor_takes_turns_only_where_there_is_no_gpu()
     beside = place(EIGHT, [model("m", 440.0), *others])
     with_gpus = Seating(EIGHT)
     assert all(with_gpus.take(one) for one in beside.deployments)
-    assert schedule(beside).at_once == 4
 
 
 @pytest.mark.parametrize(

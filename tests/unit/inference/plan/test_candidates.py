@@ -122,9 +122,7 @@ def test_a_second_copy_of_the_weights_is_not_counted(tmp_path: Path):
     [
         ({"max_position_embeddings": 4096}, 4096),
         ({"text_config": {"max_position_embeddings": 4096}}, 4096),
-        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}}, 8192),
-        ({"max_position_embeddings": 4096, "rope_parameters": {"full": {"factor": 2}}}, 8192),
-        ({"max_position_embeddings": 4096, "rope_scaling": {"factor": float("inf")}}, 4096),
+        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "mrope"}}, 4096),
     ],
 )
 def test_a_length_within_the_models_positions_is_taken(
@@ -136,6 +134,12 @@ def test_a_length_within_the_models_positions_is_taken(
         check_length(tmp_path, most + 1)
 
 
-def test_a_config_without_positions_is_left_to_the_engine(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
+SCALED = {"rope_scaling": {"type": "linear", "factor": 2.0}}, {"rope_parameters": {"full": {"factor": 2}}}
+
+
+@pytest.mark.parametrize("config", [{}, *({"max_position_embeddings": 4096} | each for each in SCALED)])
+def test_positions_that_are_scaled_or_not_named_are_left_to_the_engine(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(config))
     check_length(tmp_path, 10**6)

@@ -1,6 +1,7 @@
 """Parts of a plan: the same whoever makes them, kept while nothing changes, and models that fail."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +11,6 @@ from small_cohort import reader, sweep_spec
 from cardiolens.base import stage_versions
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import ModelError
 from cardiolens.inference.placement.placement import Placement
@@ -22,10 +22,11 @@ from cardiolens.storage.places import run_of
 from cardiolens.study.cohort import StudyRecord
 from cardiolens.workflow.steps.conclude import conclude
 from cardiolens.workflow.steps.preparation import Prepared
+from tests.support.tiny_model import FOLDER
 
 PATIENTS = 6
 
-TINY = {"name": "tiny", "source": "embedded", "long_side": 64}
+TINY = {"name": "tiny", "source": "packaged/tiny", "long_side": 64}
 ARMS = {
     "budget": [2, 4],
     "selector": [{"name": "random", "kind": "random", "seeds": [0, 1]}, {"name": "self", "kind": "self"}],
@@ -125,8 +126,8 @@ WORDS = ("model=[tiny,uniform]", "model.tiny.long_side=64", "subtask=[C01]", "bu
 
 @pytest.fixture
 def broken(tmp_path: Path) -> str:
-    """A word for the embedded model with a template that refuses every message."""
-    embedded.build(tmp_path / "model")
+    """A word for the tiny model with a template that refuses every message."""
+    shutil.copytree(FOLDER, tmp_path / "model")
     (tmp_path / "model" / "chat_template.jinja").write_text("{{ raise_exception('No system') }}")
     return f"model.tiny.source={tmp_path}/model"
 
@@ -154,7 +155,7 @@ def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("where", ["image_tokens", "_tokens", "__init__"])
+@pytest.mark.parametrize("where", ["image_tokens", "_count_text", "__init__"])
 @pytest.mark.parametrize("error", [RuntimeError("shapes differ"), ImportError("flash"), AssertionError()])
 def test_a_processor_that_fails_is_its_models_failure(
     where: str, error: Exception, sweep_of: Sweep, monkeypatch: pytest.MonkeyPatch

@@ -9,10 +9,10 @@ import pytest
 from chain_cohort import check_lost_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scripted_engine import CHOOSES, greedily, illegally, lazily
 from small_cohort import VIEWS, frame_rows, make_cohort, reader, requests_of, stored, sweep_spec, swept
 
 from cardiolens.inference.engine.ask import FRAMES, Engine, ErrorKind, Reply, RequestError
-from cardiolens.inference.models import embedded
 from cardiolens.inference.models.chat import Chat
 from cardiolens.inference.models.token_counts import Rendering
 from cardiolens.inference.plan.plan import plan
@@ -21,6 +21,7 @@ from cardiolens.protocol.dialogue.chain import Choice, Offer, OfferedFrame, mark
 from cardiolens.protocol.dialogue.chain_tables import read_chains
 from cardiolens.protocol.prompts.frame_request_prompt import FRAME_REQUESTS
 from cardiolens.storage import schemas, tables
+from tests.support.tiny_model import FOLDER
 
 PATIENTS = 2
 
@@ -146,10 +147,11 @@ def test_a_reply_that_decoding_allows_is_one_line_of_legal_names(numbers, again)
 
 @pytest.mark.parametrize(
     ("chooses", "frames", "not_shown"),
-    [("greedy", [0, K], [0]), ("lazy", [0, 1, 1], [0, 0]), ("illegal", [0, 0, K], [2, 0])],
+    [(greedily, [0, K], [0]), (lazily, [0, 1, 1], [0, 0]), (illegally, [0, 0, K], [2, 0])],
 )
-def test_each_manner_is_shown_what_it_asked_for(fresh, chooses, frames, not_shown):
-    planned, judged = swept(spec_of(fresh, reader("oracle", chooses=chooses)))
+def test_each_manner_is_shown_what_it_asked_for(fresh, monkeypatch, chooses, frames, not_shown):
+    monkeypatch.setattr(CHOOSES, chooses)
+    planned, judged = swept(spec_of(fresh, reader("oracle")))
     assert judged.replies.counts["ok"] == len(requests_of(planned))
     assert judged.replies.unrequested == 0
     assert {row["correct"] for row in judged.replies.verdicts.to_pylist()} == {True}
@@ -245,13 +247,11 @@ def test_whatever_rows_are_lost_the_same_tables_come_and_nothing_else_is_asked(r
 
 @pytest.fixture(scope="module")
 def tiny_root(tmp_path_factory):
-    folder = make_cohort(tmp_path_factory.mktemp("choices"), 1)
-    embedded.build(folder / "model")
-    return folder
+    return make_cohort(tmp_path_factory.mktemp("choices"), 1)
 
 
 def tiny_spec(tiny_root, max_model_len):
-    model = {"name": "tiny", "engine": "vllm", "source": str(tiny_root / "model"), "long_side": 64}
+    model = {"name": "tiny", "engine": "vllm", "source": "packaged/tiny", "long_side": 64}
     model |= {"max_model_len": max_model_len, "max_tokens": {"standard": 16}}
     return sweep_spec(tiny_root, model, selector=[SELF], budget=[K], subtask=["C10"])
 
@@ -263,7 +263,7 @@ def test_no_prompt_of_a_chain_is_longer_than_planned(tiny_root):
     assert request["status"] == schemas.PLANNED
     (chain,) = read_chains(planned.run.requests("tiny")).values()
     names = [frame.name for frame in chain.offer.frames]
-    chat = Chat.of(spec.model[0], tiny_root / "model")
+    chat = Chat(FOLDER, spec.model[0])
     nothing = json.dumps({"frames": ["x" * 100] * 50})
     for replies in ([], [nothing], [json.dumps({"frames": names[: K - 1]})], [json.dumps({"frames": names})]):
         coming = chain.next_request(replies)

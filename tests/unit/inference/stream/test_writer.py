@@ -200,8 +200,6 @@ N, DEADLY = 200, f"{7:032x}"
 class Deadly(Engine):
     """Dies of one request; rejects all others, or answers them."""
 
-    mortal = True
-
     def __init__(self, *, rejects: bool) -> None:
         self.starts, self.in_flight, self.most_at_once, self.beside_deadly = 0, 0, 0, 0
         self._rejects, self._dead = rejects, False

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from page_run import finished, small_spec
+from scripted_engine import CHOOSES, illegally
 from small_cohort import make_cohort, reader, sweep_spec
 from study_folders import study, volume, voxels, write_nifti
 
@@ -147,9 +148,10 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     root = make_cohort(tmp_path_factory.mktemp("stages"), 1)
     selectors = [{"name": "self", "kind": "self"}, {"name": "clinical", "kind": "clinical"}]
     chosen: dict[str, Any] = {"selector": selectors, "budget": [3], "subtask": ["C10", "R-CINE"]}
-    run = finished(
-        small_spec(root, "stages", model=[reader("oracle", chooses="illegal")], control=["none"], **chosen)
-    )
+    spec = small_spec(root, "stages", model=[reader("oracle")], control=["none"], **chosen)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CHOOSES, illegally)
+        run = finished(spec)
     return open_sources(run, [run])
 
 

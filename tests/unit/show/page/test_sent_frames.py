@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from page_run import finished, full_spec, small_spec
+from scripted_engine import CHOOSES, illegally
 from small_cohort import VIEWS, make_cohort, reader
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
@@ -128,11 +129,14 @@ def test_a_case_says_whether_its_evidence_was_shown(sources: Sources) -> None:
                 assert arms[arm]["shown"] == letters[question]
 
 
-def test_a_chain_sends_the_frames_of_all_its_requests(tmp_path: Path) -> None:
+def test_a_chain_sends_the_frames_of_all_its_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CHOOSES, illegally)
     root = make_cohort(tmp_path, 1)
     selectors = [{"name": "self", "kind": "self"}]
     chosen: dict[str, Any] = {"selector": selectors, "budget": [3], "subtask": ["C10"], "control": ["none"]}
-    run = finished(small_spec(root, "chain", model=[reader("oracle", chooses="illegal")], **chosen))
+    run = finished(small_spec(root, "chain", model=[reader("oracle")], **chosen))
     opened = open_sources(run, [run])
     (lane, *_) = Viewer(opened).content("sent/0/0.js")  # type: ignore[misc]
     stages = tables.read(run.seen, schemas.SEEN).to_pylist()

@@ -19,7 +19,7 @@ from PIL import Image
 from cardiolens.base.errors import InputError
 from cardiolens.config.model import ModelSpec, Sampling
 from cardiolens.inference.engine.ask import Ask
-from cardiolens.inference.engine.http.engine import NAME, Ledger, body, data_url, messages
+from cardiolens.inference.engine.http.engine import NAME, body, data_url, messages, spend
 from cardiolens.inference.engine.http.http_reply import (
     read_reply,
     read_retry_after,
@@ -229,12 +229,9 @@ TOKENS = st.integers(0, 2**31 - 1)
 
 
 def test_sweeps_that_write_at_once_lose_no_entry(tmp_path: Path) -> None:
-    sweeps = [Ledger(tmp_path, (0, 0)) for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
-        list(threads.map(lambda ledger: [ledger.add((3, 1)) for _ in range(25)], sweeps))
-    assert [ledger.total() for ledger in sweeps] == [(225, 75)] * 3
-    for ledger in sweeps:
-        ledger.close()
+        list(threads.map(lambda _: [spend(tmp_path, (3, 1)) for _ in range(25)], range(3)))
+    assert spend(tmp_path) == (225, 75)
 
 
 @given(st.lists(st.tuples(TOKENS, TOKENS)), st.tuples(TOKENS, TOKENS))
@@ -242,22 +239,18 @@ def test_what_was_spent_is_at_least_what_completions_tell(
     tmp_path_factory: pytest.TempPathFactory, spent: list[tuple[int, int]], stored: tuple[int, int]
 ) -> None:
     folder = tmp_path_factory.mktemp("store")
-    first = Ledger(folder, (0, 0))
     for entry in spent:
-        first.add(entry)
-    told = first.total()
+        spend(folder, entry)
+    told = spend(folder)
     assert told == (sum(prompt for prompt, _ in spent), sum(output for _, output in spent))
-    again = Ledger(folder, stored)
-    assert again.total() == (max(told[0], stored[0]), max(told[1], stored[1])) == first.total()
-    first.close()
-    again.close()
+    assert spend(folder, at_least=stored) == (max(told[0], stored[0]), max(told[1], stored[1]))
 
 
 @pytest.mark.parametrize("content", [b"x", b"\n", b"1 2\n", b"-" * 58, b"9" * 1000])
 def test_a_ledger_that_sweeps_did_not_write_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(content)
     with pytest.raises(InputError, match="is not the ledger of tokens that sweeps wrote; delete it"):
-        Ledger(tmp_path, (0, 0))
+        spend(tmp_path)
 
 
 def test_the_window_grows_fast_until_throttled_then_slowly() -> None:

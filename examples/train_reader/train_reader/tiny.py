@@ -1,4 +1,4 @@
-"""The embedded model: a real vision-language architecture with random weights, for two CPU cores.
+"""The tiny model of the package: a real vision-language architecture with random weights, for two CPU cores.
 
 Idefics3 with 0.8 million parameters, its own byte-level tokenizer and a short chat template. The answers are
 meaningless; the model exercises every part of the pipeline with a real engine.
@@ -51,7 +51,7 @@ def build(folder: Path) -> None:
 
     tokenizer = finished(trained(SPECIAL))
     torch.manual_seed(SEED)
-    model = Idefics3ForConditionalGeneration(_config(tokenizer)).to(torch.bfloat16)
+    model = Idefics3ForConditionalGeneration(config(tokenizer)).to(torch.bfloat16)
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
     processor(tokenizer).save_pretrained(folder)
@@ -89,7 +89,7 @@ def finished(core: Any) -> Any:
     )
 
 
-def _config(tokenizer: Any) -> Any:
+def config(tokenizer: Any) -> Any:
     from transformers import Idefics3Config
 
     width = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
