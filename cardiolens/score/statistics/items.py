@@ -92,8 +92,9 @@ class Rows:
 
     def by_subtask(self) -> Iterator[tuple[str, Self]]:
         """Yield the rows of each subtask with its name, sorted."""
-        for name in np.unique(self.subtask).tolist():
-            yield name, self.where(self.subtask == name)
+        names, code = np.unique(self.subtask, return_inverse=True)
+        for at, name in enumerate(names.tolist()):
+            yield name, self.where(code == at)
 
     def joined_with(self, other: Self) -> Self:
         """Concatenate with other rows; the result is not sorted."""

@@ -200,10 +200,8 @@ def _differences(ours: Side, theirs: Side, keys: Collection[Key]) -> dict[Key, S
     differences = {}
     for key in (key for key in keys if key in theirs.statistics):
         first, second = ours.statistics[key], theirs.statistics[key]
-        n_effective = min(
-            first.basis.n_effective, second.basis.n_effective
-        )  # of calls, by those of each side
-        basis = replace(first.basis, n_effective=n_effective)
+        fewest = min(first.basis.n_effective, second.basis.n_effective)  # of calls, by the rarer ones
+        basis = replace(first.basis, n_effective=fewest)
         differences[key] = Statistic(first.values - second.values, basis, of_pairs=True)
     return differences
 

@@ -86,16 +86,9 @@ def cohort(verdicts: Verdicts) -> list[str]:
 def status_counts(verdicts: Verdicts) -> list[dict[str, Any]]:
     """Count the verdicts of each arm, subtask and channel by status, sorted."""
     names = list(STATUSES[:-1])
-    counts = [
-        rows.group_by(names).aggregate([([], "count_all")]).rename_columns(list(STATUSES))
-        for rows in verdicts.blocks(names)
-    ]
-    if not counts:
-        return []
-    rows: list[dict[str, Any]] = (
-        pa.concat_tables(counts).sort_by([(name, "ascending") for name in names]).to_pylist()
-    )
-    return rows
+    counts = (rows.group_by(names).aggregate([([], "count_all")]) for rows in verdicts.blocks(names))
+    counted = [row for table in counts for row in table.rename_columns(list(STATUSES)).to_pylist()]
+    return sorted(counted, key=lambda row: [row[name] or "" for name in names])
 
 
 def judged_shares(verdicts: Verdicts) -> dict[tuple[str, str], float]:

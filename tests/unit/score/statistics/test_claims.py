@@ -116,9 +116,9 @@ def test_models_are_ranked_on_items_that_all_were_judged_on() -> None:
 def test_an_arm_without_a_judged_item_is_compared_with_nothing() -> None:
     silent = {"status": "missing", "parsed": None, "parse_status": None, "correct": None, "counts": None}
     rows = [row | silent if row["arm_id"] in ("b", "c") else row for row in cohort(10, arms="abc")]
-    scores, compared = results(rows, *(arm(name, "m", prompt=name) for name in "abc"))
-    assert {row["arm_id"] for row in scores} == {"a"}
-    assert compared == []
+    scores, compared = results(rows, *(arm(name, f"m{name}") for name in "abc"))
+    assert {row["arm_id"] for row in scores} == {"a", "headline:ma"}
+    assert {row["factor"] for row in compared} == {"collapse"}
 
 
 def test_bounds_give_what_fell_out_to_either_side() -> None:

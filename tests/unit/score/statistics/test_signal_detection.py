@@ -89,11 +89,11 @@ def test_a_tier_knows_how_few_answers_its_criterion_rests_on() -> None:
 
 def test_a_difference_knows_as_little_as_the_side_with_fewer_errors() -> None:
     """Before, it had the degrees of freedom of its first side, and another interval if it was turned."""
-    many, few = "AABBAABB" * 5, "AABBAABB" * 4 + "AABBAAAB"
+    many, few = "AABBAABB" * 5, "AABBAABB" * 4 + "ABBBAAAB"
     golds = "AABB" * 10
     rows = [
         of_arm(
-            arm, f"p{at:03d}", "L01", true, "BA"[true == called] if arm == "many" and at % 3 == 0 else called
+            arm, f"p{at:03d}", "L01", true, "AB"[called == "A"] if arm == "many" and at % 3 == 0 else called
         )
         for arm, answers in (("many", many), ("few", few))
         for at, (true, called) in enumerate(zip(golds, answers, strict=True))
