@@ -93,7 +93,7 @@ def compared(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The scores and the comparisons of a run."""
     results = score(from_rows(rows, VERDICTS), arms, Settings(5, resamples, 2026, swaps=swaps))
-    scores, comparisons = results.tables
+    scores, comparisons = results
     return scores.to_pylist(), comparisons.to_pylist()
 
 

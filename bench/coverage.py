@@ -19,6 +19,7 @@ from scipy import special
 
 from cardiolens.score.statistics import metrics
 from cardiolens.score.statistics.bootstrap import (
+    Basis,
     effective_items,
     effective_patients,
     percentile,
@@ -29,7 +30,7 @@ from cardiolens.score.statistics.counting import Kind as PartKind
 from cardiolens.score.statistics.counting import Part, answer_cells, kind_values
 from cardiolens.score.statistics.hypothesis_tests import coins, margin_side, swap_p
 from cardiolens.score.statistics.metrics import of_entities
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.bootstrap import Basis, resampling_weights
 from cardiolens.score.statistics.comparisons import comparison
 from cardiolens.score.statistics.items import Items
 from cardiolens.score.statistics.metrics import (
@@ -26,7 +26,7 @@ from cardiolens.score.statistics.metrics import (
     of_calls,
 )
 from cardiolens.score.statistics.pooled import two_sided_p
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]
 

@@ -23,10 +23,11 @@ from bench.page import write_record
 from cardiolens.base import disk
 from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import schemas, tables
@@ -73,12 +74,12 @@ def make_run(folder: Path, names: list[str], *, is_full: bool) -> Run:
     judged = answers_of(drawn, BASE | READERS)
     answers = ArmAnswers.of(judged)
     settings = Settings(5, RESAMPLES, SEED, swaps=RESAMPLES)
-    drawn_scores, drawn_comparisons = compute_scores(answers, drawn, settings).tables
+    drawn_scores, drawn_comparisons = compute_scores(answers, drawn, settings)
     scores = tables.from_rows(of_models(drawn_scores.to_pylist(), names), schemas.SCORES)
     compared = compared_models(drawn_comparisons.to_pylist(), names)
     judged = renamed(judged, dict(zip(BASE, names, strict=False)))
     answers = ArmAnswers.of(judged)
-    analyses = analyses_of(judged, answers, [scores], arms, groups=Groups(), settings=settings)
+    analyses = analyses_of(Verdicts.of(judged), answers, scores, arms, groups=Groups(), settings=settings)
     if is_full:  # analyses stay those of the small grid
         arms = arms_of([*names, *READERS], is_full=True)
         scores, compared = of_arms(scores.to_pylist(), arms), [*of_pairs(compared, arms)]

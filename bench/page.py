@@ -21,9 +21,10 @@ from bench.bootstrap import arms, verdicts
 from cardiolens.base import disk
 from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.answers import ArmAnswers
+from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run, Store
@@ -65,10 +66,11 @@ def make_run(folder: Path, items: int) -> Run:
     settings = Settings(5, 50, 1)
     results = compute_scores(answers, asked, settings)
     tables.replace(run.verdicts, judged, schemas.VERDICTS)
-    tables.replace(run.scores, results.scores.parts(), schemas.SCORES)
-    tables.replace(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
+    tables.replace(run.scores, results.scores, schemas.SCORES)
+    tables.replace(run.comparisons, results.comparisons, schemas.COMPARISONS)
     write_analyses(
-        run, analyses_of(judged, answers, results.scores.parts(), asked, groups=Groups(), settings=settings)
+        run,
+        analyses_of(Verdicts.of(judged), answers, results.scores, asked, groups=Groups(), settings=settings),
     )
     for start in range(0, judged.num_rows, PART_ROWS):
         rows = requests(judged.slice(start, PART_ROWS))

@@ -27,10 +27,11 @@ from cardiolens.base import disk
 from cardiolens.commands.view import served_of
 from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors, families
+from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.show.page.case_viewer.viewer_server import write_viewer
 from cardiolens.show.page.page_data import read_facts, read_header
 from cardiolens.show.page.page_rendering import render
@@ -100,11 +101,11 @@ def page_of(run: Run, models: int) -> None:
     """Render the page of simulated scores, and print its size."""
     asked, simulated = arms(models), scores(models)
     few = pa.compute.field("study_id").isin([f"p{number:04d}" for number in range(PATIENTS_OF_PAGE)])
-    judged = tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, few)
+    judged = Verdicts.of(tables.query(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names, few))
     made = timed(
         "analyses of few patients",
         lambda: analyses_of(
-            judged, ArmAnswers.of(judged), [simulated], asked, groups=Groups(), settings=Settings(1, 20, 1)
+            judged, ArmAnswers.of(judged), simulated, asked, groups=Groups(), settings=Settings(1, 20, 1)
         ),
     )
     tables.replace(run.scores, simulated, schemas.SCORES)
@@ -240,7 +241,7 @@ def scores(models: int) -> pa.Table:
     To them come probabilities of options, as if every model gave them.
     """
     asked = arms(models)
-    small = score(verdicts(20, ["a"], 640), [], Settings(1, 20, 1)).tables[0]
+    small = score(verdicts(20, ["a"], 640), [], Settings(1, 20, 1)).scores
     kinds = [(row["metric"], row["scope"]) for row in small.to_pylist()]
     kinds += product(CONFIDENCE, ["tier:1", *(f"subtask:S{number:02d}" for number in range(SUBTASKS))])
     number = len(kinds) * len(asked)

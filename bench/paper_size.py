@@ -39,7 +39,6 @@ QUESTIONS_A_PATIENT = 20
 RIGHT = 0.6
 STEPS = {
     "judge": model_replies,
-    "scores_from_replies": model_replies,
     "compute_scores": scoring,
     "analyses_of": scoring,
 }
@@ -155,7 +154,7 @@ def measure(folder: Path, models: int, patients: int, resamples: int) -> None:
     n_verdicts = sum(results.replies.counts[name] for name in ("ok", "refused"))
     print(
         f"{models} models, {patients} patients: {n_verdicts:,} verdicts, "
-        f"{results.results.scores.num_rows:,} scores, "
+        f"{results.scores.num_rows:,} scores, "
         f"{seconds:.1f} s ({worked:.1f} s of processor), peak {_peak():.2f} GiB ({before:.2f} before)"
     )
     print(

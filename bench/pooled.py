@@ -21,14 +21,19 @@ import numpy as np
 
 from bench.claims import arms_of
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.bootstrap import effective_items, effective_patients, resampling_weights
+from cardiolens.score.statistics.bootstrap import (
+    Basis,
+    effective_items,
+    effective_patients,
+    resampling_weights,
+)
 from cardiolens.score.statistics.comparisons import Effect, decided
 from cardiolens.score.statistics.factors import ArmFactors, pooled_questions
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.pairs import EffectKey
 from cardiolens.score.statistics.pooled import pooled_rows
-from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Settings, Statistic
+from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic
 
 SELECTORS, BUDGETS = ("clinical", "kcenter", "random@1"), ("4", "8", "16", "32")
 PROMPTS = ("standard", "reasoning")

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.coverage import AnswerMasks, held
-from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.bootstrap import Basis, resampling_weights
 from cardiolens.score.statistics.confidence import Curve, auroc
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Statistic
 
 Floats = NDArray[np.float64]
 

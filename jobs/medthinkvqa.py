@@ -47,11 +47,11 @@ from cardiolens.protocol.dialogue.chain import SAMPLED, Steps
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, walk
 from cardiolens.protocol.prompts.question import TextRequest
 from cardiolens.score.statistics.bootstrap import (
+    FEWEST_FOR_INTERVAL,
     Interval,
     cluster_interval,
     cluster_weights,
     percentile,
-    reason_for_none,
     resampling_weights,
 )
 from cardiolens.score.statistics.items import Floats
@@ -181,7 +181,7 @@ def case_scores(verdicts: pa.Table, cohort: Cohort, *, resamples: int, seed: int
         ):
             count, hits, n_unread = len(cases), *map(sum, zip(*cases, strict=True))
             accuracy = Interval(100 * hits / count if count >= FEWEST else math.nan, math.nan, math.nan)
-            if not reason_for_none(count):
+            if count >= FEWEST_FOR_INTERVAL:
                 right = np.array([is_right for is_right, _ in cases])
                 values = 100 * (resampling_weights(count, resamples, seed) @ right) / count
                 accuracy = percentile(values, patients=count)

@@ -1,16 +1,18 @@
-"""Tables in a temporary file without a name, so that memory does not grow with them."""
+"""Values in a temporary file without a name, so that memory does not grow with them."""
 
 import os
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterator, Mapping
 from tempfile import TemporaryFile, gettempdir
-from typing import IO
+from typing import IO, TypeVar
 
 import pyarrow as pa
 
 from cardiolens.base.errors import RunError
-from cardiolens.storage import tables
 
 Extent = tuple[int, int]  # start and length
+Name = TypeVar("Name")
+Value = TypeVar("Value")
 
 
 class UnlinkedFile:
@@ -53,39 +55,22 @@ class UnlinkedFile:
         self._end = 0
 
 
-_COMPRESSION = pa.ipc.IpcWriteOptions(compression="lz4")
+class SpilledMapping(Mapping[Name, Value]):
+    """A mapping of pickled values. Only the process that made it writes; pickled copies only read."""
 
-
-class Spool:
-    """Parts of a table in insertion order."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema = schema
+    def __init__(self) -> None:
         self._file = UnlinkedFile()
-        self._places: list[Extent] = []
-        self.num_rows = 0
+        self._places: dict[Name, Extent] = {}
 
-    def add(self, part: pa.Table) -> int:
-        """Append a part and return its number."""
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self._schema, options=_COMPRESSION) as writer:
-            writer.write_table(part.combine_chunks())
-        self._places.append(self._file.append(sink.getvalue()))
-        self.num_rows += part.num_rows
-        return len(self._places) - 1
+    def __setitem__(self, name: Name, value: Value) -> None:
+        self._places[name] = self._file.append(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
-    def part(self, number: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """One part, or some of its columns."""
-        fields = None if columns is None else [self._schema.get_field_index(name) for name in columns]
-        options = pa.ipc.IpcReadOptions(included_fields=fields)
-        with pa.ipc.open_stream(self._file.read(self._places[number]), options=options) as reader:
-            table: pa.Table = reader.read_all()
-        return table if columns is None else table.select(list(columns))
+    def __getitem__(self, name: Name) -> Value:
+        value: Value = pickle.loads(self._file.read(self._places[name]))
+        return value
 
-    def parts(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
-        """Every part, one in memory at a time."""
-        return (self.part(number, columns) for number in range(len(self._places)))
+    def __iter__(self) -> Iterator[Name]:
+        return iter(self._places)
 
-    def whole(self) -> pa.Table:
-        """All rows in memory."""
-        return tables.concat(self.parts(), self._schema).combine_chunks()
+    def __len__(self) -> int:
+        return len(self._places)

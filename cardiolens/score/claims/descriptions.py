@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from cardiolens.score.claims.parts_of_cohort import SITE
 from cardiolens.score.statistics.confidence import BIN, BINS, RISK
 from cardiolens.score.statistics.factors import ArmFactors
-from cardiolens.score.statistics.items import FEWEST_HOSPITALS, Floats
+from cardiolens.score.statistics.items import FEWEST_HOSPITALS, ArmAnswers, Floats
 from cardiolens.score.statistics.metrics import is_collapsed, ratio
 from cardiolens.score.statistics.statistic import Row
-from cardiolens.score.statistics.verdict_rows import Verdicts, blocks
+from cardiolens.score.statistics.verdict_rows import Verdicts
 
 COLLAPSE_INDICES = (
     *("collapse_index", "modal_share", "modal_excess", "absorption"),
@@ -23,13 +23,9 @@ COLLAPSE_INDICES = (
 _VARIED = ("protocol", "seed", "budget", "prompt", "wording")
 _SUBTASK = "subtask:"
 _WORDS = {2: "two", 3: "three", 4: "four"}
-Point = tuple[ArmFactors, str, float]  # arm, scope, score
 # With two readers discrimination is always 1 or -1, and an item that few readers get wrong is hard for
 # them, not suspect in itself.
 FEWEST_READERS = 3
-_COLUMNS = ("qa_id", "subtask", "tier", "channel", "status", "arm_id", "correct")
-_ITEM = ("tier", "subtask", "qa_id")
-Item = tuple[int, str, str]  # tier, subtask, question
 JOINT = "D01+D02"  # seven classes: A Normal, B ICM, and the subtypes of C (NICM) as CA to CE
 _UNPARSED = "unparsed"
 _OF_CONFUSION = ("arm_id", "study_id", "subtask", "answer_type", "status", "gold", "parsed")
@@ -42,15 +38,14 @@ def collapse_rows(scores: Sequence[Row]) -> Iterator[Row]:
     for row in scores:
         if row["metric"] in COLLAPSE_INDICES and row["scope"].startswith(_SUBTASK):
             indices.setdefault((row["arm_id"], row["scope"]), {})[row["metric"]] = row
-    for (arm, scope), of_place in sorted(indices.items()):
-        if "collapse_index" not in of_place:
+    for (arm, scope), by_name in sorted(indices.items()):
+        if "collapse_index" not in by_name:
             continue
-        fractions = {name: row["value"] / 100 for name, row in of_place.items()}
-        excess = of_place["modal_excess"]
-        names = {"arm_id": arm, "scope": scope}
-        values = {name: row["value"] for name, row in of_place.items()}
+        values = {name: row["value"] for name, row in by_name.items()}
+        excess = by_name["modal_excess"]
+        flag = is_collapsed({name: value / 100 for name, value in values.items()}, excess["low"] / 100)
         ends = {"excess_low": excess["low"], "excess_high": excess["high"]}
-        flag = is_collapsed(fractions, excess["low"] / 100)
+        names = {"arm_id": arm, "scope": scope}
         yield names | values | ends | {"collapsed": flag, "n_items": excess["n_items"]}
 
 
@@ -73,14 +68,13 @@ def calibration_rows(scores: Sequence[Row]) -> list[Row]:
 
 def risk_rows(scores: Sequence[Row]) -> list[Row]:
     """The risk-coverage curve: error rate among the most confident answers, by share of answers kept."""
-    rows = []
-    for row in scores:
-        kind, _, coverage = row["metric"].partition(".")
-        if kind == RISK:
-            names = ("arm_id", "scope", "low", "high", "n_items", "n_patients")
-            rows.append(
-                {name: row[name] for name in names} | {"coverage": int(coverage), "risk": row["value"]}
-            )
+    names = ("arm_id", "scope", "low", "high", "n_items", "n_patients")
+    rows = [
+        {name: row[name] for name in names} | {"coverage": int(coverage), "risk": row["value"]}
+        for row in scores
+        for kind, _, coverage in [row["metric"].partition(".")]
+        if kind == RISK
+    ]
     return sorted(rows, key=lambda row: (row["arm_id"], row["scope"], row["coverage"]))
 
 
@@ -88,44 +82,40 @@ def range_rows(scores: Sequence[Row], arms: Sequence[ArmFactors]) -> list[Row]:
     """Mean and largest range of a model's tier score over the levels of one factor, all others fixed.
 
     Differences between seeds of one protocol are chance alone, so a range over selections that is no wider
-    than that over seeds says nothing about selections.
+    than that over seeds says nothing about selections. Protocols are compared by their mean over seeds.
     """
-    labels = {arm.arm_id: arm for arm in arms if arm.control == "none"}
+    levels = {arm.arm_id: _levels(arm) for arm in arms if arm.control == "none"}
     points = [
-        (labels[row["arm_id"]], row["scope"], row["value"])
+        (levels[row["arm_id"]], row["scope"], row["value"])
         for row in scores
-        if row["metric"] == "primary" and row["scope"].startswith("tier:") and row["arm_id"] in labels
+        if row["metric"] == "primary" and row["scope"].startswith("tier:") and row["arm_id"] in levels
     ]
-    points = [point for point in points if not math.isnan(point[2])]
     return [row for factor in _VARIED for row in _ranges(factor, points)]
 
 
 def _levels(arm: ArmFactors) -> dict[str, str]:
     protocol, _, seed = arm.selector.partition("@")
     others = {"budget": arm.budget, "prompt": arm.prompt, "wording": arm.wording}
-    return {"protocol": protocol, "seed": seed, **others}
+    return {"model": arm.model, "protocol": protocol, "seed": seed, **others}
 
 
-def _ranges(factor: str, points: Sequence[Point]) -> Iterator[Row]:
-    """Yield one row per model and tier; protocols are compared by their mean over seeds."""
-    averaged = ("protocol", "seed") if factor == "protocol" else (factor,)
-    values: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    for arm, scope, value in points:
-        levels = _levels(arm)
-        if levels[factor] or factor != "seed":
+def _ranges(factor: str, points: Sequence[tuple[Mapping[str, str], str, float]]) -> Iterator[Row]:
+    """Yield one row per model and tier, from levels, scope and score of each arm."""
+    averaged = (factor, "seed") if factor == "protocol" else (factor,)
+    values: dict[tuple[str, ...], dict[str, list[float]]] = {}  # by setting, then level
+    for levels, scope, value in points:
+        if not math.isnan(value) and (levels[factor] or factor != "seed"):
             others = (level for name, level in levels.items() if name not in averaged)
-            by_level = values.setdefault((arm.model, scope, *others), {})
-            by_level.setdefault(levels[factor], []).append(value)
-    widths: dict[tuple[str, str], list[float]] = {}
-    names: dict[tuple[str, str], set[str]] = {}
-    for (model, scope, *_), by_level in values.items():
+            values.setdefault((scope, *others), {}).setdefault(levels[factor], []).append(value)
+    settings: dict[tuple[str, str], list[dict[str, list[float]]]] = {}
+    for (scope, model, *_), by_level in values.items():
         if len(by_level) > 1:
-            means = [float(np.mean(level_values)) for level_values in by_level.values()]
-            widths.setdefault((model, scope), []).append(max(means) - min(means))
-            names.setdefault((model, scope), set()).update(by_level)
-    for (model, scope), of_place in sorted(widths.items()):
-        counts = {"levels": len(names[model, scope]), "settings": len(of_place)}
-        sizes = {"mean_range": float(np.mean(of_place)), "max_range": max(of_place)}
+            settings.setdefault((model, scope), []).append(by_level)
+    for (model, scope), found in sorted(settings.items()):
+        means = [[float(np.mean(scores)) for scores in by_level.values()] for by_level in found]
+        widths = [max(of_setting) - min(of_setting) for of_setting in means]
+        counts = {"levels": len(set[str]().union(*found)), "settings": len(found)}
+        sizes = {"mean_range": float(np.mean(widths)), "max_range": max(widths)}
         yield {"model": model, "scope": scope, "factor": factor} | counts | sizes
 
 
@@ -159,7 +149,7 @@ def hospital_rows(subgroups: Mapping[str, Mapping[str, Collection[str]]], n_pati
     return [{"hospitals": len(by_site), "n_patients": n_known, "sentence": words}]
 
 
-def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -> list[Row]:
+def item_difficulty(answers: ArmAnswers, arms: Sequence[ArmFactors]) -> list[Row]:
     """Difficulty and discrimination of choice items by subtask.
 
     A reader's result on an item is its share of exact answers over the arms without control. `difficulty` is
@@ -169,57 +159,39 @@ def item_difficulty(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors]) -
     """
     eligible = [arm for arm in arms if arm.control == "none"]
     eligible = [arm for arm in eligible if not arm.simulated] or eligible
-    items, shares = _shares(verdicts, {arm.arm_id: arm.model for arm in eligible})
-    rows: list[Row] = []
-    tier, subtask = (np.array([item[at] for item in items]) for at in (0, 1))
-    discrimination = np.full(len(items), np.nan)
+    readers = list(dict.fromkeys(arm.model for arm in eligible))
+    counts = np.zeros((2, answers.n_questions, len(readers)))  # right, and judged
+    tier, subtask = np.zeros(answers.n_questions, np.int64), np.full(answers.n_questions, "", object)
+    for arm in eligible:
+        items, reader = answers.judged(arm.arm_id).items, readers.index(arm.model)
+        counts[0, items.question, reader] += items.gold == items.parsed
+        counts[1, items.question, reader] += 1
+        tier[items.question], subtask[items.question] = items.tier, items.subtask
+    asked = counts[1].any(axis=1)
+    shares, tier, subtask = ratio(*counts[:, asked]), tier[asked], subtask[asked]
+    shares = shares[:, ~np.isnan(shares).all(axis=0)]
+    discrimination = np.full(len(shares), np.nan)
     for number in np.unique(tier):
         discrimination[tier == number] = _discrimination(shares[tier == number])
-    for name in dict.fromkeys(subtask.tolist()):
-        of_subtask = shares[subtask == name]
-        rates, defined = np.nanmean(of_subtask, axis=1), discrimination[subtask == name]
-        defined = defined[~np.isnan(defined)]
+    rows: list[Row] = []
+    for _, name in sorted({*zip(tier.tolist(), subtask.tolist(), strict=True)}):
+        is_own = subtask == name
+        own, defined = shares[is_own], discrimination[is_own]
+        rates, defined = np.nanmean(own, axis=1), defined[~np.isnan(defined)]
         rows.append(
             {
                 "scope": f"subtask:{name}",
-                "n_items": len(of_subtask),
-                "readers": int((~np.isnan(of_subtask)).any(axis=0).sum()),
+                "n_items": len(own),
+                "readers": int((~np.isnan(own)).any(axis=0).sum()),
                 "difficulty": 100 * float(rates.mean()),
                 "easiest": 100 * float(rates.max()),
                 "hardest": 100 * float(rates.min()),
-                "never_right": int((np.nanmax(of_subtask, axis=1) == 0).sum()),
+                "never_right": int((np.nanmax(own, axis=1) == 0).sum()),
                 "discrimination": float(defined.mean()) if len(defined) else float("nan"),
                 "n_discrimination": len(defined),
             }
         )
     return rows
-
-
-def _shares(verdicts: pa.Table | Verdicts, reader: dict[str, str]) -> tuple[list[Item], Floats]:
-    """The items in order, and the share of exact answers (item, reader), NaN where none was judged."""
-    distinct = set[Item]()
-    for rows in _judged(verdicts, reader):
-        of_rows = rows.group_by(list(_ITEM)).aggregate([])
-        distinct.update(zip(*(of_rows[name].to_pylist() for name in _ITEM), strict=True))
-    items = sorted(distinct)
-    questions = pa.array([item[2] for item in items], pa.string())
-    names = list(dict.fromkeys(reader.values()))
-    counts = np.zeros((2, len(items), len(names)))
-    for rows in _judged(verdicts, reader):
-        item = np.asarray(pc.index_in(rows["qa_id"], value_set=questions), np.int64)
-        of_row = np.array([names.index(reader[arm]) for arm in rows["arm_id"].to_pylist()], np.int64)
-        np.add.at(counts[0], (item, of_row), np.asarray(pc.fill_null(rows["correct"], False), np.float64))
-        np.add.at(counts[1], (item, of_row), 1)
-    shares = ratio(*counts)
-    return items, shares[:, ~np.isnan(shares).all(axis=0)]
-
-
-def _judged(verdicts: pa.Table | Verdicts, reader: dict[str, str]) -> Iterator[pa.Table]:
-    """Yield the judged answers of readers to choice questions."""
-    arms = pa.array(list(reader), pa.string())
-    for rows in blocks(verdicts, _COLUMNS):
-        is_answer = pc.and_(pc.equal(rows["channel"], "answer"), pc.equal(rows["status"], "judged"))
-        yield rows.filter(pc.and_(is_answer, pc.is_in(rows["arm_id"], value_set=arms)))
 
 
 def _discrimination(results: Floats) -> Floats:
@@ -237,13 +209,13 @@ def _discrimination(results: Floats) -> Floats:
     return correlations
 
 
-def confusion_rows(verdicts: pa.Table | Verdicts) -> list[Row]:
+def confusion_rows(verdicts: Verdicts) -> list[Row]:
     """Count each predicted option for each gold one, by arm and subtask, without zero cells.
 
     `D01+D02` joins both diagnoses of a study. The subtype is asked only where NICM is true, so that a study
     wrongly called NICM is predicted `C`.
     """
-    cells = [row for rows in blocks(verdicts, _OF_CONFUSION) for row in _rows(rows)]
+    cells = [row for rows in verdicts.blocks(_OF_CONFUSION) for row in _rows(rows)]
     return sorted(cells, key=lambda row: [str(row[name]) for name in _CELL])
 
 

@@ -1,24 +1,21 @@
 """Parts of a cohort: the full one against e.g. the public one, and headlines of subgroups (8.5)."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
-from cardiolens.score.statistics.bootstrap import resampling_weights
-from cardiolens.score.statistics.comparisons import adjust, comparison, decided
-from cardiolens.score.statistics.counting import Cells, Key
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_INTERVAL, resampling_weights
+from cardiolens.score.statistics.comparisons import comparison, concluded
+from cardiolens.score.statistics.counting import Key, cells_of
 from cardiolens.score.statistics.factors import Headlines, Protocols, arms_of
 from cardiolens.score.statistics.hypothesis_tests import row_p
-from cardiolens.score.statistics.items import Bools, Floats, Items
+from cardiolens.score.statistics.items import ArmAnswers, Bools, Floats
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.scores import PREFIX, model_means
 from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic, as_row
-from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.study.cohort import read_cohort
 from cardiolens.study.shards import read_volumes
 
@@ -42,17 +39,17 @@ class Groups:
         return {patient: site for site, patients in by_site.items() for patient in patients}
 
 
-def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
+def groups_of(store: Path, patients: Collection[str]) -> Groups:
     """Group the judged patients by the manifests of their studies.
 
     Parts hold some of the patients, but not all. Patients with studies that disagree are in no subgroup.
     """
-    patients, study_cohort = set(cohort(verdicts)), read_cohort(store)
+    judged, study_cohort = set(patients), read_cohort(store)
     records = study_cohort.studies if study_cohort else {}
     parts: dict[str, set[str]] = {}
     values: dict[tuple[str, str], set[str]] = {}  # by attribute and patient
     for row in read_volumes(store).select(["study_id", "patient_id", "cohort"]).to_pylist():
-        if (patient := row["patient_id"]) in patients:
+        if (patient := row["patient_id"]) in judged:
             for name in row["cohort"]:
                 parts.setdefault(name, set()).add(patient)
             if row["study_id"] in records:
@@ -62,7 +59,7 @@ def groups_of(store: Path, verdicts: pa.Table | Verdicts) -> Groups:
     for (attribute, patient), of_patient in values.items():
         if len(of_patient) == 1:
             subgroups.setdefault(attribute, {}).setdefault(of_patient.pop(), set()).add(patient)
-    return Groups({name: parts[name] for name in sorted(parts) if parts[name] != patients}, subgroups)
+    return Groups({name: parts[name] for name in sorted(parts) if parts[name] != judged}, subgroups)
 
 
 def full_minus_part(
@@ -88,18 +85,20 @@ def full_minus_part(
     for model, protocols in models.items():
         full, of_part = (_headline(answers, protocols, sampling, patients) for patients in (None, inside))
         for key in (key for key in full if key in of_part):
+            whole, few = full[key].basis, of_part[key].basis
+            fewest = min(few.n_patients, whole.n_patients - few.n_patients)  # of part and remainder
+            basis = replace(whole, n_effective=min(whole.n_effective, few.n_effective, fewest))
             values = full[key].values - of_part[key].values
-            difference = Statistic(values, full[key].basis, of_pairs=True)
+            values = values if fewest >= FEWEST_FOR_INTERVAL else values[:1]
             # what is equivalent is asked of settings, not of cohorts
-            row = comparison(key, difference, method, against_margin=False)
+            row = comparison(key, Statistic(values, basis, of_pairs=True), method, against_margin=False)
             row |= {"factor": "cohort", "level": "full", "versus": name, "model": model}
-            row["simulated"] = model in simulated
+            row |= {"simulated": model in simulated, "n_patients": fewest}
             if model not in simulated:
-                row |= {"p": row_p(row, row["n_patients"]), "adjustment": "holm"}
+                row |= {"p": row_p(row, basis.units), "adjustment": "holm"}
                 row["family"] = f"full cohort against {name}"
             rows.append(row)
-    adjust(rows)
-    return [row | decided(row) for row in rows]
+    return concluded(rows)
 
 
 def _headline(
@@ -112,7 +111,7 @@ def _headline(
         if patients is not None:
             own = own.where(patients[own.items.patient], patients[own.reports.patient])
         if len(own):
-            by_arm[arm] = claimed_statistics(own, Cells.of(own, sampling.patients), sampling)
+            by_arm[arm] = claimed_statistics(own, cells_of(own, sampling.patients), sampling)
     protocols = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}
     return {key: mean for key, mean in model_means(by_arm, protocols).items() if key[0] == "primary"}
 
@@ -160,12 +159,10 @@ def gold_shift(answers: ArmAnswers, part: Collection[str]) -> dict[str, float]:
     if not answers.arms:  # numbers and rankings have no classes
         return {}
     items = answers.judged(answers.arms[0]).items
-    items = items.where(items.answer_type != "multi")
-    subtasks = map(str, np.unique(items.subtask))
-    return {subtask: _distance(items.where(items.subtask == subtask), inside) for subtask in subtasks}
-
-
-def _distance(items: Items, inside: Bools) -> float:
-    options = np.array([items.gold >> bit & 1 for bit in range(items.size)], np.float64)
-    full, part = options.sum(axis=1), options[:, inside[items.patient]].sum(axis=1)
-    return float(0.5 * np.abs(ratio(full, full.sum()) - ratio(part, part.sum())).sum())
+    shifts = {}
+    for subtask, rows in items.where(items.answer_type != "multi").by_subtask():
+        options = np.array([rows.gold >> bit & 1 for bit in range(rows.size)], np.float64)
+        full, of_part = options.sum(axis=1), options[:, inside[rows.patient]].sum(axis=1)
+        distances = np.abs(ratio(full, full.sum()) - ratio(of_part, of_part.sum()))
+        shifts[subtask] = float(0.5 * distances.sum())
+    return shifts

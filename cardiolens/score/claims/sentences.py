@@ -127,15 +127,15 @@ def status(row: Row) -> str:
     """Whether a difference or an equivalence is claimed, by what test, or why not."""
     if row["p_adjusted"] is None:
         return "described, not tested"
-    test = test_words(row)
     if row["decision"] in ("higher", "lower"):
         beyond = f", by more than {MARGIN:g} points" if row["margin"] == "beyond" else ""
-        return f"claimed{beyond} ({test})"
+        return f"claimed{beyond} ({test_words(row)})"
     if row["margin"] == "within":
-        return f"equivalent within {MARGIN:g} points ({test})"
+        how = ", declared before the run and tested alone" if row["adjustment"] == "alone" else " after Holm"
+        return f"equivalent within {MARGIN:g} points ({chance(row['within_p_adjusted'])}{how})"
     if row["adjustment"] == "fdr":
-        return f"explored, not claimed ({test})"
-    return f"not claimed ({test}{_why_open(row)})"
+        return f"explored, not claimed ({test_words(row)})"
+    return f"not claimed ({test_words(row)}{_why_open(row)})"
 
 
 def test_words(row: Row) -> str:

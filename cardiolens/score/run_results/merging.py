@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from cardiolens.base.digest import digest_of, sha256_of
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.score.run_results.model_replies import Replies
+from cardiolens.score.run_results.model_replies import WITH_REPLIES, Replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.documents import check_one_release
@@ -116,10 +116,10 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
 
     Of several verdicts on one item a judged one wins, then that of the earliest run in `parts`.
     """
-    verdicts = Verdicts()
+    verdicts, names = Verdicts(WITH_REPLIES), WITH_REPLIES.names
     unjudged: dict[str, set[str]] = {"engine_error": set(), "missing": set()}
     for arm in sorted({arm for part in parts for arm in part.verdict_store.arms}):
-        first = _first_verdicts([part.verdict_store.of_arm(arm) for part in parts])
+        first = _first_verdicts([part.verdict_store.of_arm(arm, names) for part in parts])
         verdicts.add(first)
         for status, keys in unjudged.items():
             keys.update(first.filter(pc.equal(first["status"], status))["request_key"].to_pylist())
@@ -128,10 +128,8 @@ def merge_replies(parts: Sequence[Replies]) -> Replies:
         counts += Counter(part.counts)
     for status, keys in unjudged.items():  # recounted: a reply missing in one run may be in another
         counts[status] = len(keys)
-    scores = tables.concat([part.reply_scores for part in parts], schemas.SCORES)
-    reply_scores = _first_of(scores, ("metric", "scope", "arm_id"))
     seen = tables.concat([part.seen for part in parts], schemas.SEEN)
-    return Replies(verdicts, reply_scores, seen, counts, parts[0].questions_digest)  # all asked the same
+    return Replies(verdicts, seen, counts, parts[0].questions_digest)  # all asked the same
 
 
 def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:
@@ -141,12 +139,7 @@ def _first_verdicts(of_runs: Sequence[pa.Table]) -> pa.Table:
         for at, verdicts in enumerate(of_runs)
     )
     rows = rows.append_column("unjudged", pc.not_equal(rows["status"], "judged"))
-    ordered = rows.sort_by([(name, "ascending") for name in (*_KEY, "unjudged", "order")])
-    return _first_of(ordered, _KEY).select(schemas.VERDICTS.names)
-
-
-def _first_of(rows: pa.Table, key: Sequence[str]) -> pa.Table:
-    """Drop the rows that have the key of an earlier row."""
-    groups = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64())).group_by(list(key))
-    first = groups.aggregate([("row", "min")])["row_min"]
-    return rows.take(np.sort(first))  # groups come in any order
+    rows = rows.sort_by([(name, "ascending") for name in (*_KEY, "unjudged", "order")])
+    rows = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+    first = rows.group_by(list(_KEY)).aggregate([("row", "min")])["row_min"]
+    return rows.take(np.sort(first)).select(WITH_REPLIES.names)  # groups come in any order

@@ -1,7 +1,7 @@
-"""Judge one model of a run: its completions → verdicts, extra scores, transcripts and counts."""
+"""Judge one model of a run: its completions → verdicts, transcripts and counts."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,28 +9,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.config.sweep_factors import arms, arms_asking_back
+from cardiolens.config.sweep_factors import arms_asking_back
 from cardiolens.protocol.dialogue.chain_tables import Step, read_chains, seen_table, walk
-from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.score.run_results.second_turns import SecondTurns
 from cardiolens.score.run_results.stored_replies import align_completions, item_of, of_keys
-from cardiolens.score.statistics.confidence import confidence_scores
-from cardiolens.score.statistics.factors import control_pairs, judged_arms
-from cardiolens.score.statistics.item_scores import (
-    ItemScores,
-    lesion_scores,
-    open_scores,
-    order_scores,
-    position_scores,
-    table_of,
-)
-from cardiolens.score.statistics.statistic import Row, Settings
-from cardiolens.score.statistics.verdict_rows import Verdicts, cohort, judged_shares
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.final_completions import finals
 from cardiolens.score.verdicts.text_metrics import TextMetric
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import tables
-from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SCORES, SEEN, VERDICTS
+from cardiolens.storage.schemas import COMPLETIONS, REQUESTS, SEEN, VERDICTS
 
 # Verdicts, the options as displayed, and the log-probabilities that the engine returned.
 WITH_REPLIES = pa.schema(
@@ -54,8 +42,7 @@ class StageCounts:
 class Replies:
     """The verdicts of a model, a run or several, and their distinct planned requests counted by outcome."""
 
-    verdict_store: Verdicts  # of a model with the columns of WITH_REPLIES
-    reply_scores: pa.Table  # scores that need requests or completions as well
+    verdict_store: Verdicts  # with the columns of WITH_REPLIES
     seen: pa.Table  # transcripts of chains
     counts: Mapping[str, int]  # ok, refused, engine_error, missing; completions beyond: agreeing, ...
     questions_digest: str
@@ -64,17 +51,14 @@ class Replies:
     @staticmethod
     def together(models: Iterable["Replies"], questions_digest: str) -> "Replies":
         """Join the replies of several models."""
-        verdicts, counts = Verdicts(), Counter[str]()
+        verdicts, counts, seen = Verdicts(WITH_REPLIES), Counter[str](), []
         stages: dict[str, tuple[StageCounts, ...]] = {}
-        scores, seen = [], []
         for of_model in models:
             verdicts.extend(of_model.verdict_store)
             counts.update(of_model.counts)
             stages |= of_model.stages
-            scores.append(of_model.reply_scores)
             seen.append(of_model.seen)
-        of_replies = tables.concat(scores, SCORES), tables.concat(seen, SEEN)
-        return Replies(verdicts, *of_replies, counts, questions_digest, stages)
+        return Replies(verdicts, tables.concat(seen, SEEN), counts, questions_digest, stages)
 
     @property
     def verdicts(self) -> pa.Table:
@@ -134,7 +118,6 @@ def judge_model(
     counts["unrequested"] = replies.others.num_rows - of_steps.num_rows - turns.n_completions
     return Replies(
         verdict_store=rows,
-        reply_scores=scores_from_replies(rows, spec),
         seen=pa.concat_tables([seen_table(chains, steps), turns.seen]),
         counts=counts,
         questions_digest="",
@@ -175,28 +158,3 @@ def _stages(
             )
         )
     return tuple(counts)
-
-
-def scores_from_replies(rows: Verdicts, spec: SweepSpec) -> pa.Table:
-    """Score option probabilities, controls and open questions of one model, at most two arms in memory."""
-    return table_of(_scores(rows, spec), judged_shares(rows))
-
-
-def _scores(rows: Verdicts, spec: SweepSpec) -> Iterator[Row]:
-    chosen = spec.statistics
-    scores = ItemScores.of(Settings(chosen.min_n, chosen.resamples, chosen.seed), cohort(rows))
-    for arm in sorted(rows.arms):
-        of_arm = rows.of_arm(arm)
-        yield from confidence_scores(arm, of_arm, scores)
-        yield from open_scores(arm, of_arm, scores)
-    is_shuffled = {arm.arm_id for arm in arms(spec) if arm.control == "shuffled_options"}
-    for arm in sorted(is_shuffled & {*rows.arms}):
-        yield from position_scores(arm, rows.of_arm(arm), scores)
-    judged = judged_arms(arms(spec), [arm for arm in rows.arms if _is_judged(rows, arm)])
-    for control, scores_of in (("reversed_options", order_scores), (LESION, lesion_scores)):
-        for pair in control_pairs(judged, control):
-            yield from scores_of(pair, pa.concat_tables(map(rows.of_arm, pair)), scores)
-
-
-def _is_judged(rows: Verdicts, arm: str) -> bool:
-    return bool(pc.any(pc.equal(rows.of_arm(arm, ["status"])["status"], "judged")).as_py())

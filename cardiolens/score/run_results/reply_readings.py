@@ -17,9 +17,9 @@ from cardiolens.protocol.dialogue.chain import SAMPLED
 from cardiolens.protocol.replies.peer_readings import PEER_READINGS
 from cardiolens.protocol.tasks.legal import letters_of
 from cardiolens.score.run_results.stored_replies import align_completions, questions_of
-from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.counting import values_of
-from cardiolens.score.statistics.factors import ArmFactors, headlines, judged_arms
+from cardiolens.score.statistics.factors import ArmFactors, arm_factors, headlines
+from cardiolens.score.statistics.items import Answers, ArmAnswers
 from cardiolens.score.statistics.scores import PREFIX, score
 from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
@@ -37,21 +37,24 @@ _READING = {
     **{"inconsistent": "at_once", "contradicted": "unread", "refusal": "refused", "truncated": "cut"},
     ILLEGAL_SELECTION: ILLEGAL_SELECTION,
 }
-_COUNTED = ("status", "answer_type", "parse_status")
 _OF_REPLY = ("request_key", "status", "text", "finish_reason", "written_at")
-BOUNDS = ("once_tier_1", "high_tier_1", "once_tier_3", "high_tier_3")  # columns, where an arm has them
 _Scores = Mapping[tuple[str, str], float]  # by model or arm, and tier
 
 
 def reading_shares(
-    verdicts: Verdicts, answers: ArmAnswers, arms: Sequence[ArmFactors], min_n: int
+    endings: Sequence[Row], answers: ArmAnswers, arms: Sequence[ArmFactors], min_n: int
 ) -> list[Row]:
-    """Percentages of the replies to choice questions by model and by arm, and bounds of an arm's tier scores.
+    """Percentages of the replies, without reports, by model and by arm, and bounds of an arm's tier scores.
 
     `once`: the score if every answer that was asked back is wrong; `high`: if every reply that was not read
     is right. The score itself counts what was not read as wrong. Without such replies there are no bounds.
+    `endings` are numbers of verdicts by status (`status_counts`).
     """
-    counts = {arm.arm_id: _counts(verdicts.of_arm(arm.arm_id, _COUNTED)) for arm in arms}
+    counts = {arm.arm_id: Counter[str]() for arm in arms}
+    for row in endings:
+        is_counted = row["status"] == "judged" and row["channel"] not in ("fields", "text")
+        if is_counted and row["arm_id"] in counts:
+            counts[row["arm_id"]][_READING[row["parse_status"]]] += row["n"]
     rows: list[Row] = []
     for model in dict.fromkeys(arm.model for arm in arms):
         of_model = sum((counts[arm.arm_id] for arm in arms if arm.model == model), Counter[str]())
@@ -61,12 +64,6 @@ def reading_shares(
         bounds = _bounds(answers.judged(arm.arm_id), min_n) if own["asked_back"] or own["unread"] else {}
         rows += [row | bounds for row in _shares(arm.model, arm.arm_id, own)]
     return rows
-
-
-def _counts(verdicts: pa.Table) -> Counter[str]:
-    is_choice = pc.not_equal(verdicts["answer_type"], "report")
-    rows = verdicts.filter(pc.and_(pc.equal(verdicts["status"], "judged"), is_choice)).to_pylist()
-    return Counter(_READING[row["parse_status"]] for row in rows)
 
 
 def _shares(model: str, arm_id: str | None, counts: Counter[str]) -> Iterator[Row]:
@@ -99,7 +96,7 @@ def _tier_scores(verdicts: Verdicts, arms: Sequence[ArmFactors], min_n: int) -> 
         results = score(verdicts, arms, Settings(min_n, 1, 0, swaps=1))
     return {
         (row["arm_id"], row["scope"]): row["value"]
-        for row in results.scores.whole().to_pylist()
+        for row in results.scores.to_pylist()
         if row["metric"] == "primary" and row["scope"] in TIERS
     }
 
@@ -122,7 +119,7 @@ def judge_by_others(
             for name in PEER_READINGS:
                 read = _read_by(name, of_choices, final)
                 by_reading[name].add(judge(of_choices, read, of_block, spec.dataset.protocol))
-    factors = judged_arms(sweep_factors.arms(spec), own.arms)
+    factors = arm_factors(sweep_factors.arms(spec))
     names = {f"{PREFIX}{model}": model for model in headlines(factors)} or {
         arm.arm_id: arm.arm_id for arm in factors if arm.control == "none"
     }

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import pyarrow as pa
@@ -22,9 +22,9 @@ from cardiolens.score.claims import descriptions
 from cardiolens.score.claims.descriptions import confusion_rows, item_difficulty
 from cardiolens.score.claims.parts_of_cohort import Groups, gold_shift, subgroup_rows
 from cardiolens.score.run_results.reply_readings import SHARES, reading_shares
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.confidence import BIN, RISK
 from cardiolens.score.statistics.factors import ArmFactors, headlines
+from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts, status_counts
 from cardiolens.storage.places import Run
@@ -43,20 +43,20 @@ class _Analyses(BaseModel):
 
 
 def analyses_of(
-    verdicts: pa.Table | Verdicts,
+    verdicts: Verdicts,
     answers: ArmAnswers,
-    scores: Iterable[pa.Table],
+    scores: pa.Table,
     arms: Sequence[ArmFactors],
     *,
     groups: Groups,
     settings: Settings,
 ) -> Analyses:
-    """Compute every table that the arms allow; `groups` are parts and subgroups of the cohort.
-
-    Verdicts are read arm by arm, and scores part by part.
-    """
+    """Compute every table that the arms allow; `groups` are parts and subgroups of the cohort."""
     begin("analysing")
-    rows = [row for part in scores for row in _rows_read(part).to_pylist()]
+    metric, endings = scores["metric"], status_counts(verdicts)
+    has_name = pc.is_in(metric, value_set=pa.array(["primary", *descriptions.COLLAPSE_INDICES]))
+    is_of_curve = pc.match_substring_regex(metric, rf"^({BIN}|{RISK})\.")
+    rows = scores.filter(pc.or_(has_name, is_of_curve)).to_pylist()
     models = headlines(arms)
     shifts = [
         {"part": name, "scope": f"subtask:{subtask}", "value": 100 * shift}
@@ -71,22 +71,12 @@ def analyses_of(
         "gold shifts": shifts,
         "subgroups": list(subgroup_rows(answers, groups.subgroups, models, settings)),
         "hospitals": descriptions.hospital_rows(groups.subgroups, len(answers.patients)),
-        "item difficulty": item_difficulty(verdicts, arms),
-        SHARES: reading_shares(verdicts, answers, arms, settings.min_n),
+        "item difficulty": item_difficulty(answers, arms),
+        SHARES: reading_shares(endings, answers, arms, settings.min_n),
         "confusion": confusion_rows(verdicts),
-        "how requests ended": status_counts(verdicts),
+        "how requests ended": endings,
     }
     return {name: table for name, table in by_name.items() if table}
-
-
-def _rows_read(scores: pa.Table) -> pa.Table:
-    """Filter a part of the scores to the few rows that tables are made of."""
-    metric, scope = scores["metric"], scores["scope"]
-    of_tiers = pc.and_(pc.equal(metric, "primary"), pc.starts_with(scope, "tier:"))
-    indices = pc.is_in(metric, value_set=pa.array(descriptions.COLLAPSE_INDICES))
-    indices = pc.and_(indices, pc.starts_with(scope, "subtask:"))
-    curves = pc.or_(pc.starts_with(metric, f"{BIN}."), pc.starts_with(metric, f"{RISK}."))
-    return scores.filter(pc.or_(of_tiers, pc.or_(indices, curves)))
 
 
 def write_analyses(run: Run, analyses: Analyses) -> None:

@@ -12,11 +12,10 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results.run_analyses import read_judged
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
-from cardiolens.score.statistics.items import FEWEST_HOSPITALS
-from cardiolens.score.statistics.scores import compute_scores
-from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.items import FEWEST_HOSPITALS, ArmAnswers, Bools, Items, Reports
+from cardiolens.score.statistics.pairs import compare_arms
+from cardiolens.score.statistics.statistic import Resampling, Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import check_one_release
@@ -74,8 +73,8 @@ def _flat(tree: Any, path: str = "") -> Iterator[tuple[str, object]]:
 def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     """Paired differences (b minus a) of every arm that both runs have, on every tier.
 
-    InputError if the runs have different releases or questions, were judged by different rules, or have no
-    arm in common; or if hospitals are random and the first one's store is not there.
+    InputError if the runs have different releases or questions, were judged by different rules, or share no
+    arm or judged item; or if hospitals are random and the first one's store is not there.
     """
     manifests = [documents.read_manifest(run) for run in (first, second)]
     check_one_release((first, second), manifests)
@@ -97,12 +96,18 @@ def compare_runs(first: Run, second: Run) -> list[ArmDifference]:
     spec = documents.read_configuration(first)
     hospitals: Mapping[str, str] = {}
     if any(row["hospitals"] >= FEWEST_HOSPITALS for row in analyses.get("hospitals", ())):
-        patients = (tables.read(run.verdicts, schemas.VERDICTS, ("patient_id",)) for run in (first, second))
-        hospitals = groups_of(store_of(first, spec).root, pa.concat_tables(patients)).hospitals
+        verdicts = (tables.read(run.verdicts, schemas.VERDICTS, ("patient_id",)) for run in (first, second))
+        patients = pc.unique(pa.concat_tables(verdicts)["patient_id"]).to_pylist()
+        hospitals = groups_of(store_of(first, spec).root, patients).hospitals
     rows: list[ArmDifference] = []
     for setting in common:
         sides = _verdicts(first, old[setting]), _verdicts(second, new[setting])
         rows += _differences(" / ".join(setting), *sides, spec.statistics, hospitals)
+    if not rows:
+        raise InputError(
+            f"{second.root}: no item of a tier was judged there and in {first.root}; finish both runs first "
+            "(numbers and rankings are in no tier score)"
+        )
     return rows
 
 
@@ -124,8 +129,6 @@ def _differences(
     arm: str, first: pa.Table, second: pa.Table, settings: StatisticsSpec, hospitals: Mapping[str, str]
 ) -> Iterator[ArmDifference]:
     """Yield the differences of an arm on every tier; none where a run has no judged item of it."""
-    if not first.num_rows or not second.num_rows:
-        return
     column = schemas.VERDICTS.get_field_index("arm_id")
     sides = [
         rows.set_column(column, schemas.VERDICTS.field("arm_id"), pa.repeat(side, rows.num_rows))
@@ -133,25 +136,27 @@ def _differences(
     ]
     chosen = Settings(settings.min_n, settings.resamples, settings.seed)
     answers = ArmAnswers.of(pa.concat_tables(sides), hospitals)
-    results = compute_scores(answers, (), chosen, {"runs": [("b", "a")]})
-    before, after = _correct(first), _correct(second)
-    for row in results.tables[1].to_pylist():
-        tier = row["tier"]
+    if answers.arms != ["a", "b"]:
+        return
+    sampling = Resampling.of(chosen, len(answers.patients), answers.hospitals)
+    then, now = (answers.judged(name) for name in "ab")
+    then, now = then.common_with(now), now.common_with(then)
+    for *_, row in compare_arms(answers, {}, sampling, ("b", "a")):
+        scope = f"tier:{row['tier']}"
+        was_right, is_right = (_is_right(side.of_tier(scope)) for side in (then, now))
         numbers = row["difference"], row["low"], row["high"], row["n_patients"], row["n_items"]
-        both = [item for item in before.keys() & after.keys() if item[2] == tier]
-        gained = sum(after[item] and not before[item] for item in both)
-        lost = sum(before[item] and not after[item] for item in both)
-        yield ArmDifference(arm, f"tier:{tier}", *numbers, gained, lost)
+        gained, lost = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
+        yield ArmDifference(arm, scope, *numbers, gained, lost)
 
 
-def _correct(verdicts: pa.Table) -> dict[tuple[str, str, int], bool]:
-    """Whether each item is right, by question, channel and tier, without the texts of reports."""
-    rows = verdicts.select(["qa_id", "channel", "tier", "correct"]).to_pylist()
-    return {
-        (row["qa_id"], row["channel"], row["tier"]): bool(row["correct"])
-        for row in rows
-        if row["channel"] != "text"
-    }
+def _is_right(rows: Items | Reports) -> Bools:
+    """Whether each answer is exact; of reports, whether all their fields are."""
+    is_right: Bools
+    if isinstance(rows, Reports):
+        is_right = (rows.gold == rows.predicted).all(axis=1)
+    else:
+        is_right = rows.gold == rows.parsed
+    return is_right
 
 
 _Values = tuple[object, ...]

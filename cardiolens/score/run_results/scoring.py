@@ -1,6 +1,6 @@
 """Judge and score a run: completions → verdicts → scores → analyses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -16,18 +16,27 @@ from cardiolens.protocol.tasks.questions import LESION
 from cardiolens.report_text.entities import report_forms
 from cardiolens.score.claims.declared import declared_row
 from cardiolens.score.claims.parts_of_cohort import Groups, full_minus_part, groups_of
-from cardiolens.score.run_results.model_replies import Replies, judge_model
+from cardiolens.score.run_results.model_replies import WITH_REPLIES, Replies, judge_model
 from cardiolens.score.run_results.run_analyses import Analyses, analyses_of, write_analyses
 from cardiolens.score.run_results.stored_replies import questions_of
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import field_scopes
-from cardiolens.score.statistics.factors import headlines, judged_arms
-from cardiolens.score.statistics.scores import Results, compute_scores
+from cardiolens.score.statistics.confidence import confidence_scores
+from cardiolens.score.statistics.factors import ArmFactors, arm_factors, control_pairs, headlines
+from cardiolens.score.statistics.item_scores import (
+    ItemScores,
+    lesion_scores,
+    open_scores,
+    order_scores,
+    position_scores,
+    table_of,
+)
+from cardiolens.score.statistics.items import ArmAnswers
+from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Row, Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.score.verdicts.text_metrics import open_text_metrics
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
-from cardiolens.storage.spool import Spool
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +44,16 @@ class RunResults:
     """The results computed and written from the replies of a run."""
 
     replies: Replies
-    results: Results
+    scores: pa.Table
+    comparisons: pa.Table
     analyses: Analyses
-
-    @property
-    def scores(self) -> pa.Table:
-        """Load all scores into memory."""
-        return self.results.scores.whole()
-
-    @property
-    def comparisons(self) -> pa.Table:
-        """Load all comparisons into memory."""
-        return self.results.comparisons.whole()
 
 
 def judge_and_write(run: Run, store: Store, model_keys: Mapping[str, str], spec: SweepSpec) -> RunResults:
     """Recompute and write verdicts, scores and analyses of a run from its completions, without engines."""
     replies = judge_replies(run, store, model_keys, spec)
-    return write_results(run, replies, groups_of(store.root, replies.verdict_store), arms(spec), spec)
-
-
-def of_tiers(scores: pa.Table) -> pa.Table:
-    """Filter a table of scores to the primary scores on tiers."""
-    is_primary = pc.equal(scores["metric"], "primary")
-    return scores.filter(pc.and_(is_primary, pc.starts_with(scores["scope"], "tier:")))
+    groups = groups_of(store.root, cohort(replies.verdict_store))
+    return write_results(run, replies, groups, arms(spec), spec)
 
 
 def judge_replies(
@@ -91,6 +86,22 @@ def _check_subtasks(questions: pa.Table, protocol: str) -> None:
         )
 
 
+def scores_of_replies(
+    verdicts: Verdicts, judged: Sequence[ArmFactors], settings: Settings
+) -> Iterator[Sequence[Row]]:
+    """Yield scores of option probabilities, open questions and controls, at most two arms in memory."""
+    scores = ItemScores.of(settings, cohort(verdicts))
+    for arm in sorted(verdicts.arms):
+        rows = verdicts.of_arm(arm, WITH_REPLIES.names)
+        yield [*confidence_scores(arm, rows, scores), *open_scores(arm, rows, scores)]
+    for arm in (arm.arm_id for arm in judged if arm.control == "shuffled_options"):
+        yield [*position_scores(arm, verdicts.of_arm(arm, WITH_REPLIES.names), scores)]
+    for control, scores_of in (("reversed_options", order_scores), (LESION, lesion_scores)):
+        for pair in control_pairs(judged, control):
+            rows = pa.concat_tables(verdicts.of_arm(arm, WITH_REPLIES.names) for arm in pair)
+            yield [*scores_of(pair, rows, scores)]
+
+
 def write_results(
     run: Run,
     replies: Replies,
@@ -108,35 +119,37 @@ def write_results(
     """
     verdicts = replies.verdict_store
     answers = ArmAnswers.of(verdicts, groups.hospitals)
+    judged = [arm for arm in arm_factors(sweep_arms) if arm.arm_id in answers.arms]
     # twins are other studies: no arm has a question in common with the one that asks about them
-    factors = [arm for arm in judged_arms(sweep_arms, answers.arms) if arm.control != LESION]
+    factors = [arm for arm in judged if arm.control != LESION]
     catalogue, chosen = load_catalogue(spec.dataset.protocol), spec.statistics
     forms, scopes = report_forms(catalogue), field_scopes(catalogue)
     settings = Settings(chosen.min_n, chosen.resamples, chosen.seed, forms, scopes)
-    results = compute_scores(answers, factors, settings)
-    results.scores.add(replies.reply_scores)
+    of_arms, compared = compute_scores(answers, factors, settings)
+    begin("scoring replies")
+    of_replies = [table_of(rows, answers.shares) for rows in scores_of_replies(verdicts, judged, settings)]
+    scores = pa.concat_tables([of_arms, *of_replies])
     models, simulated = headlines(factors), {arm.model for arm in factors if arm.simulated}
     added = [
         row
         for name, part in groups.parts.items()
         for row in full_minus_part(answers, name, part, models, settings, simulated=simulated)
     ]
-    added += _declared(parts or [(run, spec)], results.comparisons)
-    results.comparisons.add(tables.from_rows(added, schemas.COMPARISONS))
-    scores = results.scores.parts()
+    added += _declared(parts or [(run, spec)], compared)
+    comparisons = pa.concat_tables([compared, tables.from_rows(added, schemas.COMPARISONS)])
     of_run = analyses_of(verdicts, answers, scores, factors, groups=groups, settings=settings)
     analyses = {**of_run, **further}
     begin("writing verdicts, scores and analyses")
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)
     tables.replace(run.verdicts, verdicts.blocks(), schemas.VERDICTS)
-    tables.replace(run.scores, results.scores.parts(), schemas.SCORES)
-    tables.replace(run.comparisons, results.comparisons.parts(), schemas.COMPARISONS)
+    tables.replace(run.scores, scores, schemas.SCORES)
+    tables.replace(run.comparisons, comparisons, schemas.COMPARISONS)
     write_analyses(run, analyses)
-    return RunResults(replies, results, analyses)
+    return RunResults(replies, scores, comparisons, analyses)
 
 
-def _declared(parts: Sequence[tuple[Run, SweepSpec]], comparisons: Spool) -> list[Row]:
+def _declared(parts: Sequence[tuple[Run, SweepSpec]], comparisons: pa.Table) -> list[Row]:
     """The row of what the first of some runs declared, if there is one.
 
     Where another of the runs declared none, or something else, it is not known how many answers were there.
@@ -148,7 +161,6 @@ def _declared(parts: Sequence[tuple[Run, SweepSpec]], comparisons: Spool) -> lis
         documents.answered_before(run, spec) if spec.primary == primary else None for run, spec in parts
     ]
     answered = None if None in counts else sum(filter(None, counts))
-    over_arms = pc.is_null(pc.field("arm_id"))
-    rows = [row for part in comparisons.parts() for row in part.filter(over_arms).to_pylist()]
+    rows = comparisons.filter(pc.is_null(comparisons["arm_id"])).to_pylist()
     found = declared_row(primary, answered, rows)
     return [] if found is None else [found]

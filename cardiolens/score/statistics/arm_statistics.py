@@ -8,22 +8,24 @@ import numpy as np
 from cardiolens.base.phrasing import counted
 from cardiolens.protocol.tasks.catalogue import Catalogue
 from cardiolens.score.statistics import metrics
-from cardiolens.score.statistics.answers import Answers
+from cardiolens.score.statistics.bootstrap import Basis
 from cardiolens.score.statistics.counting import (
     Cells,
     Key,
     Part,
+    PartValues,
     best_constant,
     best_constant_report,
+    cells_of,
     option_flags,
     part_values,
     skill,
     tier_values,
 )
 from cardiolens.score.statistics.item_scores import item_mean
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports
+from cardiolens.score.statistics.items import Answers, Bools, Floats, Ints, Items, Reports
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, mean_defined, ratio
-from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Scopes, Statistic, mean_of
+from cardiolens.score.statistics.statistic import TIERS, Resampling, Scopes, Statistic, mean_of
 
 CORRECTED, EXACT = "corrected_accuracy", "exact_answers"
 SET_ACCURACY = "set_accuracy"
@@ -34,13 +36,11 @@ _CHANNELS: dict[str, Callable[[metrics.Sums], dict[str, Floats]]] = {
     "text": metrics.of_text,
 }
 _Statistics = dict[Key, Statistic]
-_PartValues = Sequence[tuple[Part, Mapping[str, Floats]]]
-_Exact = tuple[Bools, Ints, Ints]  # which items are answered exactly, their gold answer and patient
 
 
 def arm_statistics(answers: Answers, sampling: Resampling) -> _Statistics:
     """Compute the statistics of every subtask, sequence and tier from the answers of one arm."""
-    values = _values(Cells.of(answers, sampling.patients), sampling)
+    values = _values(cells_of(answers, sampling.patients), sampling)
     statistics = _subtasks(answers.items, values, sampling)
     statistics |= _tiers(answers, values, sampling) | dict(_means(statistics, answers.items, sampling))
     statistics |= _reports(answers.reports, sampling) | dict(_corrected(answers, sampling))
@@ -56,15 +56,14 @@ def claimed_statistics(answers: Answers, cells: Cells, sampling: Resampling) -> 
     return _tiers(answers, _values(cells, sampling), sampling)
 
 
-def _values(cells: Cells, sampling: Resampling) -> _PartValues:
-    parts = zip(cells.parts, cells.rows, strict=True)
-    return [(part, part_values(part, of_part @ sampling.weights.T)) for part, of_part in parts]
+def _values(cells: Cells, sampling: Resampling) -> PartValues:
+    return {part: part_values(part, of_part @ sampling.weights.T) for part, of_part in cells.items()}
 
 
-def _subtasks(items: Items, values: _PartValues, sampling: Resampling) -> _Statistics:
+def _subtasks(items: Items, values: PartValues, sampling: Resampling) -> _Statistics:
     """Scores, best constants and indices of collapse of every choice subtask."""
     statistics: _Statistics = {}
-    for part, of_part in values:
+    for part, of_part in values.items():
         if part.kind == "report":
             continue
         rows = items.where(items.subtask == part.subtask)
@@ -75,19 +74,16 @@ def _subtasks(items: Items, values: _PartValues, sampling: Resampling) -> _Stati
         else:
             found |= _of_confusion(part, rows, sampling)
             bases = {"macro_f1": basis.of_classes(rows)}
-        found |= {f"{name}.constant": value for name, value in _constants(part, rows, sampling).items()}
+        *options, n_items = sampling.sums(
+            [*(rows.gold >> bit & 1 for bit in range(rows.size)), np.ones(len(rows))], rows.patient
+        )
+        constants = best_constant(part, np.stack(options), n_items)
+        found |= {f"{name}.constant": value for name, value in constants.items()}
         statistics |= {
             (name, f"subtask:{part.subtask}"): Statistic(value, bases.get(name, basis))
             for name, value in found.items()
         }
     return statistics
-
-
-def _constants(part: Part, items: Items, sampling: Resampling) -> dict[str, Floats]:
-    options = [items.gold >> bit & 1 for bit in range(items.size)]
-    by_patient = metrics.by_patient([*options, np.ones(len(items))], items.patient, sampling.patients)
-    counts = by_patient @ sampling.weights.T
-    return best_constant(part, counts[:-1], counts[-1])
 
 
 def _of_confusion(part: Part, items: Items, sampling: Resampling) -> dict[str, Floats]:
@@ -109,11 +105,11 @@ def _first_bit(masks: Ints) -> Ints:
     return np.asarray(np.log2(np.maximum(masks, 1)), np.int64)
 
 
-def _tiers(answers: Answers, values: _PartValues, sampling: Resampling) -> _Statistics:
+def _tiers(answers: Answers, values: PartValues, sampling: Resampling) -> _Statistics:
     """The scores of tiers, and on tiers 1 and 3 how answers are given."""
     statistics: _Statistics = {}
     for (metric, tier), value in tier_values(values, sampling.settings.min_n).items():
-        names = [part.subtask for part, of in values if f"tier:{part.tier}" == tier and metric in of]
+        names = [part.subtask for part, of in values.items() if f"tier:{part.tier}" == tier and metric in of]
         items = answers.items.where(np.isin(answers.items.subtask, names))
         if tier == TIERS[1]:
             basis = sampling.basis_of_entities(answers.reports.of_fields, f"mean over {' '.join(names)}")
@@ -126,7 +122,7 @@ def _tiers(answers: Answers, values: _PartValues, sampling: Resampling) -> _Stat
         if metric in (CRITERION, D_PRIME):  # z values of rates are known by the rarer answers
             basis = replace(basis, n_effective=metrics.effective_patients_of_calls(items))
         statistics[metric, tier] = Statistic(value, basis)
-    if any(part.tier == 1 for part, _ in values) and ("primary", TIERS[0]) not in statistics:
+    if any(part.tier == 1 for part in values) and ("primary", TIERS[0]) not in statistics:
         _, basis = _enough(answers.items.where(answers.items.tier == 1), sampling)
         statistics["primary", TIERS[0]] = mean_of([], basis)
     return statistics
@@ -184,17 +180,15 @@ def _reports(reports: Reports, sampling: Resampling) -> _Statistics:
     for channel, of_sums in _CHANNELS.items():
         rows = reports.where(reports.channel == channel)
         by_subtask = {}
-        for subtask in map(str, np.unique(rows.subtask)):
-            own = rows.where(rows.subtask == subtask)
-            sums, basis = _sums(own.counts, own, sampling).T, sampling.basis_of_entities(own)
-            by_name = dict(zip(own.names, sums, strict=True))
-            of_subtask = {name: Statistic(value, basis) for name, value in of_sums(by_name).items()}
+        for subtask, own in rows.by_subtask():
+            sums = dict(zip(own.names, sampling.sums(own.counts.T, own.patient), strict=True))
+            basis = sampling.basis_of_entities(own)
+            of_subtask = {name: Statistic(value, basis) for name, value in of_sums(sums).items()}
             if channel == "fields":
                 of_subtask["primary"] = of_subtask["entity_f1"]
                 if (form := sampling.settings.forms.get(subtask)) is not None:
-                    options = _sums(option_flags(form, own.entities, own.gold), own, sampling)
-                    right = by_name["tp"] + by_name["fn"]
-                    constant = best_constant_report(form, options, by_name["reports"], right)
+                    options = sampling.sums(option_flags(form, own.entities, own.gold).T, own.patient).T
+                    constant = best_constant_report(form, options, sums["reports"], sums["tp"] + sums["fn"])
                     of_subtask["primary.constant"] = Statistic(constant, sampling.basis(own))
             by_subtask[subtask] = of_subtask
         basis = sampling.basis_of_entities(rows, f"mean over {' '.join(by_subtask)}")
@@ -203,13 +197,6 @@ def _reports(reports: Reports, sampling: Resampling) -> _Statistics:
             statistics |= {(metric, f"subtask:{subtask}"): part for subtask, part in parts.items()}
             statistics[metric, "tier:2"] = mean_of(list(parts.values()), basis)
     return statistics
-
-
-def _sums(counts: Floats | Bools, reports: Reports, sampling: Resampling) -> Floats:
-    """Sums of counts (report, name) over the patients of each resample."""
-    by_patient = np.zeros((sampling.patients, counts.shape[1]))
-    np.add.at(by_patient, reports.patient, counts)
-    return sampling.weights @ by_patient
 
 
 def _corrected(answers: Answers, sampling: Resampling) -> Iterator[tuple[Key, Statistic]]:
@@ -236,13 +223,12 @@ def _corrected(answers: Answers, sampling: Resampling) -> Iterator[tuple[Key, St
             yield (EXACT, tier), Statistic(mean_defined(shares), basis)
 
 
-def _exact(rows: Items | Reports, least: int) -> Iterator[_Exact]:
-    """The items of each subtask that has as many as `least`, of reports each field as an item.
+def _exact(rows: Items | Reports, least: int) -> Iterator[tuple[Bools, Ints, Ints]]:
+    """Yield which items of each subtask are answered exactly, with the gold answer and patient of each.
 
-    In an unparsed report all fields are wrong.
+    A subtask has as many as `least`. Of reports each field is an item; of unparsed ones all are wrong.
     """
-    for subtask in np.unique(rows.subtask):
-        own = rows.where(rows.subtask == subtask)
+    for _, own in rows.by_subtask():
         if isinstance(own, Reports):
             read = own.parse_status == "ok"
             of_entity = np.array([name.partition(": ")[0] for name in own.entities])

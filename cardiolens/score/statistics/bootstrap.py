@@ -17,13 +17,17 @@ leaderboards) prints an interval only where a claim may rest on it.
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy  # whose parts are loaded when they are used: `stats` takes half a second
+from numpy.typing import NDArray
 
-from cardiolens.score.statistics.items import Floats, Ints
+from cardiolens.base.phrasing import counted
+from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
+from cardiolens.storage.schemas import ILLEGAL_SELECTION
 
+_UNREAD = ("parse_error", "contradicted", "no_answer", "truncated", ILLEGAL_SELECTION)
 _RESAMPLES, _SEED = 2000, 2026  # of agreement and of published scores, which no sweep sets
 Ends = tuple[float, float]
 
@@ -54,6 +58,92 @@ class Interval:
     low: float
     high: float
     how: str = ""  # how it was found, where not by the bootstrap; or why there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The data behind a statistic: numbers of items, patients and unreadable replies."""
+
+    n_items: int
+    n_patients: int
+    n_parse_error: int  # truncated replies and illegal selections included
+    n_refusal: int
+    note: str = ""
+    n_effective: float = math.inf  # patients by whom its variance is known; fewer where classes are small
+    effective_items: float = math.inf  # items that it is worth; fewer where classes are small
+    n_entities: int = 0  # of the references of reports, or right options of sets; 0 for other questions
+    n_arms: int = 1  # arms that were asked every item, in a mean over arms
+    n_positive: int | None = None  # items of the one of two classes, where these are distinguished
+    n_rarer_class: int | None = None  # patients of the rarer of two classes that are distinguished
+    n_hospitals: int | None = None  # where whole hospitals are resampled
+    hospital_inflation: float = 1.0  # of the variance over resamples, by the hospitals' sizes
+
+    @property
+    def units(self) -> float:
+        """Number of units, patients or hospitals, for the t distribution of an interval or a test."""
+        return max(2.0, min(self.n_patients, self.n_effective, self.n_hospitals or math.inf))
+
+    @property
+    def inflation(self) -> float:
+        """How much larger the variance of an estimate is than that over its resamples."""
+        return self.units / (self.units - 1) if self.n_hospitals is None else self.hospital_inflation
+
+    @property
+    def size(self) -> float:
+        """Number of items of one arm; of sets and reports that of options and entities, which may differ."""
+        return (self.n_entities or self.n_items) / self.n_arms
+
+    @property
+    def effective_size(self) -> float:
+        """Number of items, options or entities with a mean that would vary as much."""
+        return min(self.size, self.effective_items)
+
+    @property
+    def assumed_effect(self) -> float:
+        """The design effect over patients where too few events show it."""
+        return min(max(self.size / self.n_patients, 1.0), DESIGN_EFFECT)
+
+    @property
+    def without_interval(self) -> str:
+        """Why there is no interval; empty if there may be one."""
+        if self.n_patients < FEWEST_FOR_INTERVAL:
+            return f"no interval: fewer than {FEWEST_FOR_INTERVAL} patients"
+        if self.n_rarer_class is not None and self.n_rarer_class < FEWEST_OF_CLASS:
+            return f"no interval: fewer than {FEWEST_OF_CLASS} patients of the rarer class"
+        return ""
+
+    def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
+        """This basis for how well positive items are distinguished from the others."""
+        sizes = [len(np.unique(patient[side])) for side in (positive, ~positive)]
+        # a share of a half of so many items varies as an AUROC of a half (Mann and Whitney 1947)
+        worth, rarer = 3 * math.prod(sizes) / (sum(sizes) + 1), min(sizes)
+        return replace(
+            self,
+            n_positive=int(positive.sum()),
+            n_effective=min(self.n_effective, rarer),
+            effective_items=min(self.effective_items, worth),
+            n_rarer_class=rarer,
+        )
+
+    @staticmethod
+    def of(patient: Ints, parse_status: NDArray[np.str_], note: str = "") -> "Basis":
+        """Count items, their patients, and replies that were not read; hospitals are not random."""
+        return Basis(
+            n_items=len(patient),
+            n_patients=len(np.unique(patient)),
+            n_parse_error=int(np.isin(parse_status, _UNREAD).sum()),
+            n_refusal=int((parse_status == "refusal").sum()),
+            note=note,
+        )
+
+    def of_classes(self, items: Items) -> "Basis":
+        """This basis for a mean over the gold classes of questions, with a note on the rarest class."""
+        sizes = [np.unique(rows.gold, return_counts=True)[1] for _, rows in items.by_subtask()]
+        rarest = f"rarest class {counted(min(map(min, sizes)), 'item')}"
+        note = f"{self.note}, {rarest}" if self.note else rarest
+        return replace(
+            self, note=note, n_effective=effective_patients(sizes), effective_items=effective_items(sizes)
+        )
 
 
 def resampling_weights(patients: int, resamples: int, seed: int, hospitals: Ints | None = None) -> Floats:
@@ -160,37 +250,22 @@ def effective_items(class_sizes: Sequence[Ints]) -> float:
     return len(sizes) ** 2 / sum(variances)
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """How much a statistic rests on; where classes weigh alike, small ones make it worth less."""
-
-    items: float
-    patients: float
-    effective_items: float  # whose mean would vary as much
-    effective_patients: float  # by whom the variance is known
-
-    @property
-    def assumed_effect(self) -> float:
-        """The design effect over patients where too few events show it."""
-        return min(max(self.items / self.patients, 1.0), DESIGN_EFFECT)
-
-
-def share_ends(value: float, variance: float, sample: Sample, tail: float) -> Ends | None:
+def share_ends(value: float, variance: float, basis: Basis, tail: float) -> Ends | None:
     """Clopper and Pearson's limits of a share of an effective number of items; None away from the boundary.
 
     The effective number is value (1 - value) / variance (Korn and Graubard, Survey Methodology
-    1998;24:193-201), at most that of the sample; near 0 or 1, at most that over the assumed design effect.
+    1998;24:193-201), at most that of the basis; near 0 or 1, at most that over the assumed design effect.
     At 0 and 1 it is that most: a variance there is of other items that resamples bring in, as in a risk at
     some coverage. All are fractions.
     """
-    rarer = min(value, 1 - value)
+    rarer, size, most = min(value, 1 - value), basis.size, basis.effective_size
     estimated = value * (1 - value) / variance if rarer > 0 and variance > 0 else math.inf
     if rarer >= _MIDDLE:
-        narrower = float(scipy.stats.norm.isf(tail)) / _t_quantile(tail, sample.patients)
-        effective = min(sample.effective_items, estimated * narrower**2)
-        is_near = min(sample.items, estimated * sample.items / sample.effective_items) * rarer < FEWEST_EVENTS
+        narrower = float(scipy.stats.norm.isf(tail)) / _t_quantile(tail, basis.n_patients)
+        effective = min(most, estimated * narrower**2)
+        is_near = min(size, estimated * size / most) * rarer < FEWEST_EVENTS
     else:
-        most = sample.effective_items / sample.assumed_effect
+        most /= basis.assumed_effect
         effective, is_near = min(most, estimated), most * rarer < _FEWEST_NEAR
     if not is_near:
         return None
@@ -200,7 +275,7 @@ def share_ends(value: float, variance: float, sample: Sample, tail: float) -> En
     return low, high
 
 
-def difference_ends(value: float, variance: float, sample: Sample, tail: float) -> Ends | None:
+def difference_ends(value: float, variance: float, basis: Basis, tail: float) -> Ends | None:
     """Limits of a paired difference by a score test; None where enough answers differ.
 
     Two arms that differ by d differ on at least |d| of the items, so a true difference x has a
@@ -208,10 +283,10 @@ def difference_ends(value: float, variance: float, sample: Sample, tail: float) 
     the effective items over the assumed design effect. The limits are those x that are a t quantile from the
     observed difference.
     """
-    if variance * sample.items**2 / sample.assumed_effect >= FEWEST_EVENTS:
+    if variance * basis.size**2 / basis.assumed_effect >= FEWEST_EVENTS:
         return None
-    effective = sample.effective_items / sample.assumed_effect
-    reach = _t_quantile(tail, sample.effective_patients)
+    effective = basis.effective_size / basis.assumed_effect
+    reach = _t_quantile(tail, basis.units)
     high = max(value + reach * math.sqrt(variance), _score_limit(value, effective, reach))
     low = min(value - reach * math.sqrt(variance), -_score_limit(-value, effective, reach))
     return max(low, -1.0), min(high, 1.0)
@@ -232,12 +307,3 @@ def resampled_variance(values: Floats, patients: float) -> float:
     """Variance of a statistic over its resamples (entries 1 on), times n / (n - 1) of the patients."""
     resampled = values[1:][~np.isnan(values[1:])]
     return float(resampled.var()) * patients / max(patients - 1, 1) if len(resampled) else math.nan
-
-
-def reason_for_none(patients: int, of_rarer_class: int | None = None) -> str:
-    """Why a statistic of so many patients has no interval; empty if it may have one."""
-    if patients < FEWEST_FOR_INTERVAL:
-        return f"no interval: fewer than {FEWEST_FOR_INTERVAL} patients"
-    if of_rarer_class is not None and of_rarer_class < FEWEST_OF_CLASS:
-        return f"no interval: fewer than {FEWEST_OF_CLASS} patients of the rarer class"
-    return ""

@@ -1,13 +1,13 @@
 """Differences with what fell out and was not read, as wide rows: families of tests, and what is decided."""
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, Interval
+from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM, Basis, Interval
 from cardiolens.score.statistics.counting import EXTRA_METRICS, Key
 from cardiolens.score.statistics.hypothesis_tests import (
     MARGIN,
@@ -17,11 +17,8 @@ from cardiolens.score.statistics.hypothesis_tests import (
     equivalence_p,
     margin_side,
 )
-from cardiolens.score.statistics.statistic import Basis, Row, Statistic, as_row, scale
+from cardiolens.score.statistics.statistic import Row, Statistic, as_row, scale
 from cardiolens.score.statistics.verdict_rows import COMPLETE
-from cardiolens.storage.schemas import COMPARISONS
-from cardiolens.storage.spool import Spool
-from cardiolens.storage.tables import from_rows
 
 LEVEL = 0.05
 # factors that a run varies: what models do in single settings is explored, and claimed over all
@@ -29,8 +26,6 @@ RUN = ("selector", "budget", "prompt", "control")
 VARIED = "what the run varied"
 _FIFTH = 0.2  # share of a difference from which it comes of what was not read
 _TESTS = ("p", "within_p", "beyond_p")
-_OF_TESTS = ("family", "adjustment", "family_size", *_TESTS, *(f"{test}_adjusted" for test in _TESTS))
-_AT_ONCE = 4096  # rows that are buffered in memory
 
 
 def reversed_row(row: Row) -> Row:
@@ -133,38 +128,16 @@ def adjust(rows: Sequence[Row]) -> None:
             row["family_size"] = size
 
 
-class Comparisons:
-    """Rows of comparisons, spilled to a file: runs of many models have hundreds of thousands."""
-
-    def __init__(self) -> None:
-        self._spool = Spool(COMPARISONS)
-        self._rows: list[Row] = []
-
-    def add(self, rows: Iterable[Row]) -> None:
-        """Append rows."""
-        self._rows.extend({"simulated": False} | row for row in rows)
-        if len(self._rows) >= _AT_ONCE:
-            self._put_away()
-
-    def adjusted(self) -> Spool:
-        """The rows in order, with adjusted p-values and decisions."""
-        self._put_away()
-        tests = [row for part in self._spool.parts(_OF_TESTS) for row in part.to_pylist()]
-        adjust(tests)
-        spool, of_tests = Spool(COMPARISONS), iter(tests)
-        for part in self._spool.parts():
-            rows = [row | next(of_tests) for row in part.to_pylist()]
-            spool.add(from_rows([row | decided(row) for row in rows], COMPARISONS))
-        return spool
-
-    def _put_away(self) -> None:
-        self._spool.add(from_rows(self._rows, COMPARISONS))
-        self._rows = []
+def concluded(rows: Sequence[Row]) -> list[Row]:
+    """The rows with adjusted p-values, and with what they allow to say."""
+    adjust(rows)
+    return [row | decided(row) for row in rows]
 
 
-class Reach(NamedTuple):
-    """The reach of a difference over answers that are not known, as fractions, and counts of these."""
+class Effect(NamedTuple):
+    """A difference, as a fraction, its reach over answers that are not known, and counts of these."""
 
+    statistic: Statistic
     low: float  # had the missing answers been wrong on our side and right on the other
     high: float  # had they been the reverse
     read: float  # the difference on the items that were read on both sides
@@ -176,43 +149,36 @@ class Reach(NamedTuple):
     n_asked: int = 0
     n_same: int = 0  # items with the same request on both sides
 
-
-@dataclass(frozen=True, slots=True)
-class Effect:
-    """A difference, as a fraction, and what is known of it."""
-
-    statistic: Statistic
-    reach: Reach
-
     @staticmethod
     def of(difference: Statistic) -> "Effect":
         """The effect that a difference is where all was judged and read."""
         value = float(difference.values[0])
-        return Effect(difference, Reach(value, value, value, difference.basis.n_items))
+        return Effect(difference, value, value, value, difference.basis.n_items)
 
     def times(self, weight: float) -> "Effect":
         """This effect with a weight; a negative one exchanges the sides."""
-        reach = self.reach
-        low, high = sorted((weight * reach.low, weight * reach.high))
-        unread, versus = (reach.n_unread, reach.n_unread_versus)[:: 1 if weight > 0 else -1]
-        reach = reach._replace(low=low, high=high, read=weight * reach.read)
-        reach = reach._replace(n_unread=unread, n_unread_versus=versus)
-        statistic = replace(self.statistic, values=weight * self.statistic.values)
-        return Effect(statistic, reach)
+        low, high = sorted((weight * self.low, weight * self.high))
+        unread, versus = (self.n_unread, self.n_unread_versus)[:: 1 if weight > 0 else -1]
+        return self._replace(
+            statistic=replace(self.statistic, values=weight * self.statistic.values),
+            low=low,
+            high=high,
+            read=weight * self.read,
+            n_unread=unread,
+            n_unread_versus=versus,
+        )
 
     def row(self, key: Key, method: str, *, against_margin: bool = True) -> Row:
         """The row of a comparison, without its p; of scores with the tests against the margin."""
-        reach, unit = self.reach, scale(key[0])
-        row = comparison(key, self.statistic, method, against_margin=against_margin)
+        unit, row = scale(key[0]), comparison(key, self.statistic, method, against_margin=against_margin)
         if against_margin:
-            row["n_same_request"] = reach.n_same
-        if reach.n_dropped:
-            row |= {"n_dropped": reach.n_dropped, "low_bound": unit * reach.low}
-            row |= {"high_bound": unit * reach.high}
-            row["is_incomplete"] = reach.n_missing > (1 - COMPLETE) * reach.n_asked
-        if reach.n_unread + reach.n_unread_versus:
-            row |= {"read_difference": unit * reach.read, "n_read": reach.n_read}
-            row |= {"n_unread": reach.n_unread, "n_unread_versus": reach.n_unread_versus}
+            row["n_same_request"] = self.n_same
+        if self.n_dropped:
+            row |= {"n_dropped": self.n_dropped, "low_bound": unit * self.low, "high_bound": unit * self.high}
+            row["is_incomplete"] = self.n_missing > (1 - COMPLETE) * self.n_asked
+        if self.n_unread + self.n_unread_versus:
+            row |= {"read_difference": unit * self.read, "n_read": self.n_read}
+            row |= {"n_unread": self.n_unread, "n_unread_versus": self.n_unread_versus}
         return row
 
 
@@ -234,8 +200,8 @@ def total(effects: Sequence[Effect]) -> Effect:
     """The sum of effects; its basis counts all of their items."""
     values = np.sum([effect.statistic.values for effect in effects], axis=0)
     basis = joined([effect.statistic.basis for effect in effects])
-    reach = Reach(*(sum(getattr(effect.reach, name) for effect in effects) for name in Reach._fields))
-    return Effect(Statistic(values, basis, of_pairs=True), reach)
+    reach = {name: sum(getattr(effect, name) for effect in effects) for name in Effect._fields[1:]}
+    return Effect(Statistic(values, basis, of_pairs=True), **reach)
 
 
 def mean(effects: Sequence[Effect]) -> Effect:

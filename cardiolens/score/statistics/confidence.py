@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from cardiolens.protocol.tasks.legal import letters_of
+from cardiolens.score.statistics.bootstrap import Basis
 from cardiolens.score.statistics.item_scores import ItemScores, judged_answers
 from cardiolens.score.statistics.items import Bools, Floats, Ints
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.statistic import Basis, Row, Statistic
+from cardiolens.score.statistics.statistic import Row, Statistic
 
 AUROC, AVERAGE_PRECISION, BIN, RISK = "auroc", "average_precision", "calibration", "risk"
 BINS = 10
@@ -48,7 +50,8 @@ def confidence_scores(arm: str, rows: pa.Table, scores: ItemScores) -> Iterator[
     without probabilities are left out.
     """
     weights = scores.sampling.weights
-    items = [row for row in judged_answers(rows) if row["option_logprobs"] and row["option_keys"]]
+    with_probabilities = judged_answers(rows.filter(pc.is_valid(rows["option_logprobs"])))
+    items = [row for row in with_probabilities if row["option_logprobs"] and row["option_keys"]]
     items.sort(key=lambda row: (row["subtask"], row["qa_id"]))
     confident: dict[str, list[tuple[Any, ...]]] = {}  # columns of ConfidentAnswers by subtask
     for subtask, group in groupby(items, key=lambda row: str(row["subtask"])):

@@ -5,15 +5,14 @@ The counts are whole numbers in float64, exact to 2**53, so that sums do not dep
 The best constant answer ignores the images (protocol 8.3); readers that guess are simulated models.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from cardiolens.protocol.tasks.catalogue import Subtask
-from cardiolens.score.statistics.answers import Answers
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items
+from cardiolens.score.statistics.items import Answers, Bools, Floats, Ints, Items
 from cardiolens.score.statistics.metrics import (
     CALL_COUNTS,
     CRITERION,
@@ -33,6 +32,8 @@ from cardiolens.score.statistics.metrics import (
 Key = tuple[str, str]  # metric, scope
 Kind = Literal["set", "choice", "diagnosis", "report"]
 Forms = Mapping[str, Mapping[str, Subtask]]  # what fields of a report may hold, by report subtask and field
+Cells = Mapping["Part", Floats]  # of one arm: cells (cell, patient) by part, sorted
+PartValues = Mapping["Part", Mapping[str, Floats]]  # the statistics of each part, by name
 # how answers are given, on tiers 1 and 3, of which questions on prompts may claim a difference
 EXTRA_METRICS = ("mean_cardinality", "precision", "recall", CRITERION, D_PRIME, SEVERITY_SHIFT)
 
@@ -62,34 +63,22 @@ class Part:
         return dict(zip(names, names, strict=True))
 
 
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """The parts of one arm, sorted, with the cells (cell, patient) of each.
+def cells_of(answers: Answers, units: int) -> Cells:
+    """Count the answers of one arm; `units` is the number of patients in the cohort.
 
     Arms with the same questions have the same parts.
     """
-
-    parts: tuple[Part, ...]
-    rows: tuple[Floats, ...]
-
-    @staticmethod
-    def of(answers: Answers, units: int) -> "Cells":
-        """Count the answers of one arm; `units` is the number of patients in the cohort."""
-        items, reports = answers.items, answers.reports.of_fields
-        cells: dict[Part, Floats] = {}
-        for name in np.unique(items.subtask):
-            rows = items.where(items.subtask == name)
-            part = part_of(rows)
-            counts = answer_cells(part, rows.gold, rows.parsed)
-            counts += shift_counts(rows) if part.is_ordinal else []
-            counts += call_counts(rows) if part.has_calls else []
-            cells[part] = by_patient(counts, rows.patient, units)
-        for name in np.unique(reports.subtask):
-            of_name = reports.where(reports.subtask == name)
-            counts = [of_name.counts[:, of_name.names.index(count)] for count in ("tp", "fp", "fn")]
-            part = Part(str(name), 2, "report", (), len(of_name))
-            cells[part] = by_patient(counts, of_name.patient, units)
-        return Cells(tuple(cells), tuple(cells.values()))
+    cells: dict[Part, Floats] = {}
+    for _, items in answers.items.by_subtask():
+        part = part_of(items)
+        counts = answer_cells(part, items.gold, items.parsed)
+        counts += shift_counts(items) if part.is_ordinal else []
+        counts += call_counts(items) if part.has_calls else []
+        cells[part] = by_patient(counts, items.patient, units)
+    for name, reports in answers.reports.of_fields.by_subtask():
+        counts = [reports.counts[:, reports.names.index(count)] for count in ("tp", "fp", "fn")]
+        cells[Part(name, 2, "report", (), len(reports))] = by_patient(counts, reports.patient, units)
+    return cells
 
 
 def part_of(items: Items) -> Part:
@@ -146,10 +135,10 @@ def kind_values(kind: Kind, cells: Floats) -> dict[str, Floats]:
     return {"primary": ratio(2 * right, 2 * right + added + missed)}
 
 
-def tier_values(pairs: Sequence[tuple[Part, Mapping[str, Floats]]], min_n: int) -> dict[Key, Floats]:
+def tier_values(values: PartValues, min_n: int) -> dict[Key, Floats]:
     """The score of every tier, and EXTRA_METRICS on tiers 1 and 3, from the values of every part."""
     tiers: dict[Key, list[Floats]] = {}
-    for part, of_part in pairs:
+    for part, of_part in values.items():
         if part.tier != 1 or part.n_items >= min_n:
             for metric, name in part.claimable.items():
                 if name in of_part:
@@ -157,18 +146,18 @@ def tier_values(pairs: Sequence[tuple[Part, Mapping[str, Floats]]], min_n: int) 
     return {key: mean_defined(np.stack(listed), axis=0) for key, listed in tiers.items()}
 
 
-def claimed_values(parts: Sequence[Part], sums: Sequence[Floats], min_n: int) -> dict[Key, Floats]:
+def claimed_values(parts: Iterable[Part], sums: Iterable[Floats], min_n: int) -> dict[Key, Floats]:
     """The statistics of tiers that may be claimed, as fractions, from sums (cell, unit) of every part."""
-    pairs = [(part, part_values(part, cells)) for part, cells in zip(parts, sums, strict=True)]
-    return tier_values(pairs, min_n)
+    values = {part: part_values(part, cells) for part, cells in zip(parts, sums, strict=True)}
+    return tier_values(values, min_n)
 
 
 def values_of(answers: Answers, min_n: int) -> dict[Key, float]:
     """The same of the answers of one arm, over all its patients at once."""
     items = replace(answers.items, patient=np.zeros_like(answers.items.patient))
     reports = replace(answers.reports, patient=np.zeros_like(answers.reports.patient))
-    cells = Cells.of(Answers(items, reports), 1)
-    return {key: float(value[0]) for key, value in claimed_values(cells.parts, cells.rows, min_n).items()}
+    cells = cells_of(Answers(items, reports), 1)
+    return {key: float(value[0]) for key, value in claimed_values(cells, cells.values(), min_n).items()}
 
 
 def best_constant(part: Part, positive: Floats, items: Floats) -> dict[str, Floats]:

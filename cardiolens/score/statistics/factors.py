@@ -60,11 +60,6 @@ def arm_factors(sweep_arms: Sequence[Arm]) -> list[ArmFactors]:
     ]
 
 
-def judged_arms(sweep_arms: Sequence[Arm], judged_ids: Collection[str]) -> list[ArmFactors]:
-    """Factors of the arms that have a judged item, and so can be compared."""
-    return [arm for arm in arm_factors(sweep_arms) if arm.arm_id in judged_ids]
-
-
 def families(arms: Sequence[ArmFactors]) -> dict[str, list[ArmPair]]:
     """Pairs of arms that differ in exactly one factor, by that factor.
 
@@ -143,7 +138,8 @@ def why_no_headline(arms: Sequence[ArmFactors]) -> str:
 class PooledQuestion:
     """A question about what a level of a factor does in place of another, over models of equal weight.
 
-    `weights` are by model and by pair of arms: a model's effect is the weighted sum of their differences.
+    `weights` are by model and by pair of arms: a model's effect is the weighted sum of their differences. A
+    weight is negative where the pair is compared in the other direction.
     """
 
     factor: str
@@ -151,11 +147,6 @@ class PooledQuestion:
     versus: str
     settings: int
     weights: Mapping[str, Mapping[ArmPair, float]]
-
-    @property
-    def name(self) -> tuple[str, str, str]:
-        """The factor and its two levels."""
-        return self.factor, self.level, self.versus
 
 
 def pooled_questions(arms: Sequence[ArmFactors]) -> list[PooledQuestion]:
@@ -189,21 +180,22 @@ def _compared(arms: Sequence[ArmFactors], factor: str) -> list[str]:
 def _contrast(arms: Sequence[ArmFactors], factor: str, level: str, versus: str) -> PooledQuestion:
     """Pairs of arms of one model that differ in a factor alone, in the settings that all models share."""
     by_id = {arm.arm_id: arm for arm in arms}
-    by_model: dict[str, dict[tuple[str, ...], list[ArmPair]]] = {}
+    by_model: dict[str, dict[tuple[str, ...], dict[ArmPair, int]]] = {}
     for pair in families(arms).get(factor, ()):
-        for ours, theirs in ((by_id[pair[0]], by_id[pair[1]]), (by_id[pair[1]], by_id[pair[0]])):
-            if (_level(ours, factor), _level(theirs, factor)) == (level, versus):
-                setting = tuple(_level(ours, name) for name in _LEVELS if name != factor)
-                pairs = by_model.setdefault(ours.model, {}).setdefault(setting, [])
-                pairs.append((ours.arm_id, theirs.arm_id))
+        ours, theirs = (by_id[name] for name in pair)
+        levels = _level(ours, factor), _level(theirs, factor)
+        if {*levels} == {level, versus}:
+            setting = tuple(_level(ours, name) for name in _LEVELS if name != factor)
+            signs = by_model.setdefault(ours.model, {}).setdefault(setting, {})
+            signs[pair] = 1 if levels[0] == level else -1
     shared = set[tuple[str, ...]]().union(*by_model.values()).intersection(*by_model.values())
     weights = {
         model: {
-            pair: 1 / len(shared) / len(pairs[setting])
+            pair: sign / len(shared) / len(signs[setting])
             for setting in sorted(shared)
-            for pair in pairs[setting]
+            for pair, sign in signs[setting].items()
         }
-        for model, pairs in sorted(by_model.items())
+        for model, signs in sorted(by_model.items())
         if shared
     }
     return PooledQuestion(factor, level, versus, len(shared), weights)

@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from cardiolens.base.phrasing import counted
 from cardiolens.protocol.tasks.questions import original_of
+from cardiolens.score.statistics.bootstrap import Basis
 from cardiolens.score.statistics.counting import Key
 from cardiolens.score.statistics.items import Bools, Floats, Ints, count, strings
 from cardiolens.score.statistics.metrics import ratio
-from cardiolens.score.statistics.statistic import Basis, Resampling, Row, Settings, Statistic, as_row
+from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic, as_row
 from cardiolens.score.statistics.verdict_rows import percent_judged
 from cardiolens.storage.schemas import READ, SCORES
 from cardiolens.storage.tables import from_rows

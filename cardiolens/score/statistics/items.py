@@ -1,9 +1,10 @@
-"""Verdicts as arrays: answers to choice questions and reports, with codes for names."""
+"""Verdicts as arrays: answers to choice questions and reports, of one arm and of every arm."""
 
 import string
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from cardiolens.score.statistics.verdict_rows import Verdicts, blocks, cohort
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort, judged_shares
+from cardiolens.storage.spool import SpilledMapping
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,7 +31,7 @@ TEXT_COUNTS = (
     *("lcs", "reference_words", "words", "reports", "rouge_l"),
     *(f"{kind}_{n}" for kind in ("match", "gram") for n in (1, 2, 3, 4)),
 )
-_NAMES = tuple(dict.fromkeys((*ENTITY_COUNTS, *TEXT_COUNTS)))
+_NAMES = (*ENTITY_COUNTS, *TEXT_COUNTS)
 # means over reports of the values of optional metrics, where these are enabled
 _PLUGGED = ("meteor", "bertscore_precision", "bertscore_recall", "bertscore_f1")
 
@@ -39,23 +41,24 @@ class Vocabulary:
     """The names in verdicts, which arrays have codes for: patients, questions, counts and entities."""
 
     patients: list[str]  # sorted
-    questions: pa.Array
+    questions: pa.Array  # sorted
     counts: frozenset[str]  # of reports
     entities: tuple[str, ...]  # of reports, sorted
 
     @staticmethod
-    def of(verdicts: pa.Table | Verdicts) -> "Vocabulary":
-        """Collect the vocabulary of a table of verdicts."""
+    def of(verdicts: Verdicts) -> "Vocabulary":
+        """Collect the vocabulary of verdicts."""
         questions = pa.array([], pa.string())
         counts: set[str] = set()
         entities: set[str] = set()
-        for columns in blocks(verdicts, ["qa_id", "channel", "parsed", "gold", "counts"]):
-            questions = pc.unique(pa.concat_arrays([questions, pc.unique(columns["qa_id"])]))
-            is_report = pc.is_in(columns["channel"], value_set=pa.array(["fields", "text"]))
-            reports = columns.filter(is_report).combine_chunks()
+        for rows in verdicts.blocks(["qa_id", "channel", "parsed", "gold", "counts"]):
+            questions = pc.unique(pa.concat_arrays([questions, pc.unique(rows["qa_id"])]))
+            is_report = pc.is_in(rows["channel"], value_set=pa.array(["fields", "text"]))
+            reports = rows.filter(is_report).combine_chunks()
             counts.update(pc.unique(reports["counts"].combine_chunks().keys).to_pylist())
             for name in ("gold", "parsed"):
                 entities.update(pc.unique(pc.list_flatten(reports[name])).to_pylist())
+        questions = questions.take(pc.sort_indices(questions))  # sums over them keep their order
         return Vocabulary(cohort(verdicts), questions, frozenset(counts), tuple(sorted(entities)))
 
 
@@ -86,6 +89,12 @@ class Rows:
     def where(self, selection: Bools | Ints | slice) -> Self:
         """Select rows by a mask, indices or a slice."""
         return replace(self, **{name: column[selection] for name, column in self._columns().items()})
+
+    def by_subtask(self) -> Iterator[tuple[str, Self]]:
+        """Yield the rows of each subtask with its name, sorted."""
+        names, code = np.unique(self.subtask, return_inverse=True)
+        for at, name in enumerate(names.tolist()):
+            yield name, self.where(code == at)
 
     def joined_with(self, other: Self) -> Self:
         """Concatenate with other rows; the result is not sorted."""
@@ -257,3 +266,83 @@ def number_of(column: pa.ChunkedArray) -> Ints:
         np.int64,
         len(column),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Rows of a table of verdicts; `patient` indexes the sorted patients of the whole table."""
+
+    items: Items
+    reports: Reports
+
+    @staticmethod
+    def of(verdicts: pa.Table, vocabulary: Vocabulary | None = None) -> "Answers":
+        """Read all rows of a table; for a part of a table, pass the vocabulary of the whole."""
+        vocabulary = vocabulary or Vocabulary.of(Verdicts.of(verdicts))
+        return Answers(items(verdicts, vocabulary), reports(verdicts, vocabulary))
+
+    @property
+    def judged(self) -> "Answers":
+        """The judged rows."""
+        return self.where(self.items.judged, self.reports.judged)
+
+    def where(self, items: Bools, reports: Bools) -> "Answers":
+        """Some of the items and of the reports."""
+        return Answers(self.items.where(items), self.reports.where(reports))
+
+    def common_with(self, other: "Answers", *, out: bool = False) -> "Answers":
+        """The rows with a question that occurs in the other answers too, or with `out` all others."""
+        return self.among(other.items.question, other.reports.question, out=out)
+
+    def among(self, items: Ints, reports: Ints, *, out: bool = False) -> "Answers":
+        """The rows of the given questions, or with `out` of all others."""
+        return self.where(
+            np.isin(self.items.question, items, invert=out),
+            np.isin(self.reports.question, reports, invert=out),
+        )
+
+    def joined_with(self, other: "Answers") -> "Answers":
+        """Concatenate with the rows of another part of the table; the result is not sorted."""
+        return Answers(self.items.joined_with(other.items), self.reports.joined_with(other.reports))
+
+    def of_tier(self, tier: str) -> Items | Reports:
+        """The rows behind a statistic of a tier (`tier:1`); of reports, those of fields."""
+        if tier == "tier:2":
+            return self.reports.of_fields
+        return self.items.where(self.items.tier == int(tier[-1]))
+
+    def __len__(self) -> int:
+        return len(self.items) + len(self.reports)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmAnswers:
+    """The answers of each arm; codes of questions, requests and entity sets are shared across arms."""
+
+    asked: Mapping[str, Answers]  # judged or not
+    arms: list[str]  # with a judged row, sorted
+    patients: list[str]  # of all arms, sorted
+    n_questions: int  # of all arms
+    shares: Mapping[tuple[str, str], float]  # of the items that were judged, by arm and scope
+    hospitals: Ints | None = None  # codes of the patients' hospitals, where these are random as well
+
+    @staticmethod
+    def of(
+        verdicts: pa.Table | Verdicts, hospitals: Mapping[str, str] = MappingProxyType({})
+    ) -> "ArmAnswers":
+        """Read the answers from verdicts, one arm at a time; `hospitals` are those of patients, if known."""
+        by_arm = verdicts if isinstance(verdicts, Verdicts) else Verdicts.of(verdicts)
+        vocabulary = Vocabulary.of(by_arm)
+        asked = SpilledMapping[str, Answers]()
+        judged_arms = []
+        for arm in by_arm.arms:
+            answers = asked[arm] = Answers.of(by_arm.of_arm(arm), vocabulary)
+            if answers.items.judged.any() or answers.reports.judged.any():
+                judged_arms.append(arm)
+        patients, n_questions = vocabulary.patients, len(vocabulary.questions)
+        codes = hospital_codes(patients, hospitals)
+        return ArmAnswers(asked, sorted(judged_arms), patients, n_questions, judged_shares(by_arm), codes)
+
+    def judged(self, arm: str) -> Answers:
+        """The judged rows of an arm."""
+        return self.asked[arm].judged

@@ -4,7 +4,7 @@ A function takes counts with further axes and gives fractions with those axes; u
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import scipy  # whose parts are loaded when they are used: `stats` takes half a second
@@ -140,7 +140,7 @@ def effective_patients_of_calls(items: Items) -> float:
     p (1 - p) / (n phi(z)^2), and from k calls of n nothing more is known of it than from min(k, n - k)
     events.
     """
-    by_subtask = (call_counts(items.where(items.subtask == name)) for name in np.unique(items.subtask))
+    by_subtask = (call_counts(rows) for _, rows in items.by_subtask())
     number, called = np.reshape([np.sum(counts, axis=1) for counts in by_subtask], (-1, 2)).T
     number, called = number[number > 0], called[number > 0]
     if not len(number):
@@ -151,7 +151,7 @@ def effective_patients_of_calls(items: Items) -> float:
     return 1 + joint_freedom(variance, np.maximum(np.minimum(called, number - called) - 1, 1))
 
 
-def by_patient(counts: Sequence[np.ndarray], patient: Ints, units: int) -> Floats:
+def by_patient(counts: Iterable[np.ndarray], patient: Ints, units: int) -> Floats:
     """Sum the counts of items over each patient: (cell, patient)."""
     return np.stack([np.bincount(patient, weights=count, minlength=units) for count in counts])
 

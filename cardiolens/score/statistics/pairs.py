@@ -5,21 +5,27 @@ A side is an arm, or all arms behind the headline of a model (protocol 8.5).
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cardiolens.runtime.processes import spread
-from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
 from cardiolens.score.statistics.comparisons import RUN, VARIED, Effect
-from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key, claimed_values, values_of
+from cardiolens.score.statistics.counting import (
+    EXTRA_METRICS,
+    Cells,
+    Key,
+    cells_of,
+    claimed_values,
+    values_of,
+)
 from cardiolens.score.statistics.factors import ArmFactors, ArmPair, Families
 from cardiolens.score.statistics.hypothesis_tests import coins, row_p, swap_p
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Rows
+from cardiolens.score.statistics.items import Answers, ArmAnswers, Bools, Floats, Ints, Items, Rows
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, SEVERITY_SHIFT
 from cardiolens.score.statistics.statistic import Resampling, Row, Statistic
-from cardiolens.score.statistics.verdict_rows import SpilledMapping
 
 MANY = 2**24  # resampled patients of all arms, or pairs, from which worker processes pay off
 _CHUNK = 16  # pairs per task of a worker process; neighbours share arms
@@ -45,12 +51,10 @@ class Side:
     statistics: Mapping[Key, Statistic]
 
 
-@dataclass(frozen=True, slots=True)
-class PairComparison:
-    """The rows of a pair of arms; where they are pooled, its effects by key, and where requests differ."""
+class PairComparison(NamedTuple):
+    """The rows of a pair of arms; where they are pooled, its effects by key."""
 
-    arm: str
-    versus: str
+    pair: ArmPair
     rows: list[Row]
     effects: Mapping[EffectKey, Effect]
 
@@ -66,88 +70,100 @@ def compare_pairs(
 ) -> Iterator[PairComparison]:
     """Yield the comparisons of each pair of each factor, on the items judged in both arms.
 
-    `statistics` are the claimable ones of each arm; the effects of `pooled` pairs, in either direction, are
-    kept. Worker processes do it where that pays off; neither their number nor order changes a digit.
+    `statistics` are the claimable ones of each arm; the effects of `pooled` pairs are kept. Worker processes
+    do it where that pays off; neither their number nor order changes a digit.
     """
-    pairs = [(factor, *pair) for factor, of_factor in families.items() for pair in of_factor]
-    pooled_pairs = frozenset(frozenset(pair) for pair in pooled)
-    labels = {arm.arm_id: arm for arm in arms}
-    compare = _Comparing(answers, statistics, sampling, labels, pooled_pairs)
-    return spread(compare, pairs, chunk=_CHUNK, worth=len(pairs) * sampling.weights.size >= MANY)
+    tasks = [(factor, pair, pair in pooled) for factor, of_factor in families.items() for pair in of_factor]
+    by_id = {arm.arm_id: arm for arm in arms}
+    compare = partial(_compared_pair, answers, statistics, sampling, by_id)
+    return spread(compare, tasks, chunk=_CHUNK, worth=len(tasks) * sampling.weights.size >= MANY)
 
 
-@dataclass(slots=True)
-class _Comparing:
-    """Compares pairs of arms in one process, which caches the cells of arms that it has seen."""
-
-    answers: ArmAnswers
-    statistics: Mapping[str, Mapping[Key, Statistic]]
-    sampling: Resampling
-    labels: Mapping[str, ArmFactors]
-    pooled_pairs: frozenset[frozenset[str]]
-    cells: SpilledMapping[str, Cells] | None = None  # of arms on all judged items; each process has a file
-
-    def __call__(self, task: tuple[str, str, str]) -> PairComparison:
-        """Compare a (factor, arm, versus arm)."""
-        factor, arm, versus = task
-        names = arm, versus
-        every = [self.answers.judged(name) for name in names]
-        common = [every[0].common_with(every[1]), every[1].common_with(every[0])]
-        is_whole = [*map(len, common)] == [*map(len, every)]
-        sides = zip(names, common, strict=True)
-        ours, theirs = (self._side(name, judged, is_whole=is_whole) for name, judged in sides)
-        metrics = ("primary", *EXTRA_METRICS) if factor == "prompt" else ("primary",)
-        keys = sorted((key for key in ours.statistics if key[0] in metrics), key=lambda key: key[::-1])
-        differing = self._differing(*common)
-        labels, rows, effects = self._labels(factor, arm, versus), [], {}
-        for key, effect, row in compare_sides(ours, theirs, [1.0], keys, self.sampling):
-            if key in differing:
-                interval = differing[key].interval(key[0], level=0.9)
-                row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
-            rows.append(labels | row)
+def _compared_pair(
+    answers: ArmAnswers,
+    statistics: Mapping[str, Mapping[Key, Statistic]],
+    sampling: Resampling,
+    arms: Mapping[str, ArmFactors],
+    task: tuple[str, ArmPair, bool],
+) -> PairComparison:
+    """Compare a pair that differs in a factor, and keep its effects if it is pooled."""
+    factor, pair, is_pooled = task
+    metrics = ("primary", *EXTRA_METRICS) if factor == "prompt" else ("primary",)
+    ours, theirs = (arms[name] for name in pair)
+    labels, rows, effects = _labels(factor, ours, theirs), [], dict[EffectKey, Effect]()
+    for key, effect, differing, row in compare_arms(answers, statistics, sampling, pair, metrics):
+        rows.append(labels | row)
+        if is_pooled:
             effects[key, False] = effect
-            if key[0] == "primary" and effect.reach.n_same < effect.statistic.basis.n_items:
-                effects[key, True] = Effect.of(differing.get(key, effect.statistic))
-        return PairComparison(arm, versus, rows, effects if frozenset(names) in self.pooled_pairs else {})
+            if differing is not None:
+                effects[key, True] = differing
+    return PairComparison(pair, rows, effects)
 
-    def _side(self, arm: str, judged: Answers, *, is_whole: bool) -> Side:
-        """An arm on some of its judged items, or on the whole of them."""
-        if not is_whole:
-            return self._side_of(judged, self.answers.asked[arm])
-        if self.cells is None:
-            self.cells = SpilledMapping()
-        if arm not in self.cells:
-            self.cells[arm] = Cells.of(judged, self.sampling.patients)
-        return Side([judged], [self.answers.asked[arm]], [self.cells[arm]], self.statistics[arm])
 
-    def _side_of(self, judged: Answers, asked: Answers) -> Side:
-        cells = Cells.of(judged, self.sampling.patients)
-        return Side([judged], [asked], [cells], claimed_statistics(judged, cells, self.sampling))
+def compare_arms(
+    answers: ArmAnswers,
+    statistics: Mapping[str, Mapping[Key, Statistic]],
+    sampling: Resampling,
+    pair: ArmPair,
+    metrics: Sequence[str] = ("primary",),
+) -> Iterator[tuple[Key, Effect, Effect | None, Row]]:
+    """Yield the differences of two arms: what is known of each, that over differing requests, and its row."""
+    asked = [answers.asked[name] for name in pair]
+    every = [of_arm.judged for of_arm in asked]
+    common = [every[0].common_with(every[1]), every[1].common_with(every[0])]
+    is_whole = [*map(len, common)] == [*map(len, every)]
+    ours, theirs = (
+        _side(judged, of_arm, sampling, statistics.get(name) if is_whole else None)
+        for name, judged, of_arm in zip(pair, common, asked, strict=True)
+    )
+    keys = sorted((key for key in ours.statistics if key[0] in metrics), key=lambda key: key[::-1])
+    differences = _differing(common[0], common[1], sampling)
+    for key, effect, row in compare_sides(ours, theirs, [1.0], keys, sampling):
+        differing = None
+        if key in differences:
+            interval = differences[key].interval(key[0], level=0.9)
+            row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
+        if key[0] == "primary" and effect.n_same < effect.statistic.basis.n_items:
+            differing = Effect.of(differences.get(key, effect.statistic))
+        yield key, effect, differing, row
 
-    def _differing(self, ours: Answers, theirs: Answers) -> dict[Key, Statistic]:
-        """Differences of scores over the items with differing requests; none where all differ."""
-        items = ours.items.request != theirs.items.request
-        reports = ours.reports.request != theirs.reports.request
-        if items.all() and reports.all():
-            return {}
-        parts = (side.where(items, reports) for side in (ours, theirs))
-        first, second = (self._side_of(part, part) for part in parts)
-        return _differences(first, second, [key for key in first.statistics if key[0] == "primary"])
 
-    def _labels(self, factor: str, arm: str, versus: str) -> Row:
-        """The columns that say what is compared, and in which family of tests."""
-        labels: Row = {"factor": factor, "arm_id": arm, "versus_arm_id": versus}
-        labels |= {"level": arm, "versus": versus}
-        simulated = False
-        if arm in self.labels and versus in self.labels:
-            ours, theirs = self.labels[arm], self.labels[versus]
-            simulated = ours.simulated or theirs.simulated
-            labels |= {"level": str(getattr(ours, factor)), "versus": str(getattr(theirs, factor))}
-            labels["model"] = ours.model if factor != "model" else None
-        family = VARIED if factor in RUN else factor
-        labels["family"] = f"{family}, simulated readers" if simulated else family
-        labels["adjustment"] = "fdr" if factor in RUN and not simulated else "holm"
-        return labels | {"simulated": simulated}
+def _side(
+    judged: Answers, asked: Answers, sampling: Resampling, statistics: Mapping[Key, Statistic] | None = None
+) -> Side:
+    """An arm on some of its judged items, or with `statistics` on the whole of them."""
+    cells = cells_of(judged, sampling.patients)
+    if statistics is None:
+        statistics = claimed_statistics(judged, cells, sampling)
+    return Side([judged], [asked], [cells], statistics)
+
+
+def _differing(ours: Answers, theirs: Answers, sampling: Resampling) -> dict[Key, Statistic]:
+    """Differences of scores over the items with differing requests; none where all differ."""
+    items = ours.items.request != theirs.items.request
+    reports = ours.reports.request != theirs.reports.request
+    if items.all() and reports.all():
+        return {}
+    parts = (side.where(items, reports) for side in (ours, theirs))
+    first, second = (_side(part, part, sampling) for part in parts)
+    return _differences(first, second, [key for key in first.statistics if key[0] == "primary"])
+
+
+def _labels(factor: str, ours: ArmFactors, theirs: ArmFactors) -> Row:
+    """The columns that say what is compared, and in which family of tests."""
+    simulated = ours.simulated or theirs.simulated
+    family = VARIED if factor in RUN else factor
+    return {
+        "factor": factor,
+        "arm_id": ours.arm_id,
+        "versus_arm_id": theirs.arm_id,
+        "level": str(getattr(ours, factor)),
+        "versus": str(getattr(theirs, factor)),
+        "model": ours.model if factor != "model" else None,
+        "family": f"{family}, simulated readers" if simulated else family,
+        "adjustment": "fdr" if factor in RUN and not simulated else "holm",
+        "simulated": simulated,
+    }
 
 
 def compare_sides(
@@ -170,9 +186,7 @@ def compare_sides(
     for key, difference in differences.items():
         first, second = (side.judged[0].of_tier(key[1]) for side in (ours, theirs))
         n_same = int((first.request == second.request).sum())  # on these both arms are equal
-        reach = Effect.of(difference).reach
-        reach = reach._replace(n_same=n_same, **limits.get(key, {}), **read.get(key, {}))
-        effect = Effect(difference, reach)
+        effect = Effect.of(difference)._replace(n_same=n_same, **limits.get(key, {}), **read.get(key, {}))
         row = effect.row(key, sampling.method, against_margin=against_margin)
         if key in p_values:
             row["p"] = p_values[key]
@@ -183,25 +197,27 @@ def compare_sides(
 
 
 def _differences(ours: Side, theirs: Side, keys: Collection[Key]) -> dict[Key, Statistic]:
-    pairs = {key: (ours.statistics[key], theirs.statistics[key]) for key in keys if key in theirs.statistics}
-    return {
-        key: Statistic(first.values - second.values, first.basis, of_pairs=True)
-        for key, (first, second) in pairs.items()
-    }
+    differences = {}
+    for key in (key for key in keys if key in theirs.statistics):
+        first, second = ours.statistics[key], theirs.statistics[key]
+        fewest = min(first.basis.n_effective, second.basis.n_effective)  # of calls, by the rarer ones
+        basis = replace(first.basis, n_effective=fewest)
+        differences[key] = Statistic(first.values - second.values, basis, of_pairs=True)
+    return differences
 
 
 def _swap_p(
     ours: Side, theirs: Side, shares: Sequence[float], keys: Collection[Key], sampling: Resampling
 ) -> dict[Key, float]:
     """P-values from swapping whole patients between both sides, in all their arms at once."""
-    if not all(cells.parts for cells in ours.cells):
+    if not all(ours.cells):
         return {}
-    ends = np.cumsum([len(rows) for cells in ours.cells for rows in cells.rows])[:-1]
+    ends = np.cumsum([len(rows) for cells in ours.cells for rows in cells.values()])[:-1]
 
     def mean(sums: Floats) -> dict[Key, Floats]:
         rows = iter(np.split(sums, ends))
         values = [
-            claimed_values(cells.parts, [next(rows) for _ in cells.rows], sampling.settings.min_n)
+            claimed_values(cells, [next(rows) for _ in cells], sampling.settings.min_n)
             for cells in ours.cells
         ]
         return {
@@ -211,7 +227,7 @@ def _swap_p(
         }
 
     first, second = (
-        np.concatenate([rows for cells in side.cells for rows in cells.rows]) for side in (ours, theirs)
+        np.concatenate([rows for cells in side.cells for rows in cells.values()]) for side in (ours, theirs)
     )
     chosen = sampling.settings
     return swap_p(first, second, mean, coins(sampling.patients, chosen.seed, chosen.swaps))
@@ -283,8 +299,9 @@ def _mean(arms: Sequence[Answers], shares: Sequence[float], min_n: int) -> dict[
 
 
 def _is_read(rows: Rows) -> Bools:
-    is_read = np.asarray(rows.parse_status == _READ[0])  # of most arms all; comparing words takes time
-    return is_read if is_read.all() else is_read | (rows.parse_status == _READ[1])
+    first, second = _READ
+    is_read: Bools = (rows.parse_status == first) | (rows.parse_status == second)
+    return is_read
 
 
 def _sufficient(answers: Answers, min_n: int) -> Answers:

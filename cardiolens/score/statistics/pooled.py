@@ -1,8 +1,8 @@
 """Comparisons pooled over models: one mean a question, its spread, and the models behind it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +12,7 @@ import scipy  # whose parts are loaded when they are used: `stats` takes half a 
 
 from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT
-from cardiolens.score.statistics.bootstrap import Interval, joint_freedom, resampled_variance
+from cardiolens.score.statistics.bootstrap import Basis, Interval, joint_freedom, resampled_variance
 from cardiolens.score.statistics.comparisons import LEVEL, Effect, adjust, comparison, joined, mean, total
 from cardiolens.score.statistics.counting import Key
 from cardiolens.score.statistics.factors import (
@@ -34,7 +34,7 @@ from cardiolens.score.statistics.hypothesis_tests import (
 from cardiolens.score.statistics.items import Floats
 from cardiolens.score.statistics.metrics import CRITERION, D_PRIME, ENTROPY_DEFICIT, SEVERITY_SHIFT
 from cardiolens.score.statistics.pairs import EffectKey
-from cardiolens.score.statistics.statistic import TIERS, Basis, Resampling, Row, Statistic, scale
+from cardiolens.score.statistics.statistic import TIERS, Resampling, Row, Statistic, scale
 
 FAMILY = "questions over all models"
 # of prompts, besides the score: whether answers are more cautious
@@ -45,6 +45,7 @@ CONSERVATISM: tuple[Key, ...] = (
 COLLAPSE_KEYS: tuple[Key, ...] = ((ENTROPY_DEFICIT, TIERS[0]), (ENTROPY_DEFICIT, TIERS[2]))
 _FEWEST_MODELS = 3  # from two, a spread is hardly known
 PairEffects = Mapping[ArmPair, Mapping[EffectKey, Effect]]
+ModelEffects = Mapping[EffectKey, Mapping[str, Effect]]
 ASSUMED = (
     "assumed: half of the answers right, answers of two arms to an item correlated by 0.3, differences of "
     "two items of a patient by 0.1"
@@ -52,7 +53,7 @@ ASSUMED = (
 
 
 def effects_of(question: PooledQuestion, effects: PairEffects) -> dict[EffectKey, dict[str, Effect]]:
-    """Effects of a question by key and model, from those of pairs of arms in either direction.
+    """Effects of a question by key and model, from those of pairs of arms.
 
     Over all items they are the weighted sums of pairs, of models for which none is missing; over the items
     with differing requests the means of the pairs that have any.
@@ -61,9 +62,8 @@ def effects_of(question: PooledQuestion, effects: PairEffects) -> dict[EffectKey
     for model, weights in sorted(question.weights.items()):
         parts: dict[EffectKey, list[tuple[float, Effect]]] = {}
         for pair, weight in weights.items():
-            for arms, share in ((pair, weight), ((pair[1], pair[0]), -weight)):
-                for key, effect in effects.get(arms, {}).items():
-                    parts.setdefault(key, []).append((share, effect))
+            for key, effect in effects.get(pair, {}).items():
+                parts.setdefault(key, []).append((weight, effect))
         for key, of_key in parts.items():
             whole = sum(abs(share) for share, _ in of_key) if key[1] else 1.0
             if key[1] or len(of_key) == len(weights):
@@ -81,17 +81,13 @@ def pooled_rows(questions: Sequence[PooledQuestion], effects: PairEffects, sampl
     with p over the models divided by the share of the questions that reject.
     """
     found = [(question, effects_of(question, effects)) for question in questions]
-    answers = [
-        _Pooled(question, key, of[key, False], of.get((key, True), {}), sampling.method)
-        for question, of in found
-        for key in _keys(question)
-        if (key, False) in of
-    ]
-    rows = [answer.row() for answer in answers]
+    asked = [(question, key, of) for question, of in found for key in _keys(question) if (key, False) in of]
+    rows = [_mean_row(question, key, of, sampling.method) for question, key, of in asked]
     adjust(rows)
     rejects = [row["p_adjusted"] <= LEVEL for row in rows]
-    for answer, is_rejected in zip(answers, rejects, strict=True):
-        rows += answer.model_rows(sum(rejects) / len(rejects) if is_rejected else 0.0)
+    for (question, key, of), is_rejected in zip(asked, rejects, strict=True):
+        share = sum(rejects) / len(rejects) if is_rejected else 0.0
+        rows += _model_rows(question, key, of[key, False], sampling.method, share)
     return rows
 
 
@@ -102,58 +98,60 @@ def _keys(question: PooledQuestion) -> list[Key]:
     return [*scores, *(CONSERVATISM if question.factor == "prompt" else ())]
 
 
-@dataclass(frozen=True, slots=True)
-class _Pooled:
-    """A question on a metric and tier: effects of its models, on all items and where requests differ."""
+def _mean_row(question: PooledQuestion, key: Key, effects: ModelEffects, method: str) -> Row:
+    """The mean over models, of equal weight, with how many of them go up and how much they differ."""
+    models, differing = effects[key, False], effects.get((key, True))
+    effect = mean([*models.values()])
+    row, basis = _row(question, key, effect, method, len(models)), effect.statistic.basis
+    row |= {"n_models": len(models), "family": FAMILY, "adjustment": "holm"}
+    if key[0] == "primary" and effect.n_same and differing:
+        interval = mean([*differing.values()]).statistic.interval("primary", level=0.9)
+        row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
+    values = np.stack([of_model.statistic.values for of_model in models.values()])
+    row["n_models_above"] = int((values[:, 0] > 0).sum())
+    spread = between_models(values, basis.inflation)
+    if spread is not None and not basis.without_interval:
+        deviation, expected = spread
+        ends = {"spread": deviation.value, "spread_low": deviation.low, "spread_high": deviation.high}
+        ends |= {"next_low": expected.low, "next_high": expected.high}
+        row |= {name: scale(key[0]) * value for name, value in ends.items()}
+    return row
 
-    question: PooledQuestion
-    key: Key
-    effects: Mapping[str, Effect]
-    differing: Mapping[str, Effect]
-    method: str
 
-    def row(self) -> Row:
-        """The mean over models, of equal weight, with how many of them go up and how much they differ."""
-        effect = mean([*self.effects.values()])
-        row, basis = self._row(effect, len(self.effects)), effect.statistic.basis
-        row |= {"n_models": len(self.effects), "family": FAMILY, "adjustment": "holm"}
-        if self.key[0] == "primary" and effect.reach.n_same and self.differing:
-            differing = mean([*self.differing.values()])
-            interval = differing.statistic.interval("primary", level=0.9)
-            row |= {"differing_low_90": interval.low, "differing_high_90": interval.high}
-        values = np.stack([of_model.statistic.values for of_model in self.effects.values()])
-        row["n_models_above"] = int((values[:, 0] > 0).sum())
-        spread = between_models(values, basis.inflation)
-        if spread is not None and not basis.without_interval:
-            deviation, expected = spread
-            ends = {"spread": deviation.value, "spread_low": deviation.low, "spread_high": deviation.high}
-            ends |= {"next_low": expected.low, "next_high": expected.high}
-            row |= {name: scale(self.key[0]) * value for name, value in ends.items()}
-        return row
+def _model_rows(
+    question: PooledQuestion, key: Key, effects: Mapping[str, Effect], method: str, share: float
+) -> list[Row]:
+    """Effect of each model; Holm's p over the models, times 1 / share of the questions that rejected."""
+    words = f"{question.factor} {question.level} against {question.versus}"
+    family = {"family": f"models behind {words}", "adjustment": "holm"} if share else {}
+    rows = [
+        _row(question, key, effect, method, 1, against_margin=False) | {"model": model} | family
+        for model, effect in effects.items()
+    ]
+    adjust(rows)
+    for row in rows:  # tested over the models alone
+        row.pop("p")
+        if share:
+            row["p_adjusted"] = min(1.0, row["p_adjusted"] / share)
+    return rows
 
-    def model_rows(self, share: float) -> Iterator[Row]:
-        """Effect of each model; Holm's p over the models, times 1 / share of the questions that rejected."""
-        words = f"{self.question.factor} {self.question.level} against {self.question.versus}"
-        family = {"family": f"models behind {words}", "adjustment": "holm"} if share else {}
-        rows = [
-            self._row(effect, 1, against_margin=False) | {"model": model} | family
-            for model, effect in self.effects.items()
-        ]
-        adjust(rows)
-        for row in rows:  # tested over the models alone
-            row.pop("p")
-            if share:
-                row["p_adjusted"] = min(1.0, row["p_adjusted"] / share)
-            yield row
 
-    def _row(self, effect: Effect, models: int, *, against_margin: bool = True) -> Row:
-        question, statistic = self.question, effect.statistic
-        note = f"mean over {counted(models, 'model')} in {counted(question.settings, 'setting')}"
-        with_note = replace(statistic, basis=replace(statistic.basis, note=note))
-        row = replace(effect, statistic=with_note).row(self.key, self.method, against_margin=against_margin)
-        names = {"factor": question.factor, "level": question.level, "versus": question.versus}
-        p = two_sided_p(statistic.values, row, statistic.basis.units)
-        return names | row | {"p": p, "n_settings": question.settings}
+def _row(
+    question: PooledQuestion,
+    key: Key,
+    effect: Effect,
+    method: str,
+    models: int,
+    *,
+    against_margin: bool = True,
+) -> Row:
+    statistic = effect.statistic
+    note = f"mean over {counted(models, 'model')} in {counted(question.settings, 'setting')}"
+    with_note = replace(statistic, basis=replace(statistic.basis, note=note))
+    row = effect._replace(statistic=with_note).row(key, method, against_margin=against_margin)
+    names = {"factor": question.factor, "level": question.level, "versus": question.versus}
+    p = two_sided_p(statistic.values, row, statistic.basis.units)
+    return names | row | {"p": p, "n_settings": question.settings}
 
 
 def two_sided_p(values: Floats, row: Row, patients: float) -> float:
@@ -184,7 +182,7 @@ def between_models(
     if number < _FEWEST_MODELS or np.isnan(effects[:, 0]).any():
         return None
     of_mean, of_one_model = errors(effects, inflation)
-    if math.isnan(of_mean):
+    if not math.isfinite(of_mean):
         return None
     squares = float(((effects[:, 0] - effects[:, 0].mean()) ** 2).sum())
     tail, freedom = (1 - level) / 2, number - 1
@@ -241,7 +239,10 @@ def _tier_change(
 ) -> Row | None:
     keys = (metric, earlier), (metric, later)
     sides = [[of_model[key] for key in keys] for of_model in means.values() if {*keys} <= of_model.keys()]
-    changes = [(after.values - before.values, after.basis) for before, after in sides]
+    changes = []
+    for before, after in sides:
+        n_patients = min(before.basis.n_patients, after.basis.n_patients)
+        changes.append((after.values - before.values, replace(after.basis, n_patients=n_patients)))
     changes = [(values, basis) for values, basis in changes if not math.isnan(values[0])]
     if len(changes) < 2:
         return None
@@ -260,7 +261,7 @@ def _change_test(values: Floats, basis: Basis) -> tuple[float, float]:
     of_patients, of_one_model = errors(values, basis.inflation)
     of_models = max(float(values[:, 0].var(ddof=1)) - of_one_model, 0.0) / number
     variance = of_patients + of_models
-    if basis.without_interval or not variance > 0:
+    if basis.without_interval or not 0 < variance < math.inf:
         return math.nan, math.nan
     freedoms = np.array([max(int(basis.units) - 1, 1), number - 1])
     error, freedom = math.sqrt(variance), joint_freedom(np.array([of_patients, of_models]), freedoms)

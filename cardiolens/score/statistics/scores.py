@@ -2,8 +2,8 @@
 
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +11,13 @@ import pyarrow as pa
 from cardiolens.base.phases import begin, phase
 from cardiolens.base.phrasing import counted
 from cardiolens.runtime.processes import spread
-from cardiolens.score.statistics.answers import Answers, ArmAnswers
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT, arm_statistics
-from cardiolens.score.statistics.comparisons import Comparisons, Effect, joined
-from cardiolens.score.statistics.counting import EXTRA_METRICS, Cells, Key
+from cardiolens.score.statistics.comparisons import Effect, concluded, joined
+from cardiolens.score.statistics.counting import EXTRA_METRICS, Key, cells_of
 from cardiolens.score.statistics.factors import (
     TRUTH,
     ArmFactors,
     ArmPair,
-    Families,
     Headlines,
     Protocols,
     arms_of,
@@ -30,13 +28,14 @@ from cardiolens.score.statistics.factors import (
     pooled_questions,
 )
 from cardiolens.score.statistics.item_scores import item_mean, table_of
+from cardiolens.score.statistics.items import Answers, ArmAnswers
 from cardiolens.score.statistics.metrics import ENTROPY_DEFICIT
 from cardiolens.score.statistics.pairs import MANY, EffectKey, Side, compare_pairs, compare_sides
 from cardiolens.score.statistics.pooled import COLLAPSE_KEYS, pooled_rows, tier_change_rows
 from cardiolens.score.statistics.statistic import TIERS, Resampling, Row, Settings, Statistic, as_row
-from cardiolens.score.statistics.verdict_rows import COMPLETE, SpilledMapping, Verdicts
-from cardiolens.storage.schemas import SCORES
-from cardiolens.storage.spool import Spool
+from cardiolens.score.statistics.verdict_rows import COMPLETE, Verdicts
+from cardiolens.storage.schemas import COMPARISONS, SCORES
+from cardiolens.storage.spool import SpilledMapping
 from cardiolens.storage.tables import from_rows
 
 ANSWERS_CHANGED = "answers_changed"
@@ -48,17 +47,11 @@ PREFIX = "headline:"
 _COMPARED = frozenset((metric, tier) for metric in ("primary", *EXTRA_METRICS, *METRICS) for tier in TIERS)
 
 
-@dataclass(frozen=True, slots=True)
-class Results:
-    """The tables of scores and of comparisons, spilled to files."""
+class Results(NamedTuple):
+    """The tables of scores and of comparisons."""
 
-    scores: Spool
-    comparisons: Spool
-
-    @property
-    def tables(self) -> tuple[pa.Table, pa.Table]:
-        """Both tables in memory."""
-        return self.scores.whole(), self.comparisons.whole()
+    scores: pa.Table
+    comparisons: pa.Table
 
 
 def score(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], settings: Settings) -> Results:
@@ -66,23 +59,21 @@ def score(verdicts: pa.Table | Verdicts, arms: Sequence[ArmFactors], settings: S
     return compute_scores(ArmAnswers.of(verdicts), arms, settings)
 
 
-def compute_scores(
-    answers: ArmAnswers, arms: Sequence[ArmFactors], settings: Settings, pairs: Families | None = None
-) -> Results:
+def compute_scores(answers: ArmAnswers, arms: Sequence[ArmFactors], settings: Settings) -> Results:
     """Score every arm with 95 % intervals, headlines of models, and compare what differs in one factor.
 
-    `arms` are those that have verdicts, `pairs` those that are compared, in place of all that differ in one
-    factor. Of an arm and its repeat there is `answers_changed`. Simulated readers are families of tests of
-    their own, and are not compared in headlines.
+    `arms` without a judged item are left out. Of an arm and its repeat there is `answers_changed`. Simulated
+    readers are families of tests of their own, and are not compared in headlines.
 
     Values are percent, save those of `statistic.OWN_UNIT`. Items that were not run are left out. Rows of arms
     are sorted by (arm, scope, metric); neither order nor parts of verdicts change a digit.
     """
     sampling = Resampling.of(settings, len(answers.patients), answers.hospitals)
+    arms = [arm for arm in arms if arm.arm_id in answers.arms]
     of_models = headlines(arms)
     simulated = {arm.arm_id for arm in arms if arm.simulated}
-    scores, comparisons = Spool(SCORES), Comparisons()
-    statistics = _score_arms(answers, sampling, scores)
+    statistics, scores = _score_arms(answers, sampling)
+    comparisons: list[Row] = []
     collapse = collapse_questions(of_models, simulated)
     questions = [*pooled_questions(arms), *collapse]
     effects = SpilledMapping[ArmPair, Mapping[EffectKey, Effect]]()
@@ -90,36 +81,36 @@ def compute_scores(
         own = model_means(statistics, of_models[model])
         effects[model, TRUTH] = {(key, False): Effect.of(own[key]) for key in COLLAPSE_KEYS if key in own}
     pooled = {pair for question in questions for pairs in question.weights.values() for pair in pairs}
-    compared = families(arms) if pairs is None else pairs
+    compared = families(arms)
     compared_pairs = compare_pairs(answers, statistics, compared, sampling, arms, pooled=pooled)
-    for pair in phase("comparing", "pairs of arms", compared_pairs, sum(map(len, compared.values()))):
-        comparisons.add(pair.rows)
-        if pair.effects:
-            effects[pair.arm, pair.versus] = pair.effects
+    for of_pair in phase("comparing", "pairs of arms", compared_pairs, sum(map(len, compared.values()))):
+        comparisons += of_pair.rows
+        if of_pair.effects:
+            effects[of_pair.pair] = of_pair.effects
     begin("pooling over models")
-    comparisons.add(pooled_rows(questions, effects, sampling))
+    comparisons += pooled_rows(questions, effects, sampling)
     changed = [*_repeat_rows(answers, arms, sampling)]
     begin("comparing models")
     rows, between, means = _headlines(answers, statistics, of_models, sampling, simulated)
-    scores.add(from_rows([*changed, *rows], SCORES))
-    comparisons.add(between)
-    comparisons.add(tier_change_rows(means, sampling.method))
+    scores.append(from_rows([*changed, *rows], SCORES))
+    comparisons += [*between, *tier_change_rows(means, sampling.method)]
     begin("adjusting tests")
-    return Results(scores, comparisons.adjusted())
+    decided = concluded([{"simulated": False} | row for row in comparisons])
+    return Results(pa.concat_tables(scores), from_rows(decided, COMPARISONS))
 
 
 def _score_arms(
-    answers: ArmAnswers, sampling: Resampling, scores: Spool
-) -> SpilledMapping[str, dict[Key, Statistic]]:
-    """Add the rows of every arm; return the statistics that are compared, by arm."""
-    statistics = SpilledMapping[str, dict[Key, Statistic]]()
+    answers: ArmAnswers, sampling: Resampling
+) -> tuple[SpilledMapping[str, dict[Key, Statistic]], list[pa.Table]]:
+    """The statistics that are compared, by arm, and the score rows of each arm."""
+    statistics, scores = SpilledMapping[str, dict[Key, Statistic]](), []
     tasks = ((arm, answers.judged(arm), sampling) for arm in answers.arms)
     many = len(answers.arms) * sampling.weights.size >= MANY
     of_arms = phase("scoring", "arms", spread(_of_arm, tasks, worth=many), len(answers.arms))
     for arm, rows, compared in of_arms:
         statistics[arm] = compared
-        scores.add(table_of(rows, answers.shares))
-    return statistics
+        scores.append(table_of(rows, answers.shares))
+    return statistics, scores
 
 
 def _of_arm(task: tuple[str, Answers, Resampling]) -> tuple[str, list[Row], dict[Key, Statistic]]:
@@ -174,14 +165,13 @@ def _headlines(
     }
     means = {model: model_means(by_arm, protocols) for model, protocols in models.items()}
     rows = []
-    for model, key in ((model, key) for model, of_model in means.items() for key in of_model):
+    for (model, of_model), tier in product(means.items(), TIERS):
         arms = arms_of(models[model])
-        n_asked, n_used = (
-            sum(len(of[arm].of_tier(key[1])) for arm in arms) for of in (answers.asked, judged)
-        )
+        n_asked, n_used = (sum(len(of[arm].of_tier(tier)) for arm in arms) for of in (answers.asked, judged))
         share = None if n_used >= COMPLETE * n_asked else 100 * n_used / n_asked
-        row = as_row(key, means[model][key], sampling.method)
-        rows.append(row | {"arm_id": f"{PREFIX}{model}", "percent_judged": share})
+        for key in (key for key in of_model if key[1] == tier):
+            row = as_row(key, of_model[key], sampling.method)
+            rows.append(row | {"arm_id": f"{PREFIX}{model}", "percent_judged": share})
     real = {model: of for model, of in means.items() if not {*arms_of(models[model])} <= {*simulated}}
     family = {"simulated": not real, "family": "models" if real else "models, simulated readers"}
     comparisons = []
@@ -228,7 +218,7 @@ def _side(
     """The arms behind a headline as a side of a comparison."""
     arms = arms_of(protocols)
     of_arms = [judged[arm] for arm in arms]
-    cells = [Cells.of(of_arm, sampling.patients) for of_arm in of_arms]
+    cells = [cells_of(of_arm, sampling.patients) for of_arm in of_arms]
     return Side(of_arms, [answers.asked[arm] for arm in arms], cells, means)
 
 
@@ -236,12 +226,13 @@ def model_means(
     statistics: Mapping[str, Mapping[Key, Statistic]], protocols: Protocols
 ) -> dict[Key, Statistic]:
     """Tier statistics of a model: means over its protocols, of each the mean over its seeds."""
-    means = {}
+    means: dict[Key, Statistic] = {}
+    of_arms = {arm: statistics[arm] for arm in arms_of(protocols)}
     for key in ((metric, tier) for tier in TIERS for metric in METRICS):
         by_protocol = {
             protocol: parts
             for protocol, arms in sorted(protocols.items())
-            if (parts := [statistics[arm][key] for arm in arms if key in statistics[arm]])
+            if (parts := [of_arms[arm][key] for arm in arms if key in of_arms[arm]])
         }
         if by_protocol:
             values = [np.mean([part.values for part in parts], axis=0) for parts in by_protocol.values()]

@@ -1,24 +1,18 @@
 """A statistic in the cohort and in each of its resamples, with its basis, as a row of scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cardiolens.base.phrasing import counted
 from cardiolens.score.statistics.bootstrap import (
-    Ends,
+    Basis,
     Interval,
-    Sample,
     difference_ends,
-    effective_items,
-    effective_patients,
     over_hospitals,
     percentile,
-    reason_for_none,
     resampled_variance,
     resampling_weights,
     share_ends,
@@ -26,81 +20,13 @@ from cardiolens.score.statistics.bootstrap import (
 )
 from cardiolens.score.statistics.counting import Forms, Key
 from cardiolens.score.statistics.hypothesis_tests import SWAPS
-from cardiolens.score.statistics.items import Bools, Floats, Ints, Items, Reports, Rows
-from cardiolens.score.statistics.metrics import mean_defined
-from cardiolens.storage.schemas import ILLEGAL_SELECTION
+from cardiolens.score.statistics.items import Floats, Ints, Reports, Rows
+from cardiolens.score.statistics.metrics import by_patient, mean_defined
 
 Scopes = Mapping[str, tuple[str, ...]]  # of each field of a protocol
+Row = dict[str, Any]
 _NO_WIDTH = 1e-12
-_UNREAD = ("parse_error", "contradicted", "no_answer", "truncated", ILLEGAL_SELECTION)
-
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """The data behind a statistic: numbers of items, patients and unreadable replies."""
-
-    n_items: int
-    n_patients: int
-    n_parse_error: int  # truncated replies and illegal selections included
-    n_refusal: int
-    note: str = ""
-    n_effective: float = math.inf  # patients by whom its variance is known; fewer where classes are small
-    effective_items: float = math.inf  # items that it is worth; fewer where classes are small
-    n_entities: int = 0  # of the references of reports, or right options of sets; 0 for other questions
-    n_arms: int = 1  # arms that were asked every item, in a mean over arms
-    n_positive: int | None = None  # items of the one of two classes, where these are distinguished
-    n_rarer_class: int | None = None  # patients of the rarer of two classes that are distinguished
-    n_hospitals: int | None = None  # where whole hospitals are resampled
-    hospital_inflation: float = 1.0  # of the variance over resamples, by the hospitals' sizes
-
-    @property
-    def units(self) -> float:
-        """Number of units, patients or hospitals, for the t distribution of an interval or a test."""
-        return max(2.0, min(self.n_patients, self.n_effective, self.n_hospitals or math.inf))
-
-    @property
-    def inflation(self) -> float:
-        """How much larger the variance of an estimate is than that over its resamples."""
-        return self.units / (self.units - 1) if self.n_hospitals is None else self.hospital_inflation
-
-    @property
-    def without_interval(self) -> str:
-        """Why there is no interval; empty if there may be one."""
-        return reason_for_none(self.n_patients, self.n_rarer_class)
-
-    def of_two_classes(self, positive: Bools, patient: Ints) -> "Basis":
-        """This basis for how well positive items are distinguished from the others."""
-        sizes = [len(np.unique(patient[side])) for side in (positive, ~positive)]
-        # a share of a half of so many items varies as an AUROC of a half (Mann and Whitney 1947)
-        worth, rarer = 3 * math.prod(sizes) / (sum(sizes) + 1), min(sizes)
-        return replace(
-            self,
-            n_positive=int(positive.sum()),
-            n_effective=min(self.n_effective, rarer),
-            effective_items=min(self.effective_items, worth),
-            n_rarer_class=rarer,
-        )
-
-    @staticmethod
-    def of(patient: Ints, parse_status: NDArray[np.str_], note: str = "") -> "Basis":
-        """Count items, their patients, and replies that were not read; hospitals are not random."""
-        return Basis(
-            n_items=len(patient),
-            n_patients=len(np.unique(patient)),
-            n_parse_error=int(np.isin(parse_status, _UNREAD).sum()),
-            n_refusal=int((parse_status == "refusal").sum()),
-            note=note,
-        )
-
-    def of_classes(self, items: Items) -> "Basis":
-        """This basis for a mean over the gold classes of questions, with a note on the rarest class."""
-        subtasks = np.unique(items.subtask)
-        sizes = [np.unique(items.gold[items.subtask == name], return_counts=True)[1] for name in subtasks]
-        rarest = f"rarest class {counted(min(map(min, sizes)), 'item')}"
-        note = f"{self.note}, {rarest}" if self.note else rarest
-        return replace(
-            self, note=note, n_effective=effective_patients(sizes), effective_items=effective_items(sizes)
-        )
+_COUNTS = ("n_items", "n_patients", "n_parse_error", "n_refusal", "n_positive", "n_rarer_class")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +52,10 @@ class Statistic:
         value, low, high = bootstrapped.value, bootstrapped.low, bootstrapped.high
         if not math.isnan(low):
             name, _, suffix = metric.partition(".")
-            ends = self._near_boundary((1 - level) / 2) if name in _SHARES and suffix != "skill" else None
+            ends = None
+            if name in _SHARES and suffix != "skill":
+                of_ends = difference_ends if self.of_pairs else share_ends
+                ends = of_ends(value, resampled_variance(values, basis.units), basis, (1 - level) / 2)
             if ends is not None and self.of_pairs:
                 low, high = min(low, ends[0]), max(high, ends[1])
                 how = "few answers differ: score interval with an effective n"
@@ -135,14 +64,6 @@ class Statistic:
             elif high - low < _NO_WIDTH:
                 low, high, how = math.nan, math.nan, "no interval: no resample differs from another"
         return Interval(value * unit, low * unit, high * unit, how)
-
-    def _near_boundary(self, tail: float) -> Ends | None:
-        # sets and reports are right, and differ, in single options and entities
-        basis, units = self.basis, self.basis.units
-        items = (basis.n_entities or basis.n_items) / basis.n_arms
-        sample = Sample(items, basis.n_patients, min(items, basis.effective_items), units)
-        ends = difference_ends if self.of_pairs else share_ends
-        return ends(float(self.values[0]), resampled_variance(self.values, units), sample, tail)
 
 
 def mean_of(parts: Sequence[Statistic], basis: Basis) -> Statistic:
@@ -168,10 +89,8 @@ OWN_UNIT = frozenset(
 )
 TIERS = ("tier:1", "tier:2", "tier:3")
 
-Row = dict[str, Any]
 
-
-def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> dict[str, Any]:
+def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> Row:
     """Convert a statistic with its interval to a score row without its arm."""
     metric, scope = key
     basis, interval = statistic.basis, statistic.interval(metric, level)
@@ -183,12 +102,7 @@ def as_row(key: Key, statistic: Statistic, method: str, level: float = 0.95) -> 
         "value": interval.value,
         "low": interval.low,
         "high": interval.high,
-        "n_items": basis.n_items,
-        "n_patients": basis.n_patients,
-        "n_parse_error": basis.n_parse_error,
-        "n_refusal": basis.n_refusal,
-        "n_positive": basis.n_positive,
-        "n_rarer_class": basis.n_rarer_class,
+        **{name: getattr(basis, name) for name in _COUNTS},
         "method": "; ".join(filter(None, (basis.note, hospitals, interval.how, resampled))),
     }
 
@@ -223,6 +137,10 @@ class Resampling:
         """Draw the resamples of a cohort; with `hospitals`, the codes of its patients', whole ones."""
         weights = resampling_weights(patients, settings.resamples, settings.seed, hospitals)
         return Resampling(settings, weights, hospitals)
+
+    def sums(self, counts: Iterable[np.ndarray], patient: Ints) -> Floats:
+        """Sums of counts of items, with the patient of each, over every resample: (count, resample)."""
+        return by_patient(counts, patient, self.patients) @ self.weights.T
 
     def basis(self, rows: Rows, note: str = "") -> Basis:
         """Count judged rows, and their hospitals where these are resampled."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from types import MappingProxyType
 
+import pyarrow.compute as pc
+
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
@@ -13,13 +15,9 @@ from cardiolens.score.run_results.model_replies import Replies
 from cardiolens.score.run_results.reply_readings import PEERS, judge_by_others
 from cardiolens.score.run_results.run_analyses import Analyses, AnalysisRow
 from cardiolens.score.run_results.run_comparison import changes
-from cardiolens.score.run_results.scoring import (
-    judge_replies,
-    of_tiers,
-    write_results,
-)
+from cardiolens.score.run_results.scoring import judge_replies, write_results
 from cardiolens.score.run_results.stored_replies import check_stored
-from cardiolens.score.statistics.verdict_rows import Verdicts
+from cardiolens.score.statistics.verdict_rows import Verdicts, cohort
 from cardiolens.show.page.case_viewer.pictures import FRAMES
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.write import write_page
@@ -108,8 +106,8 @@ def _model_keys(run: Run) -> dict[str, str]:
 
 def _tier_scores(run: Run) -> dict[tuple[str, str], float]:
     """Return the stored values of the tiers by arm and tier."""
-    stored = map(of_tiers, tables.read_blocks(run.scores, schemas.SCORES))
-    rows = tables.concat(stored, schemas.SCORES).to_pylist()
+    is_of_tier = (pc.field("metric") == "primary") & pc.starts_with(pc.field("scope"), "tier:")
+    rows = tables.query(run.scores, schemas.SCORES, ("arm_id", "scope", "value"), is_of_tier).to_pylist()
     return {(row["arm_id"], row["scope"]): row["value"] for row in rows}
 
 
@@ -129,5 +127,5 @@ def _write(
             f"{run.root}: requests of arm {strange[0]!r}, which its configuration.json does not have; "
             "the file was changed: run the sweep again"
         )
-    groups = groups_of(spec.store, replies.verdict_store)
+    groups = groups_of(spec.store, cohort(replies.verdict_store))
     write_results(run, replies, groups, planned_arms, spec, parts=parts, further=further)

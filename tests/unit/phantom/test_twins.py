@@ -81,7 +81,7 @@ def test_an_oracle_moves_where_it_must_and_only_there(run: tuple[Plan, RunResult
     model = {arm.arm_id: arm.model.name for arm in planned.arms}
     found = {
         (model[row["arm_id"]], row["metric"]): row
-        for row in judged.replies.reply_scores.to_pylist()
+        for row in judged.scores.to_pylist()
         if "moved" in row["metric"] or "right_with" in row["metric"]
     }
     assert found["oracle", "moved_with_lesion"]["value"] == 100

@@ -15,6 +15,7 @@ from cardiolens.phantom.roster import study
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import records
 from cardiolens.protocol.tasks.questions import write_questions
+from cardiolens.score.run_results.run_comparison import compare_runs
 from cardiolens.score.statistics.item_scores import ItemScores, open_scores
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.show.page.cards import cards
@@ -99,6 +100,14 @@ def test_the_page_shows_numbers_and_says_nothing_of_scores_that_a_run_of_them_ca
     facts = replace(facts, arms=tuple(replace(arm, model=f"{arm.model} of somebody") for arm in facts.arms))
     (card,) = cards(facts)
     assert "numbers or rankings alone" in card.sentence
+
+
+def test_two_runs_of_numbers_alone_cannot_be_compared(judged):
+    """Before, a KeyError; and of runs without an item in common, that nothing is worse."""
+    planned, results = judged
+    write_record(planned, results)
+    with pytest.raises(InputError, match="no item of a tier was judged there and in"):
+        compare_runs(planned.run, planned.run)
 
 
 def test_phases_are_asked_only_where_captions_name_them_without_their_moment(root):

@@ -10,12 +10,13 @@ from made_verdicts import of_arm
 
 from cardiolens.score.claims.descriptions import confusion_rows, item_difficulty, range_rows
 from cardiolens.score.claims.parts_of_cohort import FEWEST, subgroup_rows
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.factors import ArmFactors
 from cardiolens.score.statistics.hypothesis_tests import detectable_difference, planned_error
+from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.pooled import number_of_questions, power_lines
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage.schemas import QUESTIONS, VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -82,7 +83,7 @@ def test_a_subgroup_scores_as_its_patients_alone_do() -> None:
     alone = table.filter(pa.array([name in inside for name in table["patient_id"].to_pylist()]))
     expected = {
         row["arm_id"]: row
-        for row in score(alone, [], Settings(1, 300, 1)).tables[0].to_pylist()
+        for row in score(alone, [], Settings(1, 300, 1)).scores.to_pylist()
         if (row["metric"], row["scope"]) == ("primary", "tier:1")
     }
     for name, bare in (("headline:m", "a"), ("headline:n", "b")):
@@ -114,7 +115,7 @@ def test_difficulty_is_over_readers_and_hard_items_are_counted() -> None:
     rows += [verdict("truth", patient, "L01", True) for patient in range(40)]
     arms = [arm(name, model=name) for name in ("r1", "r2", "r3")]
     arms += [arm("blind", model="r1", control="blind"), arm("truth", model="oracle", simulated=True)]
-    found = {row["scope"]: row for row in item_difficulty(from_rows(rows, VERDICTS), arms)}
+    found = {row["scope"]: row for row in item_difficulty(ArmAnswers.of(from_rows(rows, VERDICTS)), arms)}
     assert found["subtask:C10"]["difficulty"] == pytest.approx(100 * 60 / 120)
     assert found["subtask:C10"]["never_right"] == 10
     assert found["subtask:L01"]["never_right"] == 1
@@ -158,7 +159,7 @@ def test_a_cohort_that_can_show_no_difference_says_so() -> None:
 
 
 def test_without_an_item_there_is_no_difficulty() -> None:
-    assert item_difficulty(from_rows([], VERDICTS), []) == []
+    assert item_difficulty(ArmAnswers.of(from_rows([], VERDICTS)), []) == []
 
 
 def test_two_studies_of_a_patient_are_two_joint_diagnoses() -> None:
@@ -168,5 +169,6 @@ def test_two_studies_of_a_patient_are_two_joint_diagnoses() -> None:
         for study, told in (("s1", ("CC", "AB")), ("s2", ("CA", "BB")))
         for subtask, (gold, parsed) in zip(("D01", "D02"), told, strict=True)
     ]
-    joint = [row for row in confusion_rows(from_rows(rows, VERDICTS)) if row["subtask"] == "D01+D02"]
+    cells = confusion_rows(Verdicts.of(from_rows(rows, VERDICTS)))
+    joint = [row for row in cells if row["subtask"] == "D01+D02"]
     assert {(row["gold"], row["predicted"]): row["n"] for row in joint} == {("CA", "CB"): 1, ("CB", "A"): 1}

@@ -8,9 +8,8 @@ import pytest
 from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.descriptions import hospital_rows
 from cardiolens.score.claims.parts_of_cohort import full_minus_part, subgroup_rows
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
-from cardiolens.score.statistics.items import hospital_codes
+from cardiolens.score.statistics.items import ArmAnswers, hospital_codes
 from cardiolens.score.statistics.scores import compute_scores
 from cardiolens.score.statistics.statistic import Resampling, Settings
 from cardiolens.storage.schemas import VERDICTS
@@ -80,7 +79,7 @@ def scored(number: int) -> tuple[dict[str, Any], dict[tuple[Any, ...], dict[str,
     patients = sorted(set(rows["patient_id"].to_pylist()))
     sites = {patient: f"H{at % number}" for at, patient in enumerate(patients)} if number else {}
     results = compute_scores(ArmAnswers.of(rows, sites), arms, Settings(1, 200, 1, swaps=200))
-    scores, comparisons = (table.to_pylist() for table in results.tables)
+    scores, comparisons = (table.to_pylist() for table in results)
     names = ("level", "versus", "model", "arm_id", "metric", "tier")
     by_arm = {row["arm_id"]: row for row in scores if (row["metric"], row["scope"]) == ("primary", "tier:1")}
     return by_arm, {tuple(row[name] for name in names): row for row in comparisons}

@@ -13,7 +13,7 @@ from small_cohort import volume_row
 
 from cardiolens.score.claims.parts_of_cohort import full_minus_part, gold_shift, groups_of, separate_weights
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.answers import ArmAnswers
+from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.storage.schemas import VERDICTS, VOLUMES
@@ -39,7 +39,7 @@ ARMS = {"m": {"clinical": ["arm"]}}
 def share(verdicts: pa.Table) -> float:
     (row,) = [
         row
-        for row in score(verdicts, [], Settings(1, 10, 1)).tables[0].to_pylist()
+        for row in score(verdicts, [], Settings(1, 10, 1)).scores.to_pylist()
         if (row["metric"], row["scope"]) == ("primary", "tier:1")
     ]
     return float(row["value"]) / 100
@@ -95,8 +95,22 @@ def test_patients_are_in_the_subgroups_that_all_of_their_studies_name(tmp_path: 
     (store / "frames" / "two.parquet").touch()
     studies["PH-0006"] = studies["PH-0005"].model_copy(update={"part": "two.parquet"})
     write_cohort(store, Cohort(window_pct=cohort.window_pct, studies=studies, failed={}))
-    judged = from_rows([{"patient_id": f"PH-000{number}"} for number in range(1, 5)], VERDICTS)
+    judged = [f"PH-000{number}" for number in range(1, 5)]
     assert groups_of(store, judged).subgroups == {
         "vendor": {"A": {"PH-0002"}, "B": {"PH-0003"}},
         "sex": {"female": {"PH-0002"}},
     }
+
+
+@pytest.mark.parametrize(("n", "has_interval"), [(4, False), (12, True)])
+def test_a_part_of_few_patients_supports_no_claim(n: int, has_interval: bool) -> None:
+    """All of the part are right: before, the interval was that of as many patients as the full cohort has."""
+    part = [f"p{patient:02d}" for patient in range(n)]
+    rows = [
+        row | {"parsed": row["gold"] if row["patient_id"] in part else ["C"]} for row in cohort().to_pylist()
+    ]
+    answers = ArmAnswers.of(from_rows(rows, VERDICTS))
+    (found,) = full_minus_part(answers, "few", part, ARMS, Settings(1, 200, 1))
+    assert found["difference"] < -50
+    assert (found["n_patients"], found["decision"]) == (n, "open")
+    assert np.isnan(found["low"]) != has_interval

@@ -1,16 +1,20 @@
 """Several runs judged as one."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from made_verdicts import verdict
 from page_run import finished
 from small_cohort import reader, sweep_spec, swept
 
 from cardiolens.base.errors import InputError
 from cardiolens.commands.view import served_of
-from cardiolens.score.run_results.merging import merged_run
+from cardiolens.score.run_results.merging import merge_replies, merged_run
+from cardiolens.score.run_results.model_replies import WITH_REPLIES, Replies
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.workflow.steps.conclude import counters, write_manifest
@@ -110,3 +114,19 @@ def test_one_name_for_two_models_is_refused(root: Path) -> None:
         InputError, match=r"model same has key same-\w+, in .* same-\w+; one name stands for one model"
     ):
         judge_together(named)
+
+
+def replies(status: str) -> Replies:
+    """One verdict of a run, with the options as displayed."""
+    row = verdict("p1", "L01", "A", "A", status=status) | {"option_keys": ["B", "A"]}
+    verdicts = Verdicts(WITH_REPLIES)
+    verdicts.add(tables.from_rows([row], WITH_REPLIES))
+    counts = Counter({"missing": int(status == "missing")})
+    return Replies(verdicts, schemas.SEEN.empty_table(), counts, "digest")
+
+
+def test_a_judged_verdict_wins_and_is_scored_with_its_options() -> None:
+    """Before, scores of options, probabilities and controls were those of the first run alone."""
+    merged = merge_replies([replies("missing"), replies("judged")])
+    (row,) = merged.verdict_store.of_arm("arm", WITH_REPLIES.names).to_pylist()
+    assert (row["status"], row["option_keys"], merged.unfinished) == ("judged", ["B", "A"], 0)

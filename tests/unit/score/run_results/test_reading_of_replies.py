@@ -76,9 +76,9 @@ def test_differences_have_bounds_over_unread_replies_and_a_claim_must_hold_withi
     right = [row | {"arm_id": "right", "parsed": row["gold"], "parse_status": "ok"} for row in rows]
     both = from_rows([*rows, *right], VERDICTS)
     best = [row | {"parsed": row["gold"]} if row["parse_status"] == "parse_error" else row for row in rows]
-    highest = tier_one(score(from_rows(best, VERDICTS), [], Settings(1, 50, 0)).tables[0])
+    highest = tier_one(score(from_rows(best, VERDICTS), [], Settings(1, 50, 0)).scores)
     arms = [ArmFactors(name, "m", "clinical", "16", prompt) for name, prompt in (("right", "a"), (arm, "b"))]
-    found = score(both, arms, Settings(1, 50, 0)).tables[1].to_pylist()
+    found = score(both, arms, Settings(1, 50, 0)).comparisons.to_pylist()
     (row,) = [row for row in found if row["arm_id"] and (row["metric"], row["tier"]) == ("primary", 1)]
     row = row if row["arm_id"] == "right" else reversed_row(row)
     assert row["difference"] == pytest.approx(100 - tier_one(silent.scores))

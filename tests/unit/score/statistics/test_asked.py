@@ -1,5 +1,6 @@
 """Answers read an arm at a time are those of the whole table, and mean the same from arm to arm."""
 
+import pickle
 from dataclasses import fields
 from itertools import combinations
 
@@ -8,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from cardiolens.score.statistics.answers import Answers, ArmAnswers
-from cardiolens.score.statistics.items import Items, Reports
-from cardiolens.score.statistics.verdict_rows import AT_HAND, SpilledMapping
+from cardiolens.score.statistics.items import Answers, ArmAnswers, Items, Reports
 from cardiolens.storage.schemas import VERDICTS
+from cardiolens.storage.spool import SpilledMapping
 from cardiolens.storage.tables import from_rows
 
 NUMBERED = {"question", "request"}  # these columns may hold other numbers, alike where the names are alike
@@ -88,12 +88,12 @@ def same(found: Answers, expected: Answers) -> None:
             assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
 
 
-def test_a_shelf_gives_back_what_was_put_there_and_holds_little_of_it() -> None:
+def test_a_shelf_gives_back_what_was_put_there_in_other_processes_too() -> None:
     shelf = SpilledMapping[str, np.ndarray]()
-    for number in range(3 * AT_HAND):
+    for number in range(40):
         shelf[str(number)] = np.full(1000, number)
     shelf["5"] = np.full(7, -5)
-    assert list(shelf) == [str(number) for number in range(3 * AT_HAND)]
-    assert all(shelf[name][0] == (-5 if name == "5" else int(name)) for name in shelf)
-    assert len(shelf._at_hand) == AT_HAND
-    assert "none" not in shelf
+    for mine in (shelf, pickle.loads(pickle.dumps(shelf))):
+        assert list(mine) == [str(number) for number in range(40)]
+        assert all(mine[name][0] == (-5 if name == "5" else int(name)) for name in mine)
+        assert "none" not in mine

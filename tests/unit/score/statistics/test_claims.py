@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 from made_verdicts import cohort, table, verdict
 
-from cardiolens.score.statistics.answers import ArmAnswers
 from cardiolens.score.statistics.arm_statistics import arm_statistics, chance_accuracy
-from cardiolens.score.statistics.counting import Cells, claimed_values
+from cardiolens.score.statistics.counting import cells_of, claimed_values
 from cardiolens.score.statistics.factors import ArmFactors, headlines
 from cardiolens.score.statistics.hypothesis_tests import coins, swap_p
-from cardiolens.score.statistics.items import Floats
+from cardiolens.score.statistics.items import ArmAnswers, Floats
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Resampling, Settings
 
@@ -48,14 +47,14 @@ def test_swaps_test_the_statistic_of_the_interval() -> None:
         for key in keys:
             by_hand[key].append(ours[key] - theirs[key])
     answers = ArmAnswers.of(table(rows))
-    mine, other_arm = (Cells.of(answers.judged(arm), number) for arm in "ab")
-    sizes = [len(cells) for cells in mine.rows]
+    mine, other_arm = (cells_of(answers.judged(arm), number) for arm in "ab")
+    sizes = [len(cells) for cells in mine.values()]
 
     def statistics(sums: Floats) -> dict[tuple[str, str], Floats]:
-        return claimed_values(mine.parts, np.split(sums, np.cumsum(sizes)[:-1]), 1)
+        return claimed_values(mine, np.split(sums, np.cumsum(sizes)[:-1]), 1)
 
     swaps = np.array(every, np.float32).T
-    found = swap_p(np.concatenate(mine.rows), np.concatenate(other_arm.rows), statistics, swaps)
+    found = swap_p(*(np.concatenate([*of.values()]) for of in (mine, other_arm)), statistics, swaps)
     for key in keys:
         differences = np.array(by_hand[key])
         extreme = ~(np.abs(differences) < abs(differences[0]) - 1e-9)
@@ -98,7 +97,7 @@ def arm(name: str, model: str, selector: str = "clinical", **changes: Any) -> Ar
 
 def results(rows: list[dict[str, Any]], *arms: ArmFactors) -> tuple[list[dict[str, Any]], ...]:
     """The rows of scores and of comparisons."""
-    return tuple(made.to_pylist() for made in score(table(rows), arms, Settings(1, 200, 1, swaps=200)).tables)
+    return tuple(made.to_pylist() for made in score(table(rows), arms, Settings(1, 200, 1, swaps=200)))
 
 
 def test_models_are_ranked_on_items_that_all_were_judged_on() -> None:
@@ -112,6 +111,14 @@ def test_models_are_ranked_on_items_that_all_were_judged_on() -> None:
     assert (pair["n_dropped"], pair["is_incomplete"]) == (24, True)
     assert pair["low_bound"] < 0 < pair["high_bound"]
     assert primary["two"]["value"] - primary["one"]["value"] > 5  # what was claimed before
+
+
+def test_an_arm_without_a_judged_item_is_compared_with_nothing() -> None:
+    silent = {"status": "missing", "parsed": None, "parse_status": None, "correct": None, "counts": None}
+    rows = [row | silent if row["arm_id"] in ("b", "c") else row for row in cohort(10, arms="abc")]
+    scores, compared = results(rows, *(arm(name, f"m{name}") for name in "abc"))
+    assert {row["arm_id"] for row in scores} == {"a", "headline:ma"}
+    assert {row["factor"] for row in compared} == {"collapse"}
 
 
 def test_bounds_give_what_fell_out_to_either_side() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cardiolens.score.claims.sentences import sentence
-from cardiolens.score.statistics.comparisons import Comparisons, decided, reversed_row
+from cardiolens.score.statistics.comparisons import concluded, decided, reversed_row
 from cardiolens.score.statistics.factors import ArmFactors, families
 from cardiolens.score.statistics.hypothesis_tests import adjusted
 from cardiolens.storage.schemas import COMPARISONS
@@ -67,13 +67,12 @@ def test_a_comparison_reversed_twice_is_itself() -> None:
 
 
 def test_families_are_adjusted_each_for_itself_and_single_tests_by_nothing() -> None:
-    rows = Comparisons()
     plain = {name: value for name, value in ROW.items() if "adjusted" not in name and name != "family_size"}
     values = [0.001, 0.02, 0.03, 0.5]
-    rows.add({**plain, "p": p} for p in values)
-    rows.add({**plain, "p": p, "family": "pairs", "adjustment": "fdr"} for p in values)
-    rows.add([{**plain, "family": None, "p": 0.04, "p_adjusted": 0.04}])
-    found = [one for part in rows.adjusted().parts() for one in part.to_pylist()]
+    rows = [{**plain, "p": p} for p in values]
+    rows += [{**plain, "p": p, "family": "pairs", "adjustment": "fdr"} for p in values]
+    rows.append({**plain, "family": None, "p": 0.04, "p_adjusted": 0.04})
+    found = from_rows(concluded(rows), COMPARISONS).to_pylist()
     assert [one["p_adjusted"] for one in found[:4]] == pytest.approx(list(adjusted(values, "holm")))
     assert [one["p_adjusted"] for one in found[:4]] == pytest.approx([0.004, 0.06, 0.06, 0.5])
     assert [one["p_adjusted"] for one in found[4:8]] == pytest.approx([0.004, 0.04, 0.04, 0.5])
@@ -113,9 +112,9 @@ def test_an_interval_is_of_what_the_sentence_says() -> None:
     ("changes", "margin", "words"),
     [
         (
-            {"difference": 0.4, "low": -0.9, "high": 1.6, "low_90": -0.6, "high_90": 1.3},
+            {"difference": 0.4, "low": -0.9, "high": 1.6, "low_90": -0.6, "high_90": 1.3, "p_adjusted": 0.8},
             "within",
-            "equivalent",
+            "equivalent within 2 points (p = 0.01 after Holm)",
         ),
         ({"difference": 0.0, "low": -4.0, "high": 4.0, "low_90": -3.0, "high_90": 3.0}, None, "not claimed"),
         ({"low_90": 6.0, "high_90": 14.0}, "beyond", "claimed, by more than 2 points"),

@@ -36,7 +36,7 @@ ARMS = [ArmFactors(arm, "model", "clinical", "8", arm) for arm in ("good", "poor
 
 def tables_of(rows: list[dict[str, Any]], arms: Sequence[ArmFactors] = ARMS) -> list[pa.Table]:
     """Scores and comparisons of rows."""
-    return list(score(from_rows(rows, VERDICTS), arms, Settings(1, 200, 1)).tables)
+    return list(score(from_rows(rows, VERDICTS), arms, Settings(1, 200, 1)))
 
 
 def compared(rows: list[dict[str, Any]], arms: Sequence[ArmFactors] = ARMS) -> dict[tuple[str, str], Any]:

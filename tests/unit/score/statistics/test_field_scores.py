@@ -5,10 +5,10 @@ import pytest
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.score.statistics import items as item_rows
-from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_statistics import FIELD_METRICS, arm_statistics, field_scopes, set_scores
-from cardiolens.score.statistics.items import Vocabulary, items
+from cardiolens.score.statistics.items import Answers, Vocabulary, items
 from cardiolens.score.statistics.statistic import Resampling, Settings
+from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.score.verdicts.verdicts import judge
 from cardiolens.storage import schemas, tables
 
@@ -46,7 +46,7 @@ def judged(subtask: str, *replies: tuple[str, str | None]) -> item_rows.Items:
         tables.from_rows(completions, schemas.COMPLETIONS),
         tables.from_rows(questions, schemas.QUESTIONS),
     )
-    return items(verdicts, Vocabulary.of(verdicts))
+    return items(verdicts, Vocabulary.of(Verdicts.of(verdicts)))
 
 
 def test_the_worked_example_of_the_case_study() -> None:

@@ -191,5 +191,5 @@ def test_the_best_constant_report_is_the_best_of_all_that_may_be_written() -> No
 
 def test_the_score_of_diagnoses_is_the_mean_of_their_macro_f1() -> None:
     values = {"primary": np.array([0.9]), "macro_f1": np.array([0.4])}
-    (found,) = tier_values([(Part("D02", 3, "diagnosis", (0, 1), 5), values)], 10).items()
+    (found,) = tier_values({Part("D02", 3, "diagnosis", (0, 1), 5): values}, 10).items()
     assert found == (("primary", "tier:3"), 0.4)

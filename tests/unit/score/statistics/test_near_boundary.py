@@ -6,15 +6,15 @@ from scipy import stats
 
 from bench.coverage import risk
 from cardiolens.score.statistics.bootstrap import (
+    Basis,
     Interval,
-    Sample,
     effective_items,
     effective_patients,
     resampling_weights,
     share_ends,
 )
 from cardiolens.score.statistics.hypothesis_tests import equivalence_p, margin_side
-from cardiolens.score.statistics.statistic import Basis, Statistic, as_row
+from cardiolens.score.statistics.statistic import Statistic, as_row
 
 
 def share_row(right: np.ndarray, level: float = 0.95) -> dict[str, object]:
@@ -49,11 +49,11 @@ def test_all_right_has_the_interval_of_clopper_and_pearson() -> None:
 
 def test_items_of_a_patient_count_less_than_as_many_patients() -> None:
     (of_patients, _), (of_items, _) = (
-        share_ends(1.0, 0.0, Sample(60, n, 60, n), 0.025) or (0, 0) for n in (60, 12)
+        share_ends(1.0, 0.0, Basis(60, n, 0, 0), 0.025) or (0, 0) for n in (60, 12)
     )
     assert of_items == pytest.approx(stats.beta.ppf(0.025, 20, 1))
     assert of_items < of_patients
-    assert share_ends(0.5, 0.25 / 200, Sample(200, 200, 200, 200), 0.025) is None
+    assert share_ends(0.5, 0.25 / 200, Basis(200, 200, 0, 0), 0.025) is None
 
 
 def test_small_classes_make_a_mean_worth_fewer_items_and_no_fewer_than_its_variance_says() -> None:
@@ -61,7 +61,7 @@ def test_small_classes_make_a_mean_worth_fewer_items_and_no_fewer_than_its_varia
     items = effective_items(sizes)
     assert items == pytest.approx(4 / ((1 / 24 + 1 / 12 + 1 / 4) / 9 + 0.1 / 4))
     assert effective_items([np.array((10, 10))]) == 20
-    of_classes = Sample(80, 40, items, effective_patients(sizes))
+    of_classes = Basis(80, 40, 0, 0, n_effective=effective_patients(sizes), effective_items=items)
     low, _ = share_ends(1.0, 0.0, of_classes, 0.025) or (0, 0)
     assert low == pytest.approx(stats.beta.ppf(0.025, items / 2, 1))
     assert share_ends(0.3, 0.3 * 0.7 / items, of_classes, 0.025) is None

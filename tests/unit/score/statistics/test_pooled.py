@@ -5,14 +5,15 @@ import pytest
 
 from bench.claims import arms_of, claims, compared, verdicts
 from cardiolens.score.claims.sentences import sentence
+from cardiolens.score.statistics.bootstrap import Basis
 from cardiolens.score.statistics.comparisons import Effect
-from cardiolens.score.statistics.factors import ArmFactors, PooledQuestion, pooled_questions
+from cardiolens.score.statistics.factors import ArmFactors, PooledQuestion, families, pooled_questions
 from cardiolens.score.statistics.pooled import between_models, effects_of
-from cardiolens.score.statistics.statistic import Basis, Row, Statistic
+from cardiolens.score.statistics.statistic import Row, Statistic
 
 
 def named(questions: list[PooledQuestion]) -> dict[tuple[str, str, str], PooledQuestion]:
-    return {one.name: one for one in questions}
+    return {(one.factor, one.level, one.versus): one for one in questions}
 
 
 def pooled(rows: list[Row], factor: str, tier: int = 1, model: str | None = None) -> Row:
@@ -85,11 +86,13 @@ def test_images_are_compared_with_each_control_in_the_same_setting() -> None:
     ]
 
 
-@pytest.mark.parametrize(("pair", "sign"), [(("all", "clinical"), 1), (("clinical", "all"), -1)])
-def test_a_pair_compared_in_the_other_direction_counts_with_the_other_sign(
-    pair: tuple[str, str], sign: int
-) -> None:
-    asked = PooledQuestion("selector", "all", "clinical", 1, {"m": {("all", "clinical"): 1.0}})
+@pytest.mark.parametrize(("selector", "sign"), [("random", 1), ("all", -1)])
+def test_a_pair_compared_in_the_other_direction_counts_with_the_other_sign(selector: str, sign: int) -> None:
+    """Pairs are in the order of their names, and a selection is compared with the clinical one."""
+    arms = [ArmFactors(name, "m", name, "16", "standard") for name in ("clinical", selector)]
+    (pair,) = families(arms)["selector"]
+    (asked,) = pooled_questions(arms)
+    assert (asked.level, asked.versus, asked.weights) == (selector, "clinical", {"m": {pair: sign}})
     key = ("primary", "tier:1"), False
     effect = Effect.of(Statistic(np.array([0.1, 0.3]), Basis(9, 9, 0, 0), of_pairs=True))
     found = effects_of(asked, {pair: {key: effect}})[key]["m"]

@@ -29,7 +29,7 @@ ARM = ("arm", "m", "clinical", "16", "standard")
 
 
 def scored(rows: list[dict[str, object]], *arms: ArmFactors) -> list[dict[str, Any]]:
-    return score(from_rows(rows, VERDICTS), arms, Settings(5, 20, 1)).tables[0].to_pylist()
+    return score(from_rows(rows, VERDICTS), arms, Settings(5, 20, 1)).scores.to_pylist()
 
 
 def overlap(reference: str, hypothesis: str) -> dict[str, np.ndarray]:

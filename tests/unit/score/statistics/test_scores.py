@@ -23,7 +23,7 @@ from cardiolens.storage.schemas import SCORES, VERDICTS
 
 def scored(rows: pa.Table | Verdicts, min_n: int, resamples: int, seed: int) -> pa.Table:
     """The table of scores."""
-    return score(rows, [], Settings(min_n, resamples, seed)).tables[0]
+    return score(rows, [], Settings(min_n, resamples, seed)).scores
 
 
 def scores_of(
@@ -97,13 +97,13 @@ def test_processes_change_no_digit(monkeypatch) -> None:
     rows = cohort(15, arms="abcd")
     arms = [ArmFactors(arm, "model", "clinical", "8", arm) for arm in "abcd"]
     settings = Settings(5, 40, 7, swaps=20)
-    alone = score(table(rows[:-1]), arms, settings).tables
+    alone = score(table(rows[:-1]), arms, settings)
     assert "d" in alone[1]["arm_id"].to_pylist()
     for module in (of_scores, pairs):
         monkeypatch.setattr(module, "MANY", 0)
     monkeypatch.setattr(pairs, "_CHUNK", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    for found, expected in zip(score(table(rows[:-1]), arms, settings).tables, alone, strict=True):
+    for found, expected in zip(score(table(rows[:-1]), arms, settings), alone, strict=True):
         assert same(found, expected)
 
 
@@ -213,7 +213,7 @@ ROWS = [
 
 
 def test_every_way_to_end_is_counted() -> None:
-    counted = status_counts(table(ROWS))
+    counted = status_counts(Verdicts.of(table(ROWS)))
     found = {(row["status"], row["parse_status"]): row["n"] for row in counted}
     expected = {
         ("judged", "ok"): 97,
@@ -225,7 +225,7 @@ def test_every_way_to_end_is_counted() -> None:
 
 
 def test_a_score_of_less_than_99_percent_of_its_items_says_so() -> None:
-    assert judged_shares(table(ROWS))["arm", "sequence:lge"] == 0.98
+    assert judged_shares(Verdicts.of(table(ROWS)))["arm", "sequence:lge"] == 0.98
     rows = scores_of(ROWS)
     for scope in ("subtask:L01", "sequence:lge", "tier:1"):
         assert rows["primary", scope]["percent_judged"] == pytest.approx(98)
@@ -238,3 +238,19 @@ def test_a_score_of_99_percent_is_complete() -> None:
     rows = scores_of([*ROWS[:-1], ended(100, "judged", "ok")])
     assert rows["primary", "tier:1"]["percent_judged"] is None
     assert caveats(rows["primary", "tier:1"]) == []
+
+
+def test_numbers_are_not_among_the_items_of_a_tier() -> None:
+    """Before, enough judged numbers made a score complete that lacks a fifth of its items."""
+    asked = [ended(number, "judged" if number < 8 else "overflow", "ok") for number in range(10)]
+    numbers = [
+        verdict(f"p{at}", "P01", "A", "A", qa_id=f"{at}", channel="number", answer_type="number")
+        for at in range(1000)
+    ]
+    shares = judged_shares(Verdicts.of(table(asked + numbers)))
+    assert (shares["arm", "tier:1"], shares["arm", "sequence:lge"], shares["arm", "subtask:P01"]) == (
+        0.8,
+        0.8,
+        1,
+    )
+    assert ("arm", "sequence:perfusion") not in shares

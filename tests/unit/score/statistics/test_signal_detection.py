@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_verdicts import table, verdict
+from made_verdicts import of_arm, table, verdict
 
 from bench.few_events import rejections
-from cardiolens.score.statistics.answers import Answers
 from cardiolens.score.statistics.arm_statistics import arm_statistics
-from cardiolens.score.statistics.items import Items
+from cardiolens.score.statistics.items import Answers, ArmAnswers, Items
 from cardiolens.score.statistics.metrics import call_counts, of_calls, of_shifts, shift_counts
+from cardiolens.score.statistics.pairs import compare_arms
 from cardiolens.score.statistics.statistic import Resampling, Settings
 
 
@@ -85,3 +85,24 @@ def test_a_tier_knows_how_few_answers_its_criterion_rests_on() -> None:
     statistics = arm_statistics(rows, Resampling.of(Settings(1, 20, 1), 40))
     assert statistics["criterion", "tier:1"].basis.n_effective < 4
     assert statistics["primary", "tier:1"].basis.n_effective > 30
+
+
+def test_a_difference_knows_as_little_as_the_side_with_fewer_errors() -> None:
+    """Before, it had the degrees of freedom of its first side, and another interval if it was turned."""
+    many, few = "AABBAABB" * 5, "AABBAABB" * 4 + "ABBBAAAB"
+    golds = "AABB" * 10
+    rows = [
+        of_arm(
+            arm, f"p{at:03d}", "L01", true, "AB"[called == "A"] if arm == "many" and at % 3 == 0 else called
+        )
+        for arm, answers in (("many", many), ("few", few))
+        for at, (true, called) in enumerate(zip(golds, answers, strict=True))
+    ]
+    answers = ArmAnswers.of(table(rows))
+    sampling = Resampling.of(Settings(1, 200, 1, swaps=20), 40)
+    statistics = {arm: arm_statistics(answers.judged(arm), sampling) for arm in answers.arms}
+    ends = []
+    for pair in (("many", "few"), ("few", "many")):
+        ((*_, row),) = compare_arms(answers, statistics, sampling, pair, ("criterion",))
+        ends.append((row["low"], row["high"]))
+    assert ends[0] == pytest.approx((-ends[1][1], -ends[1][0]))

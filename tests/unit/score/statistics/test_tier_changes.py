@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from cardiolens.score.statistics.arm_statistics import CORRECTED, EXACT
-from cardiolens.score.statistics.bootstrap import resampling_weights
+from cardiolens.score.statistics.bootstrap import Basis, resampling_weights
 from cardiolens.score.statistics.comparisons import adjust, decided
 from cardiolens.score.statistics.pooled import tier_change_rows
-from cardiolens.score.statistics.statistic import Basis, Statistic
+from cardiolens.score.statistics.statistic import Statistic
 
 PATIENTS, MODELS = 60, 24
 WEIGHTS = resampling_weights(PATIENTS, 300, 1)

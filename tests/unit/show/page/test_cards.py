@@ -28,7 +28,7 @@ from cardiolens.storage.tables import from_rows
 
 def of_arms(simulated: Facts, arms: list[ArmFactors], rows: list[dict[str, Any]]) -> Facts:
     """Facts of a run of models, with scores and comparisons that the product makes."""
-    scores, comparisons = score(from_rows(rows, VERDICTS), arms, Settings(5, 200, 1, swaps=200)).tables
+    scores, comparisons = score(from_rows(rows, VERDICTS), arms, Settings(5, 200, 1, swaps=200))
     found = replace(simulated, arms=tuple(arms), scores=scores, comparisons=comparisons, analyses={})
     found.__dict__.pop("findings", None)
     return found
