@@ -14,7 +14,7 @@ from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.parameters import LesionShape
 from cardiolens.phantom.planes import Plane, Size, View, grid, planes
 from cardiolens.phantom.signal import Appearance
-from cardiolens.phantom.tissue import REST, Moment, Scene, heart_region, moment, surroundings, tissue
+from cardiolens.phantom.tissue import Scene, heart_region, surroundings, tissue
 from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Frames = NDArray[np.int16]  # (frame, row, column), slice by slice; the phase runs fastest
@@ -138,20 +138,20 @@ def _signals(shot: Shot, where: Points) -> Iterator[Floats]:
     near = heart_region(scene.heart, where)
     heart, under = where.take(near), ground[near]
     if shot.view.sequence == "perfusion":
-        ground[near] = tissue(scene, heart, REST, under)
+        ground[near] = tissue(scene, heart, 0.0, under)
         for table in signal.perfusion_tables(size.beats, p.defect, dark_rim=shot.look.rim_mm > 0):
             yield _pooled(table[ground], size.pixels)
     else:
         table = signal.static_table(shot.view.sequence, nulled=shot.look.nulled)
-        for at in _moments(shot):
-            ground[near] = tissue(scene, heart, at, under)
+        for t in _times(shot):
+            ground[near] = tissue(scene, heart, t, under)
             yield _pooled(table[ground], size.pixels)
 
 
-def _moments(shot: Shot) -> list[Moment]:
-    if shot.view.sequence != "cine":
-        return [REST]
-    return [moment(shot.scene.heart, phase, shot.size.phases) for phase in range(shot.size.phases)]
+def _times(shot: Shot) -> list[float]:
+    """The times of the cycle at which a view shows the heart: end-diastole alone without phases."""
+    n_phases = shot.size.phases if shot.view.sequence == "cine" else 1
+    return [phase / n_phases for phase in range(n_phases)]
 
 
 def _pixels(plane: Plane, size: Size, parts: int) -> Points:
@@ -167,6 +167,6 @@ def _pooled(signal_: Floats, pixels: int) -> Floats:
 def _masks(shot: Shot, plane: Plane) -> Masks:
     """Return tissue codes at pixel centres over time, without distractors, which are not tissue."""
     where = _pixels(plane, shot.size, 1)
-    painted = np.stack([tissue(shot.scene.plain(), where, at) for at in _moments(shot)])
+    painted = np.stack([tissue(shot.scene.plain(), where, t) for t in _times(shot)])
     repeat = shot.size.beats if shot.view.sequence == "perfusion" else 1
     return painted.reshape(-1, shot.size.pixels, shot.size.pixels).repeat(repeat, axis=0)

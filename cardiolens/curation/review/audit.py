@@ -38,7 +38,7 @@ from cardiolens.storage.places import Run, RunWord
 LEDGER = "audit.jsonl"
 SAMPLE = "audit_sample.json"
 AUDITOR = "auditor"
-YOUNG = frozenset({"answer_phrase"})  # rules that have been used least
+YOUNG = frozenset({"ok: answer_phrase"})  # strata of rules that have been used least
 _LEAST = 5  # replies of a stratum, where it has as many
 _MORE = 2.0  # times as many of young rules, and of what was not read
 _QUESTION = ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
@@ -108,7 +108,7 @@ def report(words: Sequence[str]) -> int:
 
 def audit_desk(run: FinishedRun, sample: Sample, ledger: Ledger, key: bytes) -> Desk:
     """Return the desk of an audit: replies in the order of the sample, under names that reveal no arm."""
-    return Desk(Queue.of(sampled_items(run, sample), ledger, "audit"), Pictures({}), Blinding(key))
+    return Desk(Queue(sampled_items(run, sample), ledger, "audit"), Pictures({}), Blinding(key))
 
 
 def judged_choices(run: FinishedRun) -> list[dict[str, Any]]:
@@ -148,14 +148,10 @@ def draw(verdicts: Sequence[Row], per_model: int, seed: int) -> Sample:
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Return how many replies of each stratum are read: by size, a few at least, more of young rules."""
-    weights = {name: size * (_MORE if _is_young(name) else 1.0) for name, size in sizes.items()}
+    usual = {name for name in sizes if name.startswith("ok: ")} - YOUNG
+    weights = {name: size * (1.0 if name in usual else _MORE) for name, size in sizes.items()}
     rest = max(0, total - _LEAST * len(sizes)) / sum(weights.values())
     return {name: min(size, _LEAST + math.ceil(rest * weights[name])) for name, size in sizes.items()}
-
-
-def _is_young(stratum: str) -> bool:
-    status, _, rule = stratum.partition(": ")
-    return status != "ok" or rule in YOUNG
 
 
 def keep(path: Path, sample: Sample) -> None:
@@ -239,25 +235,22 @@ def audit_report(sample: Sample, readings: Readings, verdicts: Sequence[Row]) ->
     A reply is misread if the rules name options and the person names others or none; it is missed if the
     rules name none where the person does. `verdicts` are all judged ones, with `model`.
     """
-    by_place = {(row["qa_id"], row["arm_id"]): row for row in verdicts}
-    models = [_of_model(model, sample, readings, by_place) for model in sample.sizes]
-    for entry in models:
-        right = [bool(row["correct"]) for row in verdicts if row["model"] == entry["model"]]
-        entry["right"] = sum(right) / len(right)
+    judged: dict[str, dict[Place, Row]] = {}
+    for row in verdicts:
+        judged.setdefault(row["model"], {})[row["qa_id"], row["arm_id"]] = row
+    models = [_of_model(model, sample, readings, judged[model]) for model in sample.sizes if model in judged]
     return {"schema": "audit-1", "models": sorted(models, key=lambda entry: -entry["right"])}
 
 
-def _of_model(
-    model: str, sample: Sample, readings: Readings, by_place: Mapping[Place, Row]
-) -> dict[str, Any]:
+def _of_model(model: str, sample: Sample, readings: Readings, judged: Mapping[Place, Row]) -> dict[str, Any]:
     misread, missed = [], []
     for name, size in sample.sizes[model].items():
         pairs = [
-            (by_place[sampled.place], set(readings[sampled.place]))
+            (judged[sampled.place], set(readings[sampled.place]))
             for sampled in sample.replies
             if (sampled.model, sampled.stratum) == (model, name)
             and sampled.place in readings
-            and sampled.place in by_place
+            and sampled.place in judged
         ]
         net_shift = sum((keys == set(row["gold"])) - bool(row["correct"]) for row, keys in pairs)
         wrong = sum(bool(row["parsed"]) and set(row["parsed"]) != keys for row, keys in pairs)
@@ -268,6 +261,7 @@ def _of_model(
         "model": model,
         "replies": sum(stratum.size for stratum in misread),
         "audited": sum(stratum.audited for stratum in misread),
+        "right": sum(bool(row["correct"]) for row in judged.values()) / len(judged),
         "misread": asdict(misreading(misread)),
         "missed": asdict(misreading(missed)),
         "shift": asdict(shift(misread)),

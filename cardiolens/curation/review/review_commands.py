@@ -95,7 +95,7 @@ def serve(words: Sequence[str]) -> int:
     blinding = Blinding(people.key) if options.mode == "read" else None
     ordered = items.items if blinding is None else blinding.in_order(items.items)
     with closing(Ledger(options.out / NAME)) as ledger:
-        queue = Queue.of(ordered, ledger, options.mode)
+        queue = Queue(ordered, ledger, options.mode)
         n_batches = len({item.batch for item in ordered})
         say(f"mode={options.mode}: {len(ordered)} questions, {n_batches} batches")
         for reason, count in items.left_out.items():
