@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-PLACES = (
+_PLACES = (
     r"(?:basal|base|mid(?:ventricular)?|apical|apex|anterior|sept(?:al|um)|inferior|lateral"
     r"|(?:antero|infero)[- ]?(?:lateral|sept(?:al|um))|sub-?(?:endo|epi)(?:cardial)?|trans-?mural|mw"
     r"|walls?|levels?|segments?|layer|focal|segmental|patchy|linear|diffuse|regional|and|the|of|only)"
@@ -72,7 +72,7 @@ _RULES: tuple[tuple[str, int, _Words], ...] = (
     ),
     (  # `LGE + : apical lateral`
         rf"(?<=\bLGE)[ \t]*\+[ \t]*:?"
-        rf"(?=(?:[ \t,&]|\b{PLACES}\b)+(?:subendo|subepi|mid-?wall|transm)?[ \t.]*$)",
+        rf"(?=(?:[ \t,&]|\b{_PLACES}\b)+(?:subendo|subepi|mid-?wall|transm)?[ \t.]*$)",
         re.M,
         lambda match: ":".rjust(len(match[0])),
     ),
@@ -83,7 +83,7 @@ _RULES: tuple[tuple[str, int, _Words], ...] = (
         _NO_CASE | re.M,
         r"\1\2&\3",
     ),
-    (rf"(?<=\w)([ \t]+)->(?=(?:[ \t,&+]|\b{PLACES}\b)+$)", _NO_CASE | re.M, r",\1"),
+    (rf"(?<=\w)([ \t]+)->(?=(?:[ \t,&+]|\b{_PLACES}\b)+$)", _NO_CASE | re.M, r",\1"),
     (r"\b(?:thin|fine|thick)(?= (?:line|stripe|streak|stria|strip|band)s?\b)", _NO_CASE, ""),  # no wall
     (  # `LAD infarct`, which names no wall
         r"\b(?:(?:distal|proximal|mid) )?(?:LAD|LCx|RCx|RCA|(?:left )?circumflex|right coronary)"
