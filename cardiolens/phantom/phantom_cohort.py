@@ -116,9 +116,9 @@ def write_volume(folder: Path, rendered: Rendered, size: Size) -> Record:
 
 def _step(rendered: Rendered) -> tuple[Vector, float]:
     """Return the vector from one slice to the next in heart coordinates, and its length in mm."""
-    first, *others = rendered.planes
-    if others:
-        between = np.array(others[0].centre) - np.array(first.centre)
+    first, *rest = rendered.planes
+    if rest:
+        between = np.array(rest[0].centre) - np.array(first.centre)
     else:
         between = _LAYER_MM * np.cross(first.down, first.right)
     x, y, z = (round(float(part), 9) for part in between)

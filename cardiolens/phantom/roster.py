@@ -110,13 +110,13 @@ def catalogue() -> Catalogue:
 @lru_cache(maxsize=1024)
 def study(seed: int, study_id: str) -> Study:
     """Return the study of an id: a canonical one exactly as the protocol lists it, or `PH-0042`, drawn."""
-    own = study_seed(seed, study_id)
+    of_study = study_seed(seed, study_id)
     if match := _NUMBERED.fullmatch(study_id):
         number = int(match[1])
-        drawn = draw_study(study_id, own, *class_of(seed, number))
-        return replace(drawn, public=is_public(seed, number))
+        sampled = draw_study(study_id, of_study, *class_of(seed, number))
+        return replace(sampled, public=is_public(seed, number))
     p, kind = canonical(study_id), archetype_of(study_id)
-    return Study(study_id, own, kind, study_id, p, _truth(kind, p), public=True)
+    return Study(study_id, of_study, kind, study_id, p, _truth(kind, p), public=True)
 
 
 def roster(spec: PhantomSpec) -> list[str]:

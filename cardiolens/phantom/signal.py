@@ -20,11 +20,13 @@ FULL_SCALE = 3000  # stored value of signal 1; the range up to 4095 leaves room 
 _BIAS = 0.15
 _RV_ARRIVAL, _LV_ARRIVAL = 6.0, 11.0
 MUSCLE_ARRIVAL = 13.0  # beat before which a perfusion defect is invisible
-_RIGHT = (codes.RV_BLOOD, codes.RA_BLOOD, codes.PULMONARY_ARTERY)
-_LEFT = (codes.LV_BLOOD, codes.LA_BLOOD, codes.AORTA, codes.DESCENDING_AORTA)
+_RIGHT_BLOOD = (codes.RV_BLOOD, codes.RA_BLOOD, codes.PULMONARY_ARTERY)
+_LEFT_BLOOD = (codes.LV_BLOOD, codes.LA_BLOOD, codes.AORTA, codes.DESCENDING_AORTA)
 _MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
 _CODES: Mapping[str, tuple[int, ...]] = {  # of each name in signals.yaml, and of what changes with time
-    **{"blood": (*_RIGHT, *_LEFT), "right_blood": _RIGHT, "left_blood": (*_LEFT, codes.SLOW_FLOW)},
+    "blood": (*_RIGHT_BLOOD, *_LEFT_BLOOD),
+    "right_blood": _RIGHT_BLOOD,
+    "left_blood": (*_LEFT_BLOOD, codes.SLOW_FLOW),
     **{"background": (codes.BACKGROUND,), "myocardium": _MUSCLE, "wall": (codes.BASE_WALL,)},
     **{"leaflet": (codes.LEAFLET,), "jet": (codes.JET,), "fluid": (codes.FLUID, codes.PLEURAL_FLUID)},
     **{"fat": (codes.FAT,), "slow_flow": (codes.SLOW_FLOW,), "lung": (codes.LUNG,), "liver": (codes.LIVER,)},

@@ -110,10 +110,10 @@ _RULES: tuple[tuple[str, int, _Words], ...] = (
 def _writer(words: _Words) -> Callable[[re.Match[str]], str]:
     """Return what writes the words of a rule in the place of a match, as long as it."""
 
-    def written(match: re.Match[str]) -> str:
+    def spelled(match: re.Match[str]) -> str:
         return (match.expand(words) if isinstance(words, str) else words(match)).ljust(len(match[0]))
 
-    return written
+    return spelled
 
 
 _SPELLED = [(re.compile(pattern, flags), _writer(words)) for pattern, flags, words in _RULES]
@@ -121,6 +121,6 @@ _SPELLED = [(re.compile(pattern, flags), _writer(words)) for pattern, flags, wor
 
 def of_shorthand(text: str) -> str:
     """Spell out a text's shorthand; every letter that is left keeps its place."""
-    for pattern, written in _SPELLED:
-        text = pattern.sub(written, text)
+    for pattern, spelled in _SPELLED:
+        text = pattern.sub(spelled, text)
     return text

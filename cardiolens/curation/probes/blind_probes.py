@@ -59,7 +59,7 @@ class Probe:
         parts = [_HEADS.get(self.setting, _BLIND)]
         parts += [self.question.question] if self.setting != OPTIONS_ALONE else []
         if self.setting != QUESTION_ALONE:
-            parts += ["\n".join(f"{letter}. {texts[key]}" for letter, key in self._shown().items())]
+            parts += ["\n".join(f"{letter}. {texts[key]}" for letter, key in self._by_letter().items())]
         schema = {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
         prompt = "\n\n".join([*parts, form])
         return TextRequest(self.question.qa_id, self.setting, _SYSTEM, prompt, json.dumps(schema))
@@ -69,11 +69,11 @@ class Probe:
         value = _value(reply)
         if self.setting == QUESTION_ALONE:
             return self._named(value)
-        shown = self._shown()
+        option_of = self._by_letter()
         letters = value if isinstance(value, list) else [value]
-        if not letters or not all(isinstance(letter, str) and letter in shown for letter in letters):
+        if not letters or not all(isinstance(letter, str) and letter in option_of for letter in letters):
             return None
-        return frozenset(shown[str(letter)] for letter in letters)
+        return frozenset(option_of[str(letter)] for letter in letters)
 
     def _named(self, value: object) -> Answer | None:
         """Return the options that a free answer quotes word for word, and no shorter one within another."""
@@ -85,11 +85,11 @@ class Probe:
         }
         return frozenset(longest) or None
 
-    def _shown(self) -> dict[str, str]:
+    def _by_letter(self) -> dict[str, str]:
         """The option behind each letter: its own, those in reverse, or moved on by one."""
         keys = [option.key for option in self.question.options]
-        shown = {"order 2": keys[::-1], "order 3": keys[1:] + keys[:1]}.get(self.setting, keys)
-        return dict(zip(keys, shown, strict=True))
+        ordered = {"order 2": keys[::-1], "order 3": keys[1:] + keys[:1]}.get(self.setting, keys)
+        return dict(zip(keys, ordered, strict=True))
 
     def _form(self) -> tuple[str, Mapping[str, object]]:
         """How to reply, in words and as the JSON schema of the answer."""

@@ -123,14 +123,14 @@ def questions(spec: QuestionsSpec, second: Reader | None = None, gate: Gate | No
 
 def reasons(rejects: Rejects) -> Rows:
     """Count the rejects by stage and reason, the most frequent first."""
-    counted = Counter((int(one["stage"]), str(one["reason"])) for one in rejects)
+    counted = Counter((int(line["stage"]), str(line["reason"])) for line in rejects)
     return [(stage, code, number, meaning_of(code)) for (stage, code), number in counted.most_common()]
 
 
 def by_subtask(lines: Sequence[Record], rejects: Rejects, catalogue: Catalogue) -> Rows:
     """Count the questions of each subtask by review queue, and those left out."""
     queued = Counter((line["subtask"], line["verification"]["queue"]) for line in lines)
-    n_rejected = Counter(one["subtask"] for one in rejects if one.get("subtask") and one["stage"] >= 3)
+    n_rejected = Counter(line["subtask"] for line in rejects if line.get("subtask") and line["stage"] >= 3)
     return [
         (name, subtask.question, queued[name, "sampling"], queued[name, "full"], n_rejected[name])
         for name, subtask in catalogue.subtasks.items()
@@ -138,13 +138,13 @@ def by_subtask(lines: Sequence[Record], rejects: Rejects, catalogue: Catalogue) 
     ]
 
 
-def counts_page(stages: Mapping[str, int], made: Mapping[str, int], left_out: Rows, asked: Rows) -> str:
+def counts_page(stages: Mapping[str, int], n_made: Mapping[str, int], left_out: Rows, by_name: Rows) -> str:
     """Render the counts as an HTML page, without any report's text, name or number."""
     from cardiolens.show.page.page_rendering import templates
 
     tables = (
-        ("Stages", ("stage", "records", "made now"), [(name, stages[name], made[name]) for name in stages]),
-        ("Questions", ("subtask", "question", "to sampling", "to full review", "left out"), asked),
+        ("Stages", ("stage", "records", "made now"), [(name, stages[name], n_made[name]) for name in stages]),
+        ("Questions", ("subtask", "question", "to sampling", "to full review", "left out"), by_name),
         ("Left out", ("stage", "reason", "number", "meaning"), left_out),
     )
     return templates().get_template("counts.html").render(tables=tables)

@@ -51,14 +51,14 @@ def fold(text: str) -> str:
 
 def identities(folded: str) -> list[Identity]:
     """Return the passages of a folded text that may identify somebody, in order; none overlaps another."""
-    found = [
+    passages = [
         Identity(kind, match.start(), _end(match))
         for kind, pattern, holds in _rules()
         for match in pattern.finditer(folded)
         if holds is None or holds(match)
     ]
     apart: list[Identity] = []
-    for identity in sorted(found, key=lambda one: (one.start, -one.end)):
+    for identity in sorted(passages, key=lambda one: (one.start, -one.end)):
         if not apart or identity.start >= apart[-1].end:
             apart.append(identity)
     return apart

@@ -76,12 +76,14 @@ class JudgedReport:
     @staticmethod
     def of(first: Errors, second: Errors) -> "JudgedReport":
         """Join the replies to both orders."""
-        one, other = ({error[:2]: error.weight for error in reply} for reply in (first, second))
-        shared = sorted(one.keys() & other.keys())
+        weights = [{error[:2]: error.weight for error in reply} for reply in (first, second)]
+        shared = sorted(weights[0].keys() & weights[1].keys())
+        alone = sorted(weights[0].keys() ^ weights[1].keys())
+        lower = [min(weights[0][name], weights[1][name], key=_heaviness) for name in shared]
         return JudgedReport(
-            tuple(ReportError(*name, min(one[name], other[name], key=_heaviness)) for name in shared),
-            tuple(ReportError(*name, (one | other)[name]) for name in sorted(one.keys() ^ other.keys())),
-            sum(one[name] == other[name] for name in shared),
+            tuple(ReportError(*name, weight) for name, weight in zip(shared, lower, strict=True)),
+            tuple(ReportError(*name, (weights[0] | weights[1])[name]) for name in alone),
+            sum(weights[0][name] == weights[1][name] for name in shared),
         )
 
 
@@ -95,11 +97,11 @@ def judge_reports(sweep: SweepSpec, pairs: Sequence[ReportPair]) -> list[JudgedR
     Equal pairs are asked about once.
     """
     replies = iter(ask(sweep, [request for pair in pairs for request in requests_on(pair)]))
-    judged = []
+    judgements = []
     for pair in pairs:
         first, second = (errors_of(next(replies), pair) for _ in ORDERS)
-        judged.append(None if first is None or second is None else JudgedReport.of(first, second))
-    return judged
+        judgements.append(None if first is None or second is None else JudgedReport.of(first, second))
+    return judgements
 
 
 def requests_on(pair: ReportPair) -> list[TextRequest]:
@@ -203,62 +205,64 @@ def document(
     Undefined numbers are NaN.
     """
     usable = [
-        (report, judged) for report, judged in zip(reports, judgements, strict=True) if judged is not None
+        (report, judgement)
+        for report, judgement in zip(reports, judgements, strict=True)
+        if judgement is not None
     ]
     by_arm: dict[str, list[JudgedReport]] = {}
-    for report, judged in usable:
-        by_arm.setdefault(report.arm_id, []).append(judged)
+    for report, judgement in usable:
+        by_arm.setdefault(report.arm_id, []).append(judgement)
     return {
         "schema": SCHEMA,
         "model": model,
         "reports": len(reports),
         "unusable": len(reports) - len(usable),
-        "between_orders": _between_orders([judged for _, judged in usable]),
+        "between_orders": _between_orders([judgement for _, judgement in usable]),
         "with_entities": _with_entities(usable),
         "arms": {arm: _counts(of_arm) for arm, of_arm in by_arm.items()},
         "errors": [
             {
                 "arm_id": report.arm_id,
                 "qa_id": report.qa_id,
-                "errors": [error._asdict() for error in judged.errors],
-                "unsure": [error._asdict() for error in judged.unsure],
+                "errors": [error._asdict() for error in judgement.errors],
+                "unsure": [error._asdict() for error in judgement.unsure],
             }
-            for report, judged in usable
+            for report, judgement in usable
         ],
     }
 
 
 def _between_orders(judgements: Sequence[JudgedReport]) -> dict[str, float]:
     """F1 of the errors of one order against the other, the share of shared weights, and of equal reports."""
-    shared = sum(len(judged.errors) for judged in judgements)
-    alone = sum(len(judged.unsure) for judged in judgements)
+    shared = sum(len(judgement.errors) for judgement in judgements)
+    alone = sum(len(judgement.unsure) for judgement in judgements)
     return {
         "reports": len(judgements),
         "f1": _ratio(2 * shared, 2 * shared + alone),
-        "same_weight": _ratio(sum(judged.same_weights for judged in judgements), shared),
-        "equal": _ratio(sum(not judged.unsure for judged in judgements), len(judgements)),
+        "same_weight": _ratio(sum(judgement.same_weights for judgement in judgements), shared),
+        "equal": _ratio(sum(not judgement.unsure for judgement in judgements), len(judgements)),
     }
 
 
 def _with_entities(usable: Sequence[tuple[RunReport, JudgedReport]]) -> dict[str, float]:
     """Kendall's tau-b of the number of errors of a report with F1 of its entities; -1 agrees best."""
-    rows = [(len(judged.errors), report.entity_f1) for report, judged in usable]
+    rows = [(len(judgement.errors), report.entity_f1) for report, judgement in usable]
     errors, f1 = np.reshape([row for row in rows if not np.isnan(row[1])], (-1, 2)).T
     return {"reports": len(f1), "tau_b": kendall(errors, f1)[0]}
 
 
 def _counts(judgements: Sequence[JudgedReport]) -> dict[str, Any]:
-    errors = [error for judged in judgements for error in judged.errors]
+    errors = [error for judgement in judgements for error in judgement.errors]
     types, weights = Counter(error.type for error in errors), Counter(error.weight for error in errors)
     return {
         "reports": len(judgements),
         "errors_per_report": len(errors) / len(judgements),
         "without_major": sum(
-            all(error.weight != "major" for error in judged.errors) for judged in judgements
+            all(error.weight != "major" for error in judgement.errors) for judgement in judgements
         ),
         "by_type": {name: types[name] for name in TYPES},
         "by_weight": {name: weights[name] for name in WEIGHTS},
-        "unsure": sum(len(judged.unsure) for judged in judgements),
+        "unsure": sum(len(judgement.unsure) for judgement in judgements),
     }
 
 

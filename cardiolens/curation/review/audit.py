@@ -235,22 +235,26 @@ def audit_report(sample: Sample, readings: Readings, verdicts: Sequence[Row]) ->
     A reply is misread if the rules name options and the person names others or none; it is missed if the
     rules name none where the person does. `verdicts` are all judged ones, with `model`.
     """
-    judged: dict[str, dict[Place, Row]] = {}
+    by_model: dict[str, dict[Place, Row]] = {}
     for row in verdicts:
-        judged.setdefault(row["model"], {})[row["qa_id"], row["arm_id"]] = row
-    models = [_of_model(model, sample, readings, judged[model]) for model in sample.sizes if model in judged]
+        by_model.setdefault(row["model"], {})[row["qa_id"], row["arm_id"]] = row
+    models = [
+        _of_model(model, sample, readings, by_model[model]) for model in sample.sizes if model in by_model
+    ]
     return {"schema": "audit-1", "models": sorted(models, key=lambda entry: -entry["right"])}
 
 
-def _of_model(model: str, sample: Sample, readings: Readings, judged: Mapping[Place, Row]) -> dict[str, Any]:
+def _of_model(
+    model: str, sample: Sample, readings: Readings, by_place: Mapping[Place, Row]
+) -> dict[str, Any]:
     misread, missed = [], []
     for name, size in sample.sizes[model].items():
         pairs = [
-            (judged[sampled.place], set(readings[sampled.place]))
+            (by_place[sampled.place], set(readings[sampled.place]))
             for sampled in sample.replies
             if (sampled.model, sampled.stratum) == (model, name)
             and sampled.place in readings
-            and sampled.place in judged
+            and sampled.place in by_place
         ]
         net_shift = sum((keys == set(row["gold"])) - bool(row["correct"]) for row, keys in pairs)
         wrong = sum(bool(row["parsed"]) and set(row["parsed"]) != keys for row, keys in pairs)
@@ -261,7 +265,7 @@ def _of_model(model: str, sample: Sample, readings: Readings, judged: Mapping[Pl
         "model": model,
         "replies": sum(stratum.size for stratum in misread),
         "audited": sum(stratum.audited for stratum in misread),
-        "right": sum(bool(row["correct"]) for row in judged.values()) / len(judged),
+        "right": sum(bool(row["correct"]) for row in by_place.values()) / len(by_place),
         "misread": asdict(misreading(misread)),
         "missed": asdict(misreading(missed)),
         "shift": asdict(shift(misread)),

@@ -78,10 +78,10 @@ class Pictures:
         study = self._studies[study_id]
         manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
         try:
-            seen = look_at(study, Windows())
+            images = look_at(study, Windows())
             return {
-                name: Loop(volume, seen.pixels[name], read_overlay(study, manifests[name]))
-                for name, volume in seen.structure.volumes.items()
+                name: Loop(volume, images.pixels[name], read_overlay(study, manifests[name]))
+                for name, volume in images.structure.volumes.items()
             }
         except InputError as error:
             log.warning("%s: the images cannot be read: %s", study_id, error)
