@@ -57,7 +57,7 @@ def measure(folder: Path, items: tuple[Item, ...], before: int, role: Role) -> l
         ledger.reviews.add(decided(item, "berta", "cannot_tell"))
     for item in items[:before]:
         ledger.reviews.add(decided(item, "me", "accept").model_copy(update={"third": bool(disputed)}))
-    desk = Desk(Queue.of(items, ledger, "verify"), Pictures({}))
+    desk = Desk(Queue(items, ledger, "verify"), Pictures({}))
     person = Person("me", role)
     state, taken = desk.state(person), []
     for key in range(min(STRETCH, len(items) - before)):

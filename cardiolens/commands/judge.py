@@ -60,8 +60,7 @@ def judge_errors(run: Run, about_model: Sequence[str]) -> int:
     """Judge the reports, write and print their errors; return 0 if at least one was judged, else 1."""
     from cardiolens.config.sweep_factors import arms
     from cardiolens.curation.asking.ask_texts import asking_spec
-    from cardiolens.curation.report_judge.report_error_counts import document, run_reports
-    from cardiolens.curation.report_judge.report_errors import judge_reports
+    from cardiolens.curation.report_judge.report_errors import document, judge_reports, run_reports
     from cardiolens.protocol.tasks.catalogue import load_catalogue
     from cardiolens.score.run_results.stored_replies import check_stored
     from cardiolens.show.terminal.show import show_report_errors

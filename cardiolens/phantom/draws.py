@@ -2,14 +2,12 @@
 
 import hashlib
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 T = TypeVar("T")
-
-_WEYL = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: its multiples spread evenly over 2^64
 
 
 def study_seed(seed: int, study_id: str) -> str:
@@ -17,32 +15,19 @@ def study_seed(seed: int, study_id: str) -> str:
     return hashlib.sha256(f"{seed}|{study_id}".encode()).hexdigest()
 
 
-def spread(seed: int, number: int) -> float:
-    """Return point `number` in [0, 1) of a sequence with evenly spread prefixes."""
-    return ((_start(seed) + number * _WEYL) % 2**64) / 2**64
-
-
-@lru_cache(maxsize=8)
-def _start(seed: int) -> int:
-    return int(study_seed(seed, "classes")[:16], 16)
-
-
-def pick(point: float, weights: Sequence[float]) -> tuple[int, float]:
-    """Return the index of the weight under a point of [0, 1), and the point's position in it, in [0, 1)."""
-    place = point * sum(weights)
-    for index, weight in enumerate(weights):
-        if place < weight:
-            return index, place / weight
-        place -= weight
-    return len(weights) - 1, 0.0
-
-
 class Draws:
-    """A stream of random numbers for one study and one attempt."""
+    """A stream of random numbers for one study and one attempt, or one volume.
 
-    def __init__(self, seed: str, attempt: int) -> None:
-        digest = hashlib.sha256(f"{seed}|{attempt}".encode()).digest()
+    Only raw bits are drawn: NumPy keeps raw bits stable across versions, but not distributions (NEP 19).
+    """
+
+    def __init__(self, seed: str, part: int | str) -> None:
+        digest = hashlib.sha256(f"{seed}|{part}".encode()).digest()
         self._bits = np.random.Philox(key=np.frombuffer(digest[:16], dtype="<u8"))
+
+    def raw(self, count: int) -> NDArray[np.uint64]:
+        """Return so many words of 64 random bits."""
+        return np.asarray(self._bits.random_raw(count))
 
     def unit(self) -> float:
         """Return a number in [0, 1)."""

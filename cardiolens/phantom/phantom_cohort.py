@@ -83,14 +83,13 @@ def quantity_findings(
 
 def write_volume(folder: Path, rendered: Rendered, size: Size) -> Record:
     """Write one volume and its mask, if any, and return its entry in `study.json`."""
-    code = rendered.view.code
+    view, name = rendered.view, f"{rendered.view.code}.nii.gz"
     step, gap = _step(rendered)
     matrix = affine(rendered.planes, size.pixels, size.spacing_mm, step)
-    name = f"{code}.nii.gz"
     entry: Record = {
-        "volume_id": code,
-        "sequence": rendered.view.sequence,
-        "view": rendered.view.view,
+        "volume_id": view.code,
+        "sequence": view.sequence,
+        "view": view.view,
         "path": name,
         "shape": [size.pixels, size.pixels, len(rendered.frames)],
         "spacing_mm": [size.spacing_mm, size.spacing_mm, gap],
@@ -99,81 +98,58 @@ def write_volume(folder: Path, rendered: Rendered, size: Size) -> Record:
             "n_slices": len(rendered.planes),
             "n_phases": rendered.phases,
         },
-        "spatial_order": "unknown" if rendered.view.kind == "long_axis" else "base_to_apex",
+        "spatial_order": "unknown" if view.kind == "long_axis" else "base_to_apex",
         "key_layers": None,
         "ed_phase": 0,
         "es_phase": rendered.es_phase,
         "layout_source": "declared",
         "display_transform": _DISPLAY,
-        "sha256": _write_file(folder / name, nifti_bytes(stored(rendered.frames), matrix)),
+        "sha256": _write_frames(folder / name, rendered.frames, matrix),
     }
-    if rendered.view.sequence == "perfusion":
+    if view.sequence == "perfusion":
         entry["t_on"], entry["t_peak"] = signal.first_pass(rendered.phases)
     if rendered.masks is not None:
         path = f"masks/{name}"
-        entry["mask"] = {
-            "path": path,
-            "sha256": _write_file(folder / path, nifti_bytes(stored(rendered.masks), matrix)),
-        }
+        entry["mask"] = {"path": path, "sha256": _write_frames(folder / path, rendered.masks, matrix)}
     return entry
-
-
-def _write_records(folder: Path, phantom: Study, volumes: list[Record], patient_id: str) -> None:
-    """Write `study.json`, and `phantom.json` with the parameters and the truth of a study."""
-    manifest = {
-        "schema": "study-1",
-        "study_id": phantom.study_id,
-        "patient_id": patient_id,
-        "cohort": ["full", "public"] if phantom.public else ["full"],
-        "species": "phantom",
-        "report_id": None,
-        "volumes": volumes,
-    }
-    _write_json(folder / "study.json", manifest)
-    _write_json(folder / "phantom.json", {"schema": "phantom-1", **asdict(phantom)})
 
 
 def _step(rendered: Rendered) -> tuple[Vector, float]:
     """Return the vector from one slice to the next in heart coordinates, and its length in mm."""
-    first = rendered.planes[0]
-    if len(rendered.planes) > 1:
-        between = np.array(rendered.planes[1].centre) - np.array(first.centre)
+    first, *rest = rendered.planes
+    if rest:
+        between = np.array(rest[0].centre) - np.array(first.centre)
     else:
         between = _LAYER_MM * np.cross(first.down, first.right)
     x, y, z = (round(float(part), 9) for part in between)
     return (x, y, z), round(float(np.sqrt(x * x + y * y + z * z)), 6)
 
 
-def _write_file(path: Path, content: bytes) -> str:
-    disk.write_draft(path, content)
-    return hashlib.sha256(content).hexdigest()
+def _write_frames(path: Path, frames: NDArray[np.generic], affine: NDArray[np.float64]) -> str:
+    """Write displayed frames (frame, row, column) as a `.nii.gz` file in mm; return its digest.
 
-
-def _write_json(path: Path, tree: Any) -> None:
-    disk.write_draft(path, (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def stored(frames: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Convert displayed frames (frame, row, column) to stored axes (column, row from the bottom, frame)."""
-    return np.ascontiguousarray(frames[:, ::-1, :].transpose(2, 1, 0))
-
-
-def nifti_bytes(volume_IJK: NDArray[np.generic], affine: NDArray[np.float64]) -> bytes:
-    """Return a volume as the bytes of a `.nii.gz` file, in mm and scanner coordinates."""
+    Stored axes are column, row from the bottom, and frame.
+    """
     import nibabel as nib
 
-    image = nib.Nifti1Image(volume_IJK, affine)
+    image = nib.Nifti1Image(np.ascontiguousarray(frames[:, ::-1, :].transpose(2, 1, 0)), affine)
     image.header.set_xyzt_units("mm")
     image.set_qform(affine, code="scanner")
     image.set_sform(affine, code="scanner")
     for name in _COMPUTED:
         image.header[name] = np.round(image.header[name], 6) + 0.0  # no negative zero
-    return gzipped(image.to_bytes())
+    content = gzipped(image.to_bytes())
+    disk.write_draft(path, content)
+    return hashlib.sha256(content).hexdigest()
 
 
 def gzipped(content: bytes) -> bytes:
     """Gzip without compression, which saves little on noise, and without a time."""
     return gzip.compress(content, compresslevel=0, mtime=0)
+
+
+def _write_json(path: Path, tree: Any) -> None:
+    disk.write_draft(path, (json.dumps(tree, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def make_cohort(
@@ -224,7 +200,7 @@ def write_study(
     """Render a study, and its twin if wanted; write them under `studies` and return their `qa-1` records."""
     tasks = tasks or catalogue()
     drawn_study = study(spec.seed, study_id)
-    study_records, windows = _write(drawn_study, spec, studies, tasks)
+    study_records, windows = _write(drawn_study, spec, studies, tasks, patient_id=study_id)
     if "twins" in spec.also and (twin := without_lesions(drawn_study)):
         of_twin, _ = _write(twin, spec, studies, tasks, patient_id=study_id, windows=windows)
         study_records += [record for record in of_twin if record["tier"] == 1]
@@ -232,53 +208,61 @@ def write_study(
 
 
 def _write(
-    drawn_study: Study,
+    phantom: Study,
     spec: PhantomSpec,
     studies: Path,
     tasks: Catalogue,
     *,
-    patient_id: str | None = None,
+    patient_id: str,
     windows: Mapping[str, Window] = MappingProxyType({}),
 ) -> tuple[list[Record], dict[str, Window]]:
     """Write a study; return its records and, by volume, the window in which it is shown.
 
     `windows` are declared in place of its own.
     """
-    size, study_id = sizes()[spec.size], drawn_study.study_id
+    size, study_id = sizes()[spec.size], phantom.study_id
     folder = studies / study_id
     folder.mkdir(parents=True)
-    heart = Heart(drawn_study.parameters)
-    look = appearance(spec.difficulty, drawn_study.seed, size.spacing_mm)
-    first = first_phase(drawn_study.seed, heart, size.phases) if "drawn_cycle" in spec.also else 0
+    heart = Heart(phantom.parameters)
+    look = appearance(spec.difficulty, phantom.seed, size.spacing_mm)
+    first = first_phase(phantom.seed, heart, size.phases) if "drawn_cycle" in spec.also else 0
     volumes = []
     own_windows: dict[str, Window] = {}
     slices: dict[str, list[Record]] = {}
     for view in views().values():
-        rendered = render(heart, view, size, look=look, seed=drawn_study.seed, masks=spec.masks)
+        rendered = render(heart, view, size, look=look, seed=phantom.seed, masks=spec.masks)
         rendered = rendered.beginning_at(first)
         entry = write_volume(folder, rendered, size)
-        if "twins" in spec.also:
-            own_windows[view.code] = windows.get(view.code) or _window(rendered)
-        volumes.append(entry | ({"window": list(windows[view.code])} if view.code in windows else {}))
+        if view.code in windows:
+            entry["window"] = list(windows[view.code])
+        elif "twins" in spec.also:
+            scale = grey_scale(rendered.frames, WINDOW_PCT, 1.0, 0.0)
+            own_windows[view.code] = scale.low, scale.high
+        volumes.append(entry)
         slices.setdefault(view.sequence, []).extend(lesion_slices(rendered, size))
-    study_findings = findings(drawn_study.truth)
+    study_findings = findings(phantom.truth)
     study_findings |= quantity_findings(heart, tasks, size.phases, first)
-    texts = reports(study_findings, drawn_study.seed, tasks, SEQUENCES)
-    _write_records(folder, drawn_study, volumes, patient_id or study_id)
+    texts = reports(study_findings, phantom.seed, tasks, SEQUENCES)
+    manifest = {
+        "schema": "study-1",
+        "study_id": study_id,
+        "patient_id": patient_id,
+        "cohort": ["full", "public"] if phantom.public else ["full"],
+        "species": "phantom",
+        "report_id": None,
+        "volumes": volumes,
+    }
+    _write_json(folder / "study.json", manifest)
+    _write_json(folder / "phantom.json", {"schema": "phantom-1", **asdict(phantom)})
     if spec.masks:
         names = {str(code): name for code, name in codes.labels().items()}
         _write_json(folder / "masks" / "labels.json", names)
     study_records = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)
     for record in study_records:
-        record["patient_id"] = patient_id or study_id
+        record["patient_id"] = patient_id
         if slices.get(record["sequence"]) and _is_lesion(record, tasks):
             record["evidence_slices"] = slices[record["sequence"]]
     return study_records, own_windows
-
-
-def _window(rendered: Rendered) -> Window:
-    scale = grey_scale(rendered.frames, WINDOW_PCT, 1.0, 0.0)
-    return scale.low, scale.high
 
 
 def _written(ids: list[str], spec: PhantomSpec, studies: Path, tasks: Catalogue) -> Iterable[list[Record]]:

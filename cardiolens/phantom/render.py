@@ -1,6 +1,6 @@
 """Render the views of a study as stacks of frames with tissue masks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from cardiolens.phantom.lesions import Lesions
 from cardiolens.phantom.parameters import LesionShape
 from cardiolens.phantom.planes import Plane, Size, View, grid, planes
 from cardiolens.phantom.signal import Appearance
-from cardiolens.phantom.tissue import REST, Moment, Scene, heart_region, moment, surroundings, tissue
+from cardiolens.phantom.tissue import Scene, heart_region, surroundings, tissue
 from cardiolens.protocol.tasks.segments import SEGMENTS
 
 Frames = NDArray[np.int16]  # (frame, row, column), slice by slice; the phase runs fastest
@@ -59,24 +59,15 @@ class Shot:
 
 def render(heart: Heart, view: View, size: Size, *, look: Appearance, seed: str, masks: bool) -> Rendered:
     """Render one view of a heart; `seed` decides noise, bias and slice shifts, and nothing else."""
-    shot = Shot(_scene(heart, view, look), view, size, look)
+    shot = shot_of(heart, view, size, look)
     stack = planes(view, heart.parameters, size)
     shifted = [_shifted(shot, plane, seed) for plane in stack]
     scanner = signal.Scanner(seed, view.code, size.pixels, look.sigma)
-    frames = np.concatenate([_frames(shot, plane, scanner, basal=plane is shifted[0]) for plane in shifted])
+    frames = np.concatenate([frames_of(shot, plane, scanner, basal=plane is shifted[0]) for plane in shifted])
     marked = np.concatenate([_masks(shot, plane) for plane in shifted]) if masks else None
     count = phases(view, size)
     systole = end_systole(shot.scene.heart, count) if view.sequence == "cine" else 0
     return Rendered(view, tuple(stack), count, systole, frames, marked)
-
-
-def pictures(
-    heart: Heart, view: View, stack: Sequence[Plane], size: Size, *, look: Appearance, seed: str
-) -> Frames:
-    """Render frames of arbitrary planes in the contrast of a view's sequence, for scouts and other views."""
-    shot = Shot(_scene(heart, view, look), view, size, look)
-    scanner = signal.Scanner(seed, view.code, size.pixels, look.sigma)
-    return np.concatenate([_frames(shot, plane, scanner, basal=False) for plane in stack])
 
 
 def phases(view: View, size: Size) -> int:
@@ -91,7 +82,8 @@ def end_systole(heart: Heart, count: int) -> int:
     )
 
 
-def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
+def shot_of(heart: Heart, view: View, size: Size, look: Appearance) -> Shot:
+    """Return what one view is rendered from: the heart with what its sequence shows."""
     p = heart.parameters
     d = p.defect
     defect = (LesionShape(d.segments, (d.inner, d.depth), papillary=d.papillary),) if d else ()
@@ -103,7 +95,7 @@ def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
         "perfusion": (defect, none),
     }[view.sequence]
     lesions = Lesions(shapes, p.length, low, pericardium=view.sequence == "lge" and p.pericardial_enhancement)
-    return Scene(
+    scene = Scene(
         heart,
         lesions,
         valves=view.sequence == "cine",
@@ -111,6 +103,7 @@ def _scene(heart: Heart, view: View, look: Appearance) -> Scene:
         slow_flow=look.slow_flow and view.sequence == "t2",
         rim_mm=look.rim_mm if view.sequence == "perfusion" else 0.0,
     )
+    return Shot(scene, view, size, look)
 
 
 def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:
@@ -123,7 +116,7 @@ def _shifted(shot: Shot, plane: Plane, seed: str) -> Plane:
     return replace(plane, centre=(x + draw.between(-reach, reach), y + draw.between(-reach, reach), z))
 
 
-def _frames(shot: Shot, plane: Plane, scanner: signal.Scanner, *, basal: bool) -> Frames:
+def frames_of(shot: Shot, plane: Plane, scanner: signal.Scanner, *, basal: bool = False) -> Frames:
     """Render the frames of one plane over time; call in stored order, because the noise is one stream."""
     thick = basal and shot.look.basal_partial_volume and shot.view.kind == "short_axis"
     through = [plane, replace(plane, centre=(*plane.centre[:2], plane.centre[2] - 5.0))] if thick else [plane]
@@ -138,20 +131,20 @@ def _signals(shot: Shot, where: Points) -> Iterator[Floats]:
     near = heart_region(scene.heart, where)
     heart, under = where.take(near), ground[near]
     if shot.view.sequence == "perfusion":
-        ground[near] = tissue(scene, heart, REST, under)
+        ground[near] = tissue(scene, heart, 0.0, under)
         for table in signal.perfusion_tables(size.beats, p.defect, dark_rim=shot.look.rim_mm > 0):
             yield _pooled(table[ground], size.pixels)
     else:
         table = signal.static_table(shot.view.sequence, nulled=shot.look.nulled)
-        for at in _moments(shot):
-            ground[near] = tissue(scene, heart, at, under)
+        for t in _times(shot):
+            ground[near] = tissue(scene, heart, t, under)
             yield _pooled(table[ground], size.pixels)
 
 
-def _moments(shot: Shot) -> list[Moment]:
-    if shot.view.sequence != "cine":
-        return [REST]
-    return [moment(shot.scene.heart, phase, shot.size.phases) for phase in range(shot.size.phases)]
+def _times(shot: Shot) -> list[float]:
+    """The times of the cycle at which a view shows the heart: end-diastole alone without phases."""
+    n_phases = shot.size.phases if shot.view.sequence == "cine" else 1
+    return [phase / n_phases for phase in range(n_phases)]
 
 
 def _pixels(plane: Plane, size: Size, parts: int) -> Points:
@@ -167,6 +160,6 @@ def _pooled(signal_: Floats, pixels: int) -> Floats:
 def _masks(shot: Shot, plane: Plane) -> Masks:
     """Return tissue codes at pixel centres over time, without distractors, which are not tissue."""
     where = _pixels(plane, shot.size, 1)
-    painted = np.stack([tissue(shot.scene.plain(), where, at) for at in _moments(shot)])
+    painted = np.stack([tissue(shot.scene.plain(), where, t) for t in _times(shot)])
     repeat = shot.size.beats if shot.view.sequence == "perfusion" else 1
     return painted.reshape(-1, shot.size.pixels, shot.size.pixels).repeat(repeat, axis=0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.phantom.draws import Draws, pick, spread, study_seed
+from cardiolens.phantom.draws import Draws, study_seed
 from cardiolens.phantom.geometry import Heart
 from cardiolens.phantom.parameters import (
     Parameters,
@@ -26,7 +26,13 @@ from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.protocol.tasks.questions import twin_of
 from cardiolens.protocol.tasks.truth import Truth
 
+PROTOCOL = "openprotocol-1"
+SEQUENCES = ("cine", "lge", "perfusion", "t2")
+PUBLIC_SHARE = 135 / 670  # sizes of the public and the full cohort in the paper
 MAX_TRIES = 400
+_NUMBERED = re.compile(r"PH-(\d{4,})")
+_WEYL = 0x9E3779B97F4A7C15  # 2^64 / golden ratio: its multiples spread evenly over 2^64
+_GROWTH = 128
 _SPREAD = 0.06
 _SCALED = (  # one random factor per name, shared by all segments of a map
     *("radius", "length", "wall", "wall_of", "bulge_of", "cap", "contraction", "mapse", "early_filling"),
@@ -45,12 +51,6 @@ class Study:
     parameters: Parameters
     truth: Truth
     public: bool = False
-
-
-def canonical_study(seed: int, name: str) -> Study:
-    """Return a canonical study, exactly as the protocol lists it."""
-    p, kind = canonical(name), archetype_of(name)
-    return Study(name, study_seed(seed, name), kind, name, p, _truth(kind, p), public=True)
 
 
 def without_lesions(whole: Study) -> Study | None:
@@ -101,13 +101,6 @@ def _scaled(value: Any, factor: float) -> float | dict[int, float]:
     return round(float(value) * factor, 6)
 
 
-PROTOCOL = "openprotocol-1"
-SEQUENCES = ("cine", "lge", "perfusion", "t2")
-_NUMBERED = re.compile(r"PH-(\d{4,})")
-PUBLIC_SHARE = 135 / 670  # sizes of the public and the full cohort in the paper
-_GROWTH = 128
-
-
 @cache
 def catalogue() -> Catalogue:
     """Return the catalogue of questions that phantoms answer."""
@@ -116,10 +109,14 @@ def catalogue() -> Catalogue:
 
 @lru_cache(maxsize=1024)
 def study(seed: int, study_id: str) -> Study:
-    """Return the study of an id: a canonical name, or `PH-0042`, which is drawn."""
+    """Return the study of an id: a canonical one exactly as the protocol lists it, or `PH-0042`, drawn."""
+    of_study = study_seed(seed, study_id)
     if match := _NUMBERED.fullmatch(study_id):
-        return _numbered(seed, study_id, int(match[1]))
-    return canonical_study(seed, study_id)
+        number = int(match[1])
+        sampled = draw_study(study_id, of_study, *class_of(seed, number))
+        return replace(sampled, public=is_public(seed, number))
+    p, kind = canonical(study_id), archetype_of(study_id)
+    return Study(study_id, of_study, kind, study_id, p, _truth(kind, p), public=True)
 
 
 def roster(spec: PhantomSpec) -> list[str]:
@@ -133,18 +130,21 @@ def roster(spec: PhantomSpec) -> list[str]:
     return [*spec.canonical, *(f"PH-{number:04d}" for number in range(1, spec.n_sampled + 1))]
 
 
-def _numbered(seed: int, study_id: str, number: int) -> Study:
-    study_drawn = draw_study(study_id, study_seed(seed, study_id), *class_of(seed, number))
-    return replace(study_drawn, public=is_public(seed, number))
-
-
 def class_of(seed: int, number: int) -> tuple[str, str]:
     """Return class and variant of a numbered study; studies 1 .. n nearly have the shares of 10.4."""
-    names = list(archetypes())
-    shares = [archetypes()[name].share for name in names]
-    which, rest = pick(spread(seed, number), shares)
-    variants = list(archetypes()[names[which]].variants)
-    return names[which], variants[min(int(rest * len(variants)), len(variants) - 1)]
+    point = ((_start(seed) + number * _WEYL) % 2**64) / 2**64  # any first n of these are evenly spread
+    place = point * sum(archetype.share for archetype in archetypes().values())
+    for name, archetype in archetypes().items():
+        variants = list(archetype.variants)
+        if place < archetype.share:
+            return name, variants[int(place / archetype.share * len(variants))]
+        place -= archetype.share
+    return name, variants[0]
+
+
+@lru_cache(maxsize=8)
+def _start(seed: int) -> int:
+    return int(study_seed(seed, "classes")[:16], 16)
 
 
 def is_public(seed: int, number: int) -> bool:

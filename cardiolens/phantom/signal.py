@@ -10,70 +10,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cardiolens.phantom import codes
+from cardiolens.phantom.draws import Draws
 from cardiolens.phantom.geometry import Floats
 from cardiolens.phantom.parameters import DefectShape, data_file
 
 Table = NDArray[np.float64]  # signal by tissue code, shape (256,)
 
 FULL_SCALE = 3000  # stored value of signal 1; the range up to 4095 leaves room for bias and noise
-_BLOOD = (
-    *(codes.LV_BLOOD, codes.RV_BLOOD, codes.LA_BLOOD, codes.RA_BLOOD),
-    *(codes.AORTA, codes.DESCENDING_AORTA, codes.PULMONARY_ARTERY, codes.JET),
-)
-_MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
-_AORTA = (codes.AORTA, codes.DESCENDING_AORTA)
 _BIAS = 0.15
 _RV_ARRIVAL, _LV_ARRIVAL = 6.0, 11.0
 MUSCLE_ARRIVAL = 13.0  # beat before which a perfusion defect is invisible
+_RIGHT_BLOOD = (codes.RV_BLOOD, codes.RA_BLOOD, codes.PULMONARY_ARTERY)
+_LEFT_BLOOD = (codes.LV_BLOOD, codes.LA_BLOOD, codes.AORTA, codes.DESCENDING_AORTA)
+_MUSCLE = (*range(1, 18), codes.PAPILLARY, codes.RV_WALL)
+_CODES: Mapping[str, tuple[int, ...]] = {  # of each name in signals.yaml, and of what changes with time
+    "blood": (*_RIGHT_BLOOD, *_LEFT_BLOOD),
+    "right_blood": _RIGHT_BLOOD,
+    "left_blood": (*_LEFT_BLOOD, codes.SLOW_FLOW),
+    **{"background": (codes.BACKGROUND,), "myocardium": _MUSCLE, "wall": (codes.BASE_WALL,)},
+    **{"leaflet": (codes.LEAFLET,), "jet": (codes.JET,), "fluid": (codes.FLUID, codes.PLEURAL_FLUID)},
+    **{"fat": (codes.FAT,), "slow_flow": (codes.SLOW_FLOW,), "lung": (codes.LUNG,), "liver": (codes.LIVER,)},
+    **{"chest_muscle": (codes.CHEST_MUSCLE,), "chest_fat": (codes.CHEST_FAT,), "air": (codes.AIR,)},
+    "lesion": tuple(code + codes.LESION for code in (*_MUSCLE, codes.FLUID)),
+    "obstruction": tuple(code + codes.OBSTRUCTION for code in (*range(1, 18), codes.PAPILLARY)),
+    "dark_rim": tuple(segment + codes.DARK_RIM for segment in range(1, 18)),
+}
+
+
+def _table(signals: Mapping[str, float]) -> Table:
+    """Return the signal by tissue code; a code of several names has that of the last."""
+    table = np.full(256, signals["background"])
+    for name, signal in signals.items():
+        table[list(_CODES[name])] = signal
+    return table
 
 
 def static_table(sequence: str, *, nulled: bool = True) -> Table:
     """Return the signal by tissue code without kinetics; `nulled` puts LGE myocardium at its null point."""
-    of = data_file("signals")[sequence]
-    muscle = of["myocardium"] if nulled else data_file("signals")["imperfect_nulling"]
-    table = np.full(256, of["background"])
-    table[list(_BLOOD)] = of["blood"]
-    table[list(_MUSCLE)] = muscle
-    table[codes.BASE_WALL] = of["wall"]
-    table[codes.LEAFLET] = of.get("leaflet", muscle)
-    table[codes.JET] = of.get("jet", of["blood"])
-    table[codes.FLUID], table[codes.FAT], table[codes.SLOW_FLOW] = of["fluid"], of["fat"], of["slow_flow"]
-    _fill_surroundings(table, of)
-    for code in _MUSCLE:
-        table[code + codes.LESION] = of.get("lesion", muscle)
-    for segment in range(1, 18):
-        table[segment + codes.OBSTRUCTION] = of.get("obstruction", muscle)
-        table[segment + codes.DARK_RIM] = muscle
-    table[codes.FLUID + codes.LESION] = of.get("lesion", of["fluid"])
-    table[codes.PAPILLARY + codes.OBSTRUCTION] = of.get("obstruction", muscle)
-    table[codes.PLEURAL_FLUID] = of["fluid"]
-    return table
-
-
-def _fill_surroundings(table: Table, of: Mapping[str, float]) -> None:
-    table[codes.LUNG], table[codes.LIVER], table[codes.AIR] = of["lung"], of["liver"], of["air"]
-    table[codes.CHEST_MUSCLE], table[codes.CHEST_FAT] = of["chest_muscle"], of["chest_fat"]
+    of: dict[str, float] = dict(data_file("signals")[sequence])
+    if not nulled:
+        of["myocardium"] = data_file("signals")["imperfect_nulling"]
+    unnamed = dict.fromkeys(("leaflet", "lesion", "obstruction", "dark_rim"), of["myocardium"])
+    return _table({**unnamed, "jet": of["blood"], **of})
 
 
 def perfusion_tables(beats: int, defect: DefectShape | None, *, dark_rim: bool) -> list[Table]:
     """Return the signal by tissue code at each beat of the first pass; lesion codes are perfusion defects."""
-    of = data_file("signals")["perfusion"]
     right = [blood_signal(beat, _RV_ARRIVAL, 1.6) for beat in range(beats)]
     left = [blood_signal(beat, _LV_ARRIVAL, 2.0) for beat in range(beats)]
     peak = left.index(max(left))
     tables = []
     for beat in range(beats):
-        table = np.full(256, of["background"])
-        table[[codes.RV_BLOOD, codes.RA_BLOOD, codes.PULMONARY_ARTERY]] = right[beat]
-        table[[codes.LV_BLOOD, codes.LA_BLOOD, *_AORTA, codes.SLOW_FLOW]] = left[beat]
-        table[[*_MUSCLE, codes.BASE_WALL]] = muscle_signal(beat)
+        muscle = muscle_signal(beat)
+        signals = {"right_blood": right[beat], "left_blood": left[beat], "myocardium": muscle, "wall": muscle}
+        signals["dark_rim"] = muscle * (0.5 if dark_rim and abs(beat - peak) <= 2 else 1.0)
         if defect:
-            table[[code + codes.LESION for code in _MUSCLE]] = defect_signal(defect, beat)
-        darkened = 0.5 if dark_rim and abs(beat - peak) <= 2 else 1.0
-        table[[segment + codes.DARK_RIM for segment in range(1, 18)]] = darkened * muscle_signal(beat)
-        table[[codes.FLUID, codes.PLEURAL_FLUID]], table[codes.FAT] = of["fluid"], of["fat"]
-        _fill_surroundings(table, of)
-        tables.append(table)
+            signals["lesion"] = defect_signal(defect, beat)
+        tables.append(_table({**data_file("signals")["perfusion"], **signals}))
     return tables
 
 
@@ -117,14 +110,10 @@ def first_pass(beats: int) -> tuple[int, int]:
 
 
 class Scanner:
-    """Bias and noise of one volume, from a counter-based stream that other volumes do not affect.
-
-    Only raw bits are drawn: NumPy keeps raw bits stable across versions, but not distributions (NEP 19).
-    """
+    """Bias and noise of one volume, from a stream of its own that other volumes do not affect."""
 
     def __init__(self, seed: str, volume_id: str, pixels: int, sigma: float) -> None:
-        digest = hashlib.sha256(f"{seed}|{volume_id}".encode()).digest()
-        self._bits = np.random.Philox(key=np.frombuffer(digest[:16], dtype=np.uint64))
+        self._draw = Draws(seed, volume_id)
         self._sigma = sigma
         self._bias = 1 + _BIAS * self._smooth(pixels)
 
@@ -138,7 +127,7 @@ class Scanner:
 
     def _normal(self, shape: tuple[int, ...]) -> Floats:
         """Return nearly normal numbers, each the sum of four 16-bit integers, which needs no logarithm."""
-        raw = self._bits.random_raw(int(np.prod(shape))).view(np.uint16).reshape(-1, 4)
+        raw = self._draw.raw(int(np.prod(shape))).view(np.uint16).reshape(-1, 4)
         total = raw[:, 0].astype(np.float64) + raw[:, 1] + raw[:, 2] + raw[:, 3]
         return np.asarray((total - 131070.0) * (1 / 37837.227)).reshape(shape)
 

@@ -49,23 +49,6 @@ _PLEURA_MIDDLE, _PLEURA_HALF = (-10.0, 40.0), (55.0, 60.0)  # along the lung's b
 
 
 @dataclass(frozen=True)
-class Moment:
-    """A moment of the cycle: time t in [0, 1) and the activation a(t)."""
-
-    t: float
-    a: float
-
-
-REST = Moment(0.0, 0.0)  # end-diastole: the moment of all static sequences
-
-
-def moment(heart: Heart, phase: int, phases: int) -> Moment:
-    """Return the moment of a cine phase."""
-    t = phase / phases
-    return Moment(t, activation(t, heart.parameters.early_filling))
-
-
-@dataclass(frozen=True)
 class Scene:
     """A heart with the lesions that one sequence shows, and the distractors, which change no label (10.2)."""
 
@@ -81,14 +64,18 @@ class Scene:
         return Scene(self.heart, self.lesions, self.valves)
 
 
-def tissue(scene: Scene, where: Points, at: Moment, ground: Codes | None = None) -> Codes:
-    """Paint the heart over `ground` and return the tissue code of every point; shape (len(where),)."""
-    scene = replace(scene, heart=scene.heart.at(at.t))
-    pleural_fluid = scene.heart.parameters.pleural_fluid
-    painted = surroundings(where, pleural_fluid) if ground is None else ground.copy()
-    _paint_rv(scene, where, at.a, painted)
-    _paint_lv(scene, where, at.a, painted)
-    base.paint(scene.heart.parameters, where, at.t, at.a, painted, valves=scene.valves)
+def tissue(scene: Scene, where: Points, t: float, ground: Codes | None = None) -> Codes:
+    """Paint the heart at a time of the cycle over `ground`; return the tissue code of every point.
+
+    Shape (len(where),). At t = 0, end-diastole, it stands as all static sequences show it.
+    """
+    scene = replace(scene, heart=scene.heart.at(t))
+    p = scene.heart.parameters
+    a = activation(t, p.early_filling)
+    painted = surroundings(where, p.pleural_fluid) if ground is None else ground.copy()
+    _paint_rv(scene, where, a, painted)
+    _paint_lv(scene, where, a, painted)
+    base.paint(p, where, t, a, painted, valves=scene.valves)
     return painted
 
 

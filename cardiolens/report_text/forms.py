@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from cardiolens.report_text.shorthand import PLACES
-
 _NAME = re.compile(
     r"(?:[ \t]{2,}|\t|,[ \t]*)(?P<name>where|grade|sites?|location|layers?|walls?|levels?|segments?"
     r"|pattern)[ \t]*:",
@@ -29,12 +27,6 @@ def details_apart(line: str) -> tuple[str, list[tuple[str, int, int]]]:
     ends = [*(match.start() for match in names[1:]), len(line.rstrip("\n"))]
     spans = [(match["name"].lower(), match.end(), end) for match, end in zip(names, ends, strict=True)]
     return line[: names[0].start()], spans
-
-
-def layer_of(option: str) -> str | None:
-    """The layer that an option of a form means: `mid` is no level there; None for any other word."""
-    word = _OF_FIELD["layer"].get(option.lower())
-    return word if word is not None and len(word) <= len(option) else None
 
 
 def written_details(
@@ -83,7 +75,7 @@ _GRADED = re.compile(r"\s*(?:mild|slight|moderate|severe|mod|sev)[\w/-]*[ ](?=[a
 _NUMBER = re.compile(r"\s*\d{1,3}(?:[.,]\d)?\s*%")
 _MOTION = re.compile(r"motion|rwma|wma|kine", re.IGNORECASE)
 _REGURGITATION = re.compile(r"\W*(?:[MTA]R|[MTA]I)\W*")
-_LAYER = re.compile(r"[ \t]*layers?[ \t]*:", re.IGNORECASE)
+_LAYER = re.compile(r"[ \t]*layers?[ \t]*:", re.IGNORECASE)  # `mid` is no level there
 _SAM = re.compile(r"SAM/(?=LVOTO?\b)")
 _KINESIS = {"hypo": "hypok", "a": "akin", "dys": "dysk"}
 # An option, a wide gap and the label of another field, which names a structure or a finding of its own.
@@ -93,10 +85,6 @@ _FIELD = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"[^:\n]*:\s*")
-_LABEL_OF_PLACES = re.compile(
-    r"[ \t]*[-*•]?[ \t]*(?:levels?|walls?|location|locations|where|sites?|segments?)[ \t]*:\s*", re.IGNORECASE
-)
-_PLACE = re.compile(rf"\s*(?:\b{PLACES}\b[ -]?)+\s*", re.IGNORECASE)
 
 
 def of_forms(text: str) -> str:
@@ -162,31 +150,13 @@ def _ticked(line: str) -> str:
     options = _options(line, start, boxes)
     ticked = [span for span, box in zip(options, boxes, strict=True) if _is_ticked(box)]
     blank = re.sub(r"[^\n]", " ", line)
-    if len(ticked) > 1 and _LABEL_OF_PLACES.fullmatch(line, 0, start):
-        return _ticked_places(line, start, options, ticked)
-    if len(ticked) != 1 or any(":" in line[slice(*span)] for span in options):
+    if len(ticked) != 1 or _LAYER.match(line) or any(":" in line[slice(*span)] for span in options):
         return blank
     (first, last) = ticked[0]
     read = line[:start] + blank[start:first] + line[first:last] + blank[last:]
     if _DENIED.match(line[first:last].strip()):
         read = _SAM.sub("    ", read)  # both are of the outflow tract
     return _whole_option(line, read, ticked[0], options[-1])
-
-
-def _ticked_places(
-    line: str, start: int, options: list[tuple[int, int]], ticked: list[tuple[int, int]]
-) -> str:
-    """A list of ticked places, `Level: [x] basal [x] mid [ ] apical`; blank beside other options."""
-    letters = list(re.sub(r"[^\n]", " ", line))
-    if not all(_PLACE.fullmatch(line, *span) for span in options):
-        return "".join(letters)
-    letters[:start] = line[:start]
-    for first, last in ticked:
-        end = first + len(line[first:last].rstrip())
-        letters[first:end] = line[first:end]
-        if (first, last) != ticked[-1]:
-            letters[end] = ","
-    return "".join(letters)
 
 
 def _whole_option(line: str, read: str, ticked: tuple[int, int], last: tuple[int, int]) -> str:
@@ -196,9 +166,6 @@ def _whole_option(line: str, read: str, ticked: tuple[int, int], last: tuple[int
     word = _KINESIS.get(option.lower(), "")
     if word and _MOTION.search(line, 0, ticked[0]) and start + len(word) <= len(line.rstrip("\n")):
         return f"{read[:start]}{word}{read[start + len(word) :]}"
-    layer = layer_of(option) if _LAYER.match(line) else None
-    if layer is not None:
-        return f"{read[:start]}{layer.ljust(len(option))}{read[start + len(option) :]}"
     graded = _GRADED.match(line, *last) if _ONE_GRADE.fullmatch(option) and ticked != last else None
     return read if graded is None else read[: graded.end()] + line[graded.end() :]
 

@@ -66,23 +66,26 @@ def hashes_of(study: Study) -> Iterator[tuple[str, str, str]]:
 
 
 def same_studies(first: HashedFrames, second: HashedFrames) -> dict[tuple[str, str], int]:
-    """Return the pairs of studies where one shows a volume of the other, with the number of frames."""
-    frames: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+    """Return the pairs of studies where one shows a volume of the other, with the number of frames.
+
+    A pair is of a study of `first` and one of `second`. The volume may be of either.
+    """
+    shared: dict[tuple[str, str], dict[tuple[int, str], set[int]]] = defaultdict(lambda: defaultdict(set))
     for start in range(0, len(first.bits), _CHUNK):
         part = first.bits[start : start + _CHUNK]
         distance = np.bitwise_count(part[:, None, :] ^ second.bits[None, :, :]).sum(axis=2, dtype=np.uint16)
         for row, column in np.argwhere(distance <= MOST_BITS).tolist():
-            (study, volume), (rival, _) = first.volumes[start + row], second.volumes[column]
+            (study, volume), (rival, its_volume) = first.volumes[start + row], second.volumes[column]
             if study != rival:
-                frames[study, rival][volume].add(start + row)
-    sizes = Counter(first.volumes)
-    pairs = {
-        pair: sum(
-            len(same) for volume, same in of_pair.items() if len(same) >= LEAST_SHARE * sizes[pair[0], volume]
-        )
-        for pair, of_pair in frames.items()
-    }
-    return {pair: count for pair, count in pairs.items() if count}
+                shared[study, rival][0, volume].add(start + row)
+                shared[study, rival][1, its_volume].add(column)
+    sizes = Counter(first.volumes), Counter(second.volumes)
+    counts = {pair: [0, 0] for pair in shared}  # of the volumes of either study
+    for pair, by_volume in shared.items():
+        for (side, volume), same in by_volume.items():
+            if len(same) >= LEAST_SHARE * sizes[side][pair[side], volume]:
+                counts[pair][side] += len(same)
+    return {pair: max(both) for pair, both in counts.items() if any(both)}
 
 
 _COLUMNS = ["study_id", "digest", "height", "width"]

@@ -4,10 +4,8 @@ The key of a request is the digest of the whole request, as in a sweep, so reque
 answers are not sent again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import pyarrow.compute as pc
 
 from cardiolens.base import disk
 from cardiolens.base.errors import InputError
@@ -62,9 +60,9 @@ def asking_spec(studies: Path, out: Path, protocol: str, words: Sequence[str]) -
 def ask(sweep: SweepSpec, requests: Sequence[TextRequest]) -> list[str | None]:
     """Ask the model of a sweep, equal requests once; return each reply, None if missing or truncated."""
     distinct = {(request.system, request.prompt, request.schema): request for request in requests}
-    planned = plan_texts(sweep, [[request] for request in distinct.values()])
+    planned = plan_texts(sweep, list(distinct.values()))
     execute_plan(planned)
-    return list(replies_of(planned, requests))
+    return replies_of(planned, requests)
 
 
 def execute_plan(planned: Plan) -> None:
@@ -79,61 +77,46 @@ def execute_plan(planned: Plan) -> None:
         stopping.raise_if_stopping()
 
 
-def plan_texts(
-    sweep: SweepSpec,
-    texts: Iterable[Sequence[TextRequest]],
-    *,
-    protocol: str = "",
-    catalogue_sha256: str = "",
-) -> Plan:
-    """Write a plan to disk, part by part; the requests on one text stay in one part file."""
+def plan_texts(sweep: SweepSpec, texts: Sequence[TextRequest]) -> Plan:
+    """Write a plan of requests to disk, part by part."""
     (model,) = sweep.model
     store, run = Store(sweep.store), run_of(sweep)
     with fault_of(model.name):
         identity = identify(model, store.models)
     for part in tables.parts(run.requests(model.name)):
         disk.remove(part)
-    part_requests, n_requests = list[Request](), 0
-    text_ids: list[str] = []
-
-    def write_part() -> None:
-        name = f"part-{len(text_ids):08d}.parquet"
-        tables.write_part(run.requests(model.name), table_of(part_requests), schemas.REQUESTS, name)
-
-    for requests in texts:
-        part_requests += [_request(model, identity, request) for request in requests]
-        text_ids += [request.text_id for request in requests[:1]]
-        n_requests += len(requests)
-        if len(part_requests) >= PART_ROWS:
-            write_part()
-            part_requests = []
-    if part_requests:
-        write_part()
+    for number, start in enumerate(range(0, len(texts), PART_ROWS)):
+        rows = table_of([_request(model, identity, text) for text in texts[start : start + PART_ROWS]])
+        tables.write_part(run.requests(model.name), rows, schemas.REQUESTS, f"part-{number:08d}.parquet")
     return Plan(
         spec=sweep,
         run=run,
         store=store,
         arms=(),
         identities={model.name: identity},
-        study_ids=tuple(text_ids),
+        study_ids=(),
         volumes=schemas.VOLUMES.empty_table(),
         questions_sha256="",
-        protocol=protocol,
-        catalogue_sha256=catalogue_sha256,
-        status_counts={PLANNED: n_requests},
+        protocol="",
+        catalogue_sha256="",
+        status_counts={PLANNED: len(texts)},
         most_frames={model.name: 0},
         seconds=0.0,
         failed={},
     )
 
 
-def replies_of(planned: Plan, requests: Iterable[TextRequest]) -> Iterator[str | None]:
-    """Yield the reply to each request, or None if it is missing or truncated."""
-    (model,) = planned.spec.model
-    identity = planned.identities[model.name]
-    replies = _replies(planned.store.completions(identity.model_key))
-    for request in requests:
-        yield replies.get(_request(model, identity, request).request_key)
+def replies_of(planned: Plan, texts: Sequence[TextRequest]) -> list[str | None]:
+    """Return the reply to each request, or None if it is missing or truncated."""
+    (model,), (identity,) = planned.spec.model, planned.identities.values()
+    columns = ("request_key", "text", "finish_reason", "status")
+    rows = tables.read(planned.store.completions(identity.model_key), schemas.COMPLETIONS, columns)
+    replies = {
+        row["request_key"]: row["text"]
+        for row in rows.to_pylist()
+        if row["status"] == "ok" and row["finish_reason"] not in ("length", None)
+    }
+    return [replies.get(_request(model, identity, text).request_key) for text in texts]
 
 
 def _request(model: ModelSpec, identity: Identity, text_request: TextRequest) -> Request:
@@ -162,15 +145,3 @@ def _request(model: ModelSpec, identity: Identity, text_request: TextRequest) ->
         predicted_tokens=None,
         request_key=request_key(state, text_request.prompt, constraint.text, str(max_tokens), "0"),
     )
-
-
-def _replies(completions: Path) -> dict[str, str]:
-    """Return the replies by request key, without truncated ones."""
-    columns = ("request_key", "text", "finish_reason", "status")
-    rows = tables.read(completions, schemas.COMPLETIONS, columns)
-    rows = rows.filter(pc.equal(rows["status"], "ok"))
-    return {
-        row["request_key"]: row["text"]
-        for row in rows.to_pylist()
-        if row["finish_reason"] not in ("length", None)
-    }

@@ -13,7 +13,6 @@ from cardiolens.curation.masks.wall import LEAST_SLICES, MOST_TURN, Wall, wall_o
 from cardiolens.protocol.tasks.segments import LEVELS, SIX_WALLS, WALL_SEGMENTS, WALLS, touched
 from cardiolens.protocol.tasks.truth import Lesion, Pattern, oedema_distribution, wall_distribution
 
-MUSCLE_G_PER_ML = 1.05
 _BASE_POINTS = 6.5  # most EF points gained by a slice that the base leaves in systole (10.5)
 _AFFECTED, _UNAFFECTED = 0.05, 0.02  # share of a segment's wall; shares in between are in doubt
 _LEAST_ML = 0.15  # smallest island that counts as a lesion
@@ -28,7 +27,6 @@ _LAYERS = (  # ranges of inner and outer depth: protocol 10.3, widened by the pi
 _PLACES = ("segments", "walls", "layers")
 _THICKNESS = ("lv_wall", "lv_wall_levels", "lv_wall_regions", "lv_wall_distribution", "wall_thickness")
 _CHAMBERS = (("lv", CAVITY), ("rv", (Tissue.RV_BLOOD,)))
-_MUSCLE = (Tissue.MYOCARDIUM, Tissue.SCAR, Tissue.OEDEMA)
 _TOUCHING = np.ones((3, 3, 3), dtype=bool)
 Segments = frozenset[int]
 Rule = Callable[[Collection[int]], tuple[str, ...]]
@@ -66,25 +64,18 @@ class Measures:
 
 
 def cine(masked: Masked, sex: Sex | None, bsa: float | None, into: Measures) -> None:
-    """Measure volumes, ejection fractions, mass and wall thickness of a cine."""
+    """Measure volumes, ejection fractions and wall thickness of a cine."""
     ed, es = masked.ed, masked.es
     for side, tissues in _CHAMBERS:
-        edv = ed.volume_ml(ed.of(tissues))
-        esv = 0.0 if es is None else es.volume_ml(es.of(tissues))
-        if edv:
+        if edv := ed.volume_ml(ed.of(tissues)):
             into.numbers[f"{side}_edv_ml"] = edv
-        if edv and esv:
-            into.numbers[f"{side}_esv_ml"] = esv
-            into.numbers[f"{side}_sv_ml"] = edv - esv
-            into.numbers[f"{side}_ef_percent"] = 100 * (edv - esv) / edv
-        if edv and bsa is not None:
-            into.numbers[f"{side}_edv_index"] = edv / bsa
+            if es is not None and (esv := es.volume_ml(es.of(tissues))):
+                into.numbers |= {f"{side}_esv_ml": esv, f"{side}_ef_percent": 100 * (edv - esv) / edv}
         size, ejection = _size(side, into.numbers, sex, bsa), _ejection(side, into.numbers, sex)
         into.add("cine", {f"{side}_size": size, f"{side}_systolic": ejection}, masked.volume_id)
     ed_phase, es_phase = masked.moments
     if es_phase is not None:
         into.numbers |= {"ed_phase": ed_phase + 1.0, "es_phase": es_phase + 1.0}  # as captions number them
-    into.numbers["lv_mass_g"] = MUSCLE_G_PER_ML * ed.volume_ml(ed.of(_MUSCLE))
     wall = wall_of(ed)
     thickness = wall.thickness() if _has_segments(masked, wall) else {}
     into.numbers |= {f"thickness_mm_{segment}": value for segment, value in thickness.items()}

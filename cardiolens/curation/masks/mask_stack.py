@@ -5,6 +5,7 @@ A wrong label map is detected: left ventricular blood must lie within a ring of 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tis
 from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_header
 from cardiolens.study.orientation import StudyOrientation
-from cardiolens.study.volume import read_mask
+from cardiolens.study.volume import naming_file, read_mask
 from cardiolens.study.volume_manifest import VolumeManifest
 
 _SKEW = 0.02  # largest cosine of the angle between pixel axes
@@ -61,13 +62,11 @@ class Masked:
 def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Masked:
     """Read the mask of a volume; InputError if its shape, affine or values do not fit."""
     assert manifest.mask is not None
-    mask = read_mask(study.folder, manifest)
-    try:
+    mask, path = read_mask(study.folder, manifest), manifest.mask.path
+    with naming_file(path):
         tissues = labels.tissues(mask.displayed(mask.grid), manifest.sequence)
-    except InputError as error:
-        raise InputError(f"{manifest.mask.path}: {error}") from None
-    sizes = _sizes(study, manifest)
-    ed, es = _moments(tissues, manifest, manifest.timing().ed_phase)
+        sizes = _sizes(study.folder / path, manifest)
+        ed, es = _moments(tissues, manifest, manifest.timing().ed_phase)
     return Masked(
         volume_id=manifest.volume_id,
         sequence=manifest.sequence,
@@ -84,8 +83,7 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
     areas = np.isin(tissues, [int(kind) for kind in CAVITY]).sum(axis=(0, 2, 3))
     labelled = np.flatnonzero(areas)
     if not len(labelled):
-        assert manifest.mask is not None
-        raise InputError(f"{manifest.mask.path}: holds no left ventricular cavity; correct or remove it")
+        raise InputError("holds no left ventricular cavity; correct or remove it")
     if ed not in labelled:
         ed = int(labelled[np.argmax(areas[labelled])])
     if len(labelled) < 2:
@@ -96,17 +94,16 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
     return ed, None if es == ed else es
 
 
-def _sizes(study: Study, manifest: VolumeManifest) -> tuple[float, float, float]:
+def _sizes(mask: Path, manifest: VolumeManifest) -> tuple[float, float, float]:
     """Return the declared row, column and slice spacing in mm, which `read_volume` compares with the affine.
 
     InputError if the affine is skewed.
     """
-    assert manifest.mask is not None
-    header = read_header(study.folder / manifest.mask.path)
-    if header.affine is not None:
-        i, j = header.affine[:3, 0], header.affine[:3, 1]
+    affine = read_header(mask).affine
+    if affine is not None:
+        i, j = affine[:3, 0], affine[:3, 1]
         if abs(float(i @ j)) > _SKEW * float(np.linalg.norm(i) * np.linalg.norm(j)):
-            raise InputError(f"{manifest.mask.path}: the pixels of its affine are skewed; re-export the mask")
+            raise InputError("the pixels of its affine are skewed; re-export the mask")
     size_i, size_j, step = manifest.spacing_mm
     return (size_j, size_i, step) if manifest.display_transform.transpose else (size_i, size_j, step)
 

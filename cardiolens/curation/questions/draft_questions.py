@@ -1,6 +1,7 @@
 """The pipeline from reports and masks to draft questions, stage by stage."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from cardiolens.base import disk
 from cardiolens.base.console import say
 from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import QuestionsSpec
-from cardiolens.curation.questions import counts
+from cardiolens.curation.questions.draft_reasons import meaning_of
 from cardiolens.curation.questions.drafts import automatic_of, compact, refused_lines, settled, truth_of
 from cardiolens.curation.questions.from_masks import joined, of_masks
 from cardiolens.curation.questions.glossary import headings_of, with_glossary
@@ -21,9 +22,10 @@ from cardiolens.curation.questions.rule_extraction import extract
 from cardiolens.curation.questions.stage_files import Record, Stages, read_lines, write_lines
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.report_text.sections import pieces_of
-from cardiolens.study.manifest import MANIFEST_NAME, Study, read_study
+from cardiolens.study.manifest import Study, read_studies
 from cardiolens.study.same_pixels import HashedFrames, hashes_of, same_studies
 
+Rows = Sequence[Sequence[object]]
 Duplicates = Mapping[str, list[str] | None]
 """Of each study, those that show the same pictures; None if its images cannot be read."""
 
@@ -35,7 +37,8 @@ def fill_duplicates(stages: Stages, folders: Iterable[Path]) -> Duplicates:
     drafted = {
         record["study_id"] for records in records_of.values() for record in records if record["checked"]
     }
-    duplicates = _duplicates(stages, _studies(folders, drafted))
+    every = {name: study for folder in folders for name, study in read_studies(folder, "studies").items()}
+    duplicates = _duplicates(stages, {name: every[name] for name in sorted(drafted & every.keys())})
     for path, records in records_of.items():
         for record in records:
             for state in record["checked"].values():
@@ -51,12 +54,6 @@ def reviewed_whole(line: Record, duplicates: Duplicates) -> Record:
     return {**line, "verification": {**line["verification"], "queue": "full"}}
 
 
-def _studies(folders: Iterable[Path], drafted: set[str]) -> dict[str, Study]:
-    paths = (path.parent for folder in folders for path in sorted(folder.glob(f"*/{MANIFEST_NAME}")))
-    studies = {study.study_id: study for study in map(read_study, paths)}
-    return {name: study for name, study in sorted(studies.items()) if name in drafted}
-
-
 def _duplicates(stages: Stages, studies: Mapping[str, Study]) -> dict[str, list[str] | None]:
     inputs = [{"study_id": name, "report_id": study.manifest_sha256} for name, study in studies.items()]
     records = stages.run(
@@ -69,7 +66,6 @@ def _duplicates(stages: Stages, studies: Mapping[str, Study]) -> dict[str, list[
     rivals_of: dict[str, set[str]] = {name: set() for name in read}
     for first, second in same_studies(hashes, hashes):
         rivals_of[first].add(second)
-        rivals_of[second].add(first)
     return {name: sorted(rivals_of[name]) if frames is not None else None for name, frames in read.items()}
 
 
@@ -106,15 +102,15 @@ def questions(spec: QuestionsSpec, second: Reader | None = None, gate: Gate | No
     )
     write_lines(spec.stages / "questions.jsonl", lines)
     write_lines(spec.stages / "rejects.jsonl", rejects)
-    reason_rows = counts.reasons(rejects)
-    page = counts.page(stages.counts, stages.made, reason_rows, counts.by_subtask(lines, rejects, catalogue))
+    left_out = reasons(rejects)
+    page = counts_page(stages.counts, stages.made, left_out, by_subtask(lines, rejects, catalogue))
     disk.write_text(spec.stages / "counts.html", page)
     for name, number in stages.counts.items():
         of_what = "studies" if name.endswith(".mask") or name == "6-frames" else "reports"
         say(f"{name}: {number} {of_what}, {stages.made[name]} made now")
     for words in _compared(duplicates):
         say(words)
-    for stage, code, times, meaning in reason_rows:
+    for stage, code, times, meaning in left_out:
         say(f"left out in stage {stage}: {times} x {code}: {meaning}")
     sampled = sum(line["verification"]["queue"] == "sampling" for line in lines)
     say(
@@ -123,6 +119,35 @@ def questions(spec: QuestionsSpec, second: Reader | None = None, gate: Gate | No
         f"({time.monotonic() - started:.1f} s): {spec.stages}"
     )
     return 0 if lines else 1
+
+
+def reasons(rejects: Rejects) -> Rows:
+    """Count the rejects by stage and reason, the most frequent first."""
+    counted = Counter((int(line["stage"]), str(line["reason"])) for line in rejects)
+    return [(stage, code, number, meaning_of(code)) for (stage, code), number in counted.most_common()]
+
+
+def by_subtask(lines: Sequence[Record], rejects: Rejects, catalogue: Catalogue) -> Rows:
+    """Count the questions of each subtask by review queue, and those left out."""
+    queued = Counter((line["subtask"], line["verification"]["queue"]) for line in lines)
+    n_rejected = Counter(line["subtask"] for line in rejects if line.get("subtask") and line["stage"] >= 3)
+    return [
+        (name, subtask.question, queued[name, "sampling"], queued[name, "full"], n_rejected[name])
+        for name, subtask in catalogue.subtasks.items()
+        if subtask.answer_type != "report"
+    ]
+
+
+def counts_page(stages: Mapping[str, int], n_made: Mapping[str, int], left_out: Rows, by_name: Rows) -> str:
+    """Render the counts as an HTML page, without any report's text, name or number."""
+    from cardiolens.show.page.page_rendering import templates
+
+    tables = (
+        ("Stages", ("stage", "records", "made now"), [(name, stages[name], n_made[name]) for name in stages]),
+        ("Questions", ("subtask", "question", "to sampling", "to full review", "left out"), by_name),
+        ("Left out", ("stage", "reason", "number", "meaning"), left_out),
+    )
+    return templates().get_template("counts.html").render(tables=tables)
 
 
 def _of_reports(

@@ -68,7 +68,7 @@ class Guards:
                 polarity,
                 "certain",
                 "model",
-            ).check(self.text)
+            )
             for value in values
         ]
 

@@ -14,7 +14,7 @@ from cardiolens.base.digest import digest_of
 from cardiolens.base.fence import fenced
 from cardiolens.base.untrusted.bounded_files import parse_json
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.curation.asking.ask_texts import execute_plan, plan_texts, replies_of
+from cardiolens.curation.asking.ask_texts import ask
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.model_guards import Guards
 from cardiolens.curation.questions.report_files import Rejects, reject
@@ -143,10 +143,7 @@ def read_with_model(
     A missing completion is a reject.
     """
     own = list(groups(catalogue))
-    requests = [[group.request(record) for group in own] for record in reports]
-    planned = plan_texts(sweep, requests, protocol=catalogue.protocol, catalogue_sha256=catalogue.sha256)
-    execute_plan(planned)
-    replies = replies_of(planned, (request for of_report in requests for request in of_report))
+    replies = iter(ask(sweep, [group.request(record) for record in reports for group in own]))
     return [_read_replies(record, own, replies, catalogue) for record in reports]
 
 

@@ -91,16 +91,13 @@ def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStat
     statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex, catalogue)]
     statements += diagnoses(words_only, pieces, catalogue)
     amended = amended_subtasks(text, catalogue)
-    checked = []
+    quoted = []
     for statement in statements:
-        doubt = (
-            Reason.AMENDED
-            if statement.subtask in amended
-            else _doubt(statement, words_only, pieces, catalogue)
-        )
-        quoted = replace(statement, quote=text[statement.start : statement.end])
-        checked.append((quoted if doubt is None else replace(quoted, doubt=doubt)).check(text))
-    return checked
+        is_amended = statement.subtask in amended
+        doubt = Reason.AMENDED if is_amended else _doubt(statement, words_only, pieces, catalogue)
+        quote = text[statement.start : statement.end]
+        quoted.append(replace(statement, quote=quote, doubt=doubt or statement.doubt))
+    return quoted
 
 
 def _doubt(

@@ -3,8 +3,6 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from cardiolens.base.errors import InputError
-
 
 @dataclass(frozen=True, slots=True)
 class ReportStatement:
@@ -22,15 +20,6 @@ class ReportStatement:
     measured: bool = False  # a number gives the value
     near: tuple[str, ...] = ()  # of a number between two options: both
     doubt: str | None = None  # a Reason why the value is not certain
-
-    def check(self, text: str) -> "ReportStatement":
-        """The finding itself; InputError where its quote is not what stands at its place."""
-        if text[self.start : self.end] != self.quote or not self.quote.strip():
-            raise InputError(
-                f"findings of {self.subtask}: the quote is not what stands at {self.start}:{self.end} of the "
-                "report; remove the stage's file and run again"
-            )
-        return self
 
     def record(self, number: int) -> dict[str, Any]:
         """An item of `findings-1`; ids count within one extractor and report."""

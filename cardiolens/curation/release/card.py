@@ -13,13 +13,7 @@ from jinja2 import Environment, StrictUndefined
 
 from cardiolens.base.untrusted.bounded_files import read_text
 from cardiolens.curation.probes.blind_probes import MOST_EXCESS
-from cardiolens.curation.release.question_table import (
-    TABLES,
-    Contents,
-    description_of,
-    split_of,
-    table_schema,
-)
+from cardiolens.curation.release.question_table import TABLES, Contents, split_of, table_schema
 from cardiolens.protocol.tasks.catalogue import Catalogue, Subtask
 from cardiolens.protocol.tasks.questions import Question
 from cardiolens.study.manifest import Study
@@ -109,7 +103,7 @@ def card(facts: Facts, catalogue: Catalogue) -> str:
     leaks = [name for name, excess in facts["probes"]["excess"].items() if excess > MOST_EXCESS]
     columns = table_schema(frames=bool(facts["frames"]))
     return jinja.from_string(template).render(
-        facts={"gates": (), **facts},
+        facts=facts,
         head=_hub_head(facts),
         table=_table,
         cohorts=[(name, *sizes.values()) for name, sizes in facts["cohorts"].items()],
@@ -127,7 +121,7 @@ def card(facts: Facts, catalogue: Catalogue) -> str:
         most_excess=f"{MOST_EXCESS:.0%}",
         leaks=leaks,
         limits=known_limits(facts, catalogue),
-        columns=[(f"`{column.name}`", description_of(column)) for column in columns],
+        columns=[(f"`{column.name}`", column.metadata[b"description"].decode()) for column in columns],
     )
 
 
@@ -184,7 +178,7 @@ def _of_answers(facts: Facts, catalogue: Catalogue) -> Iterator[str]:
     counts, total = facts["subtasks"], facts["questions"]
     if unverified := total - facts["verified"]:
         yield f"Nobody verified {unverified} of {total} answers."
-    if small := facts.get("small_batches"):
+    if small := facts["small_batches"]:
         yield (
             f"{small} of {total} answers were verified in a batch of fewer than 35 questions: "
             "two people agreed, but so few cannot show that 90 % of such answers would be accepted."

@@ -9,11 +9,10 @@ and streets. So a person reads what is found, and a text without a finding is no
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import yaml
 
@@ -28,8 +27,7 @@ _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), 
 _INVISIBLE = ("Cf", "Cc")  # joiners, marks of direction, control characters
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(NamedTuple):
     """A passage of a folded text, and what it may be."""
 
     kind: Kind
@@ -53,26 +51,22 @@ def fold(text: str) -> str:
 
 def identities(folded: str) -> list[Identity]:
     """Return the passages of a folded text that may identify somebody, in order; none overlaps another."""
-    findings = [
+    passages = [
         Identity(kind, match.start(), _end(match))
         for kind, pattern, holds in _rules()
         for match in pattern.finditer(folded)
         if holds is None or holds(match)
     ]
-    return list(_apart(sorted(findings, key=lambda one: (one.start, -one.end))))
+    apart: list[Identity] = []
+    for identity in sorted(passages, key=lambda one: (one.start, -one.end)):
+        if not apart or identity.start >= apart[-1].end:
+            apart.append(identity)
+    return apart
 
 
 def _end(match: re.Match[str]) -> int:
     """Where a match ends, with the name that a rule saw behind it."""
     return max(match.end(), match.end("name")) if "name" in match.re.groupindex else match.end()
-
-
-def _apart(identities: Iterable[Identity]) -> Iterator[Identity]:
-    end = -1
-    for identity in identities:
-        if identity.start >= end:
-            end = identity.end
-            yield identity
 
 
 @cache

@@ -87,27 +87,18 @@ def check_identities(
 
 def _findings(passages: Iterable[Passage], ids: frozenset[str]) -> list[Finding]:
     """Return the findings in passages in order; one with the same text around it stands once."""
-    findings: dict[tuple[str, str, str, str], Finding] = {}
-    searched: set[tuple[str, bool]] = set()
+    findings: dict[tuple[str, ...], Finding] = {}
+    distinct: dict[tuple[str, bool], Passage] = {}
     for passage in passages:
-        if (passage.text, passage.is_shipped) in searched:
-            continue
-        searched.add((passage.text, passage.is_shipped))
+        distinct.setdefault((passage.text, passage.is_shipped), passage)
+    for passage in distinct.values():
         folded = fold(passage.text)
-        for kind, start, end in _spans(folded, frozenset() if passage.is_shipped else ids):
-            around = folded[max(0, start - _AROUND) : start], folded[end : end + _AROUND]
-            finding = Finding(kind, folded[start:end], *around, passage.file, passage.place)
-            findings.setdefault((kind, finding.found, *around), finding)
+        spans: list[tuple[str, int, int]] = [*identities(folded)]
+        spans += [] if passage.is_shipped else find_ids(folded, ids)
+        for kind, start, end in sorted(spans, key=lambda span: span[1:]):
+            words = folded[start:end], folded[max(0, start - _AROUND) : start], folded[end : end + _AROUND]
+            findings.setdefault((kind, *words), Finding(kind, *words, passage.file, passage.place))
     return list(findings.values())
-
-
-def _spans(folded: str, ids: frozenset[str]) -> list[tuple[str, int, int]]:
-    """Return kind, start and end of what may identify somebody, and of old ids, in order."""
-    spans: list[tuple[str, int, int]] = [(name.kind, name.start, name.end) for name in identities(folded)]
-    for start, end in find_ids(folded, ids):
-        is_short = sum(map(str.isalnum, folded[start:end])) < _SHORTEST
-        spans.append((SHORT_ID if is_short else OLD_ID, start, end))
-    return sorted(spans, key=lambda span: span[1:])
 
 
 def _write(report: Path, findings: Sequence[Finding], digest: str) -> None:
@@ -137,8 +128,8 @@ def old_ids(studies: Mapping[str, Study]) -> frozenset[str]:
     return frozenset(name for name in joined if name)
 
 
-def find_ids(folded: str, ids: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Yield from where to where an old id stands in a folded text, however its parts are joined."""
+def find_ids(folded: str, ids: frozenset[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield where old ids stand in a folded text, however their parts are joined: kind, start and end."""
     runs, longest = list(_RUN.finditer(folded)), max(map(len, ids), default=0)
     for first, start in enumerate(runs):
         joined, end = "", start.start()
@@ -148,7 +139,8 @@ def find_ids(folded: str, ids: frozenset[str]) -> Iterator[tuple[int, int]]:
                 break
             end = run.end()
             if joined in ids:
-                yield start.start(), end
+                n_letters = sum(map(str.isalnum, folded[start.start() : end]))
+                yield OLD_ID if n_letters >= _SHORTEST else SHORT_ID, start.start(), end
 
 
 def _passages(

@@ -8,11 +8,10 @@ import json
 import secrets
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
@@ -101,39 +100,40 @@ def release(spec: Release) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class _NewIds:
-    """New ids of studies, of their patients and the cohorts of these, by the old id of the study."""
+class _NewId(NamedTuple):
+    """The new ids of a study and of its patient, and the patient's cohort."""
 
-    studies: Mapping[str, str]  # in the order of the new ids
-    patients: Mapping[str, str]
-    cohorts: Mapping[str, str]
+    study: str
+    patient: str
+    cohort: str
 
-    @staticmethod
-    def draw(spec: Release, studies: Mapping[str, Study]) -> "_NewIds":
-        """Draw ids in an order that reveals nothing of the old ones; its secret is kept nowhere."""
-        secret = secrets.token_hex(16)
-        patient_of = {name: study.manifest.patient_id for name, study in studies.items()}
-        cohort_of, patients = _cohorts(spec.cohorts, set(patient_of.values()), secret)
-        if empty := sorted(spec.cohorts.keys() - set(cohort_of.values())):
-            raise InputError(
-                f"cohorts: {empty[0]} would hold none of the {len(patients)} patients; give it a larger share"
-            )
-        ordered = sorted(studies, key=lambda study_id: _digest(secret, study_id))
-        return _NewIds(
-            {name: f"{spec.name}-{number:04d}" for number, name in enumerate(ordered, start=1)},
-            {name: patients[patient] for name, patient in patient_of.items()},
-            {name: cohort_of[patient] for name, patient in patient_of.items()},
+
+def _new_ids(spec: Release, studies: Mapping[str, Study]) -> dict[str, _NewId]:
+    """Draw new ids by the old id of each study, in an order that reveals nothing of the old ones.
+
+    The secret of the order is kept nowhere.
+    """
+    secret = secrets.token_hex(16)
+    patient_of = {name: study.manifest.patient_id for name, study in studies.items()}
+    cohort_of, patients = _cohorts(spec.cohorts, set(patient_of.values()), secret)
+    if empty := sorted(spec.cohorts.keys() - set(cohort_of.values())):
+        raise InputError(
+            f"cohorts: {empty[0]} would hold none of the {len(patients)} patients; give it a larger share"
         )
+    ordered = sorted(studies, key=lambda study_id: _digest(secret, study_id))
+    return {
+        name: _NewId(f"{spec.name}-{number:04d}", patients[patient_of[name]], cohort_of[patient_of[name]])
+        for number, name in enumerate(ordered, start=1)
+    }
 
-    def line(self, question: GivenQuestion) -> Record:
-        """Return a question under new ids, without its evidence and verifiers' names."""
-        old, record = question.question.study_id, kept_question(question, "questions")
-        new = self.studies[old]
-        if "study" in record:
-            return record | {"study": new}
-        qa_id = f"{new}:{question.question.subtask}"
-        return record | {"qa_id": qa_id, "study_id": new, "patient_id": self.patients[old]}
+
+def _line(row: GivenQuestion, ids: Mapping[str, _NewId]) -> Record:
+    """Return a question under new ids, without its evidence and verifiers' names."""
+    new, record = ids[row.question.study_id], kept_question(row, "questions")
+    if "study" in record:
+        return record | {"study": new.study}
+    qa_id = f"{new.study}:{row.question.subtask}"
+    return record | {"qa_id": qa_id, "study_id": new.study, "patient_id": new.patient}
 
 
 def _write(
@@ -146,9 +146,9 @@ def _write(
     perceptual: Record,
 ) -> Record:
     """Write all files of a release to a folder, the index last, and return its facts."""
-    ids = _NewIds.draw(spec, studies)
-    for name, study in studies.items():
-        _write_study(study, out / "studies" / ids.studies[name], ids)
+    ids = _new_ids(spec, studies)
+    for name, new in ids.items():
+        _write_study(studies[name], out / "studies" / new.study, new)
     facts: Record = {
         "schema": SCHEMA,
         "name": spec.name,
@@ -160,7 +160,7 @@ def _write(
         "made_by": f"cardiolens {version('cardiolens')}",
         "unverified_allowed": spec.allow_unverified,
     }
-    lines = [ids.line(row) | {"canary": facts["canary"]} for row in rows]
+    lines = [_line(row, ids) | {"canary": facts["canary"]} for row in rows]
     lines.sort(key=lambda line: (line.get("study") or line["study_id"], line["subtask"]))
     write_lines(out / QUESTIONS, lines)
     if Path(spec.protocol).is_dir():
@@ -170,25 +170,20 @@ def _write(
     write_tables(out, contents, catalogue, canary=facts["canary"], frames=spec.frames)
     disk.write_text(out / "README.md", card(facts, catalogue))
     if spec.links is not None:  # which study and patient a new id stands for
+        patients = {name: study.manifest.patient_id for name, study in studies.items()}
         links = [
-            {
-                "id": new,
-                "study": old,
-                "patient": studies[old].manifest.patient_id,
-                "patient_id": ids.patients[old],
-            }
-            for old, new in ids.studies.items()
+            {"id": new.study, "study": old, "patient": patients[old], "patient_id": new.patient}
+            for old, new in ids.items()
         ]
         write_lines(spec.links, links)
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     return facts
 
 
-def _write_study(study: Study, folder: Path, ids: _NewIds) -> None:
+def _write_study(study: Study, folder: Path, new: _NewId) -> None:
     """Write a study under new ids: its manifest without report id, and files without free text."""
-    old = study.study_id
-    new = {"study_id": folder.name, "patient_id": ids.patients[old], "cohort": [ids.cohorts[old]]}
-    manifest = kept_manifest(study) | new
+    ids = {"study_id": new.study, "patient_id": new.patient, "cohort": [new.cohort]}
+    manifest = kept_manifest(study) | ids
     for entry, volume in zip(manifest["volumes"], study.manifest.volumes, strict=True):
         entry["path"], entry["sha256"] = _copy(study.folder / volume.path, folder, volume.volume_id)
         if volume.mask is not None:

@@ -142,11 +142,6 @@ def table_schema(*, frames: bool) -> pa.Schema:
     return pa.schema(fields, metadata={"huggingface": features_json})
 
 
-def description_of(column: pa.Field) -> str:
-    """Return what a column of a table holds."""
-    return str(column.metadata[b"description"].decode())
-
-
 def write_tables(release: Path, held: Contents, catalogue: Catalogue, *, canary: str, frames: bool) -> None:
     """Write the tables of all cohorts of a release."""
     for cohort in held.cohorts:

@@ -37,7 +37,7 @@ from cardiolens.storage.places import Run, RunWord
 LEDGER = "audit.jsonl"
 SAMPLE = "audit_sample.json"
 AUDITOR = "auditor"
-YOUNG = frozenset({"answer_phrase"})  # rules that have been used least
+YOUNG = frozenset({"ok: answer_phrase"})  # strata of rules that have been used least
 _LEAST = 5  # replies of a stratum, where it has as many
 _MORE = 2.0  # times as many of young rules, and of what was not read
 _QUESTION = ("qa_id", "study_id", "tier", "subtask", "sequence", "question", "answer_type")
@@ -105,7 +105,7 @@ def report(options: RunWord) -> int:
 
 def audit_desk(run: FinishedRun, sample: Sample, ledger: Ledger, key: bytes) -> Desk:
     """Return the desk of an audit: replies in the order of the sample, under names that reveal no arm."""
-    return Desk(Queue.of(sampled_items(run, sample), ledger, "audit"), Pictures({}), Blinding(key))
+    return Desk(Queue(sampled_items(run, sample), ledger, "audit"), Pictures({}), Blinding(key))
 
 
 def judged_choices(run: FinishedRun) -> list[dict[str, Any]]:
@@ -145,14 +145,10 @@ def draw(verdicts: Sequence[Row], per_model: int, seed: int) -> Sample:
 
 def allocate(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Return how many replies of each stratum are read: by size, a few at least, more of young rules."""
-    weights = {name: size * (_MORE if _is_young(name) else 1.0) for name, size in sizes.items()}
+    usual = {name for name in sizes if name.startswith("ok: ")} - YOUNG
+    weights = {name: size * (1.0 if name in usual else _MORE) for name, size in sizes.items()}
     rest = max(0, total - _LEAST * len(sizes)) / sum(weights.values())
     return {name: min(size, _LEAST + math.ceil(rest * weights[name])) for name, size in sizes.items()}
-
-
-def _is_young(stratum: str) -> bool:
-    status, _, rule = stratum.partition(": ")
-    return status != "ok" or rule in YOUNG
 
 
 def keep(path: Path, sample: Sample) -> None:
@@ -236,11 +232,12 @@ def audit_report(sample: Sample, readings: Readings, verdicts: Sequence[Row]) ->
     A reply is misread if the rules name options and the person names others or none; it is missed if the
     rules name none where the person does. `verdicts` are all judged ones, with `model`.
     """
-    by_place = {(row["qa_id"], row["arm_id"]): row for row in verdicts}
-    models = [_of_model(model, sample, readings, by_place) for model in sample.sizes]
-    for entry in models:
-        right = [bool(row["correct"]) for row in verdicts if row["model"] == entry["model"]]
-        entry["right"] = sum(right) / len(right)
+    by_model: dict[str, dict[Place, Row]] = {}
+    for row in verdicts:
+        by_model.setdefault(row["model"], {})[row["qa_id"], row["arm_id"]] = row
+    models = [
+        _of_model(model, sample, readings, by_model[model]) for model in sample.sizes if model in by_model
+    ]
     return {"schema": "audit-1", "models": sorted(models, key=lambda entry: -entry["right"])}
 
 
@@ -265,6 +262,7 @@ def _of_model(
         "model": model,
         "replies": sum(stratum.size for stratum in misread),
         "audited": sum(stratum.audited for stratum in misread),
+        "right": sum(bool(row["correct"]) for row in by_place.values()) / len(by_place),
         "misread": asdict(misreading(misread)),
         "missed": asdict(misreading(missed)),
         "shift": asdict(shift(misread)),

@@ -68,7 +68,7 @@ class Desk:
     queue: Queue
     pictures: Pictures
     blinding: Blinding | None = None  # of people who see no truth
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     @cached_property
     def by_handle(self) -> Mapping[str, Item]:
@@ -78,11 +78,6 @@ class Desk:
     def _handle(self, item: Item) -> str:
         return item.digest if self.blinding is None else self.blinding.item(item)
 
-    def state(self, person: Person) -> DeskState:
-        """Return the current state of one person's page."""
-        with self.lock:
-            return self._state(person)
-
     def decide(self, request: DecisionRequest, person: Person) -> DeskState:
         """Store a decision and return the next state; `error` says why the decision was refused."""
         with self.lock:
@@ -90,7 +85,7 @@ class Desk:
                 refused = self.queue.decide(self._unblinded(request), person.name, person.role)
             except OSError as error:
                 return _unwritten(error)
-            return {"kept": request.id} | ({"error": refused} if refused else {}) | self._state(person)
+            return {"kept": request.id} | ({"error": refused} if refused else {}) | self.state(person)
 
     def _unblinded(self, request: DecisionRequest) -> DecisionRequest:
         """Return a request with the ids of the item it names; an unknown name, or a real id, is no item's.
@@ -103,19 +98,21 @@ class Desk:
         qa_id, digest = ("", "") if item is None else item.key
         return request.model_copy(update={"qa_id": qa_id, "item": digest})
 
-    def _state(self, person: Person) -> DeskState:
-        try:
-            item = self.queue.next(person.name, person.role)
-        except OSError as error:
-            return _unwritten(error)
-        return {
-            "mode": self.queue.mode,
-            "done": self.queue.done(person.name),
-            "left": self.queue.left(person.name, person.role),
-            "reader": person.name,
-            "role": person.role,
-            "item": None if item is None else self._item(item, person),
-        }
+    def state(self, person: Person) -> DeskState:
+        """Return the current state of one person's page."""
+        with self.lock:
+            try:
+                item = self.queue.next(person.name, person.role)
+            except OSError as error:
+                return _unwritten(error)
+            return {
+                "mode": self.queue.mode,
+                "done": self.queue.done(person.name),
+                "left": self.queue.left(person.name, person.role),
+                "reader": person.name,
+                "role": person.role,
+                "item": None if item is None else self._item(item, person),
+            }
 
     def _item(self, item: Item, person: Person) -> DeskState:
         question = item.question

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, get_args
 
@@ -169,26 +168,14 @@ def outcomes_of(items: Iterable[Item], reviews: Reviews) -> dict[str, Outcome]:
     return {item.digest: outcome(reviews.of("verify", item.key)) for item in items}
 
 
-@dataclass
 class Queue:
     """Items of one mode of review and their decisions. Not thread-safe: the caller holds a lock."""
 
-    items: Mapping[Key, Item]  # in order of review
-    ledger: Ledger
-    mode: Mode
-
-    @staticmethod
-    def of(items: Iterable[Item], ledger: Ledger, mode: Mode) -> "Queue":
-        return Queue({item.key: item for item in items}, ledger, mode)
-
-    @cached_property
-    def parents(self) -> frozenset[str | None]:
-        """Subtasks that decide by their true answer whether another question is asked."""
-        return frozenset(item.subtask.parent for item in self.items.values())
-
-    @property
-    def reviews(self) -> Reviews:
-        return self.ledger.reviews
+    def __init__(self, items: Iterable[Item], ledger: Ledger, mode: Mode) -> None:
+        self.items = {item.key: item for item in items}  # in order of review
+        self.ledger, self.reviews, self.mode = ledger, ledger.reviews, mode
+        # subtasks that decide by their true answer whether another question is asked
+        self._parents = {item.subtask.parent for item in self.items.values()}
 
     def next(self, reader: str, role: Role) -> Item | None:
         """Return the next item of a reader; in `verify`, first record on disk that the reader saw it."""
@@ -262,7 +249,7 @@ class Queue:
         *_, last = [None, *self.reviews.of_reader(reader, self.mode).values()]
         if last is None or last.key not in self.items:
             return "no decision is left that could be taken back"
-        if self.mode != "verify" and self.items[last.key].subtask.id in self.parents:
+        if self.mode != "verify" and self.items[last.key].subtask.id in self._parents:
             return "what follows this question depends on its answer; it cannot be taken back"
         if not last.third and any(line.third for line in self.reviews.of(self.mode, last.key).values()):
             return "a third person decided on it since; it cannot be taken back"

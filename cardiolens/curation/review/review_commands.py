@@ -54,7 +54,6 @@ STAGE = 8
 _SCHEMAS = {"batches": "batch-1", "subtasks": "subtask-agreement-1", "marks": "mark-agreement-1"}
 QuestionMode = Literal["verify", "read"]
 Record = dict[str, Any]
-Finals = Mapping[tuple[str, str], tuple[Item, Outcome]]  # by study and subtask
 
 
 class Serve(Spec):
@@ -94,7 +93,7 @@ def serve(options: Serve) -> int:
     blinding = Blinding(people.key) if options.mode == "read" else None
     ordered = items.items if blinding is None else blinding.in_order(items.items)
     with closing(Ledger(options.out / NAME)) as ledger:
-        queue = Queue.of(ordered, ledger, options.mode)
+        queue = Queue(ordered, ledger, options.mode)
         n_batches = len({item.batch for item in ordered})
         say(f"mode={options.mode}: {len(ordered)} questions, {n_batches} batches")
         for reason, count in items.left_out.items():
@@ -193,16 +192,18 @@ def exported(items: Mapping[Key, Item], reviews: Reviews) -> Exported:
     outcomes = outcomes_of(items.values(), reviews)
     result = Exported(agreements(items.values(), outcomes))
     by_name = {batch.name: batch for batch in result.agreements.batches}
-    finals = {(item.study, item.subtask.id): (item, outcomes[item.digest]) for item in items.values()}
+    by_place = {(item.study, item.subtask.id): item for item in items.values()}
     for item in items.values():
         own, batch = outcomes[item.digest], by_name[item.batch]
+        parent = by_place.get((item.study, item.subtask.parent or ""))
+        of_parent = None if parent is None else outcomes[parent.digest].final
         if own.final is None:
             result.open.append(_unsettled(item, own.state, batch))
-        elif reason := _reason(own.final) or _parent_reason(item, finals):
+        elif reason := _reason(own.final) or _parent_reason(item, parent, of_parent):
             result.rejects.append(_reject(item, own, reason))
         elif batch.decision not in ("pass", "small"):
             result.open.append(_unsettled(item, f"batch_{batch.decision}", batch))
-        elif (parent := _parent(item, finals)) is not None and parent[1].final is None:
+        elif parent is not None and of_parent is None:
             result.open.append(_unsettled(item, "parent_open", batch))
         else:
             result.verified.append(_verified(item, own, own.final, batch))
@@ -213,18 +214,13 @@ def _reason(final: Line) -> str:
     return {"reject": str(final.reason), "cannot_tell": "cannot_tell"}.get(str(final.verdict), "")
 
 
-def _parent(item: Item, finals: Finals) -> tuple[Item, Outcome] | None:
-    return finals.get((item.study, item.subtask.parent or ""))
-
-
-def _parent_reason(item: Item, finals: Finals) -> str:
+def _parent_reason(item: Item, parent: Item | None, final: Line | None) -> str:
     """Return why the final decision on the parent question closes a question, or an empty string."""
-    parent = _parent(item, finals)
-    if parent is None or (final := parent[1].final) is None:
+    if parent is None or final is None:
         return ""
     if _reason(final):
         return "parent_rejected"
-    is_opened = set(answer_of(parent[0], final)) & set(item.subtask.parent_answers)
+    is_opened = set(answer_of(parent, final)) & set(item.subtask.parent_answers)
     return "" if is_opened else "parent_says_otherwise"
 
 

@@ -3,7 +3,8 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,22 +61,31 @@ class Loop:
         return encoded(tiled(frames, min(COLUMNS, len(frames))), fast=True)
 
 
-@dataclass
 class Pictures:
-    """Loops of all studies, with a cache of the last few."""
+    """Loops of all studies; those of the last few stay in memory."""
 
-    studies: Mapping[str, Study]
-    kept: dict[str, Mapping[str, Loop] | str] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, studies: Mapping[str, Study]) -> None:
+        self._studies = studies
+        self._reading = threading.Lock()  # a study that several pictures need is read once
+        self._loops = lru_cache(maxsize=_KEPT)(self._read)
 
     def loops(self, study_id: str) -> Mapping[str, Loop] | str:
         """Return a study's loops by volume, or a message if the images cannot be read."""
-        with self.lock:
-            if study_id not in self.kept:
-                self.kept[study_id] = _loops(self.studies[study_id])
-                while len(self.kept) > _KEPT:
-                    del self.kept[next(iter(self.kept))]
-            return self.kept[study_id]
+        with self._reading:
+            return self._loops(study_id)
+
+    def _read(self, study_id: str) -> Mapping[str, Loop] | str:
+        study = self._studies[study_id]
+        manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
+        try:
+            images = look_at(study, Windows())
+            return {
+                name: Loop(volume, images.pixels[name], read_overlay(study, manifests[name]))
+                for name, volume in images.structure.volumes.items()
+            }
+        except InputError as error:
+            log.warning("%s: the images cannot be read: %s", study_id, error)
+            return f"the images cannot be read: {error}"
 
     def routed(self, item: Item) -> tuple[Sequence[Loop], str]:
         """Return the loops for a question, and a remark if its views are missing or substituted."""
@@ -88,16 +98,3 @@ class Pictures:
         is_substituted = any(flag.startswith("substituted") for flag in routed.flags)
         remark = "the views of this question are missing; others replace them" if is_substituted else ""
         return [loops[volume.volume_id] for volume in routed.volumes], remark
-
-
-def _loops(study: Study) -> Mapping[str, Loop] | str:
-    try:
-        seen = look_at(study, Windows())
-        manifests = {manifest.volume_id: manifest for manifest in study.manifest.volumes}
-        return {
-            name: Loop(structure, seen.pixels[name], read_overlay(study, manifests[name]))
-            for name, structure in seen.structure.volumes.items()
-        }
-    except InputError as error:
-        log.warning("%s: the images cannot be read: %s", study.study_id, error)
-        return f"the images cannot be read: {error}"

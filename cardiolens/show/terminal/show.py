@@ -1,5 +1,6 @@
 """Terminal output of plan, results and changes."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -212,5 +213,5 @@ def agreement_lines(document: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.2f}"
+def _number(value: float) -> str:
+    return "undefined" if math.isnan(value) else f"{value:.2f}"

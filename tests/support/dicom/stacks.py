@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from cardiolens.phantom.basal_anatomy import tricuspid_centre
 from cardiolens.phantom.geometry import Heart, cosine, sine
 from cardiolens.phantom.planes import Plane, Size, Vector, View, views
-from cardiolens.phantom.render import pictures, render
-from cardiolens.phantom.signal import Appearance
+from cardiolens.phantom.render import frames_of, render, shot_of
+from cardiolens.phantom.signal import Appearance, Scanner
 
 Matrix = NDArray[np.float64]
 Frames4 = NDArray[np.int16]  # (slice, phase, row, column), as displayed
@@ -122,7 +122,9 @@ class Camera:
         """Render planes in the contrast of a sequence; shape (slice, phase, row, column)."""
         view = View(name, sequence, "", "long_axis")  # type: ignore[arg-type]
         size = replace(self.size, phases=phases)
-        frames = pictures(self.heart, view, planes, size, look=self.look, seed=self.seed)
+        shot = shot_of(self.heart, view, size, self.look)
+        scanner = Scanner(self.seed, view.code, size.pixels, self.look.sigma)
+        frames = np.concatenate([frames_of(shot, plane, scanner) for plane in planes])
         return frames.reshape(len(planes), -1, size.pixels, size.pixels)
 
 

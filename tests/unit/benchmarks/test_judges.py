@@ -214,7 +214,7 @@ def test_each_line_is_asked_once_through_the_stream(tmp_path: Path, source: Sour
     asked = requests(source, told)
     sweep = asking_spec(tmp_path / "store", tmp_path / "judge", "openprotocol-1", ["model=uniform"])
     for expected in (2, 0):
-        planned = plan_texts(sweep, [[one] for one in asked])
+        planned = plan_texts(sweep, asked)
         ((name, identity),) = planned.identities.items()
         left = missing_of(planned, name)
         assert left.left == expected

@@ -19,7 +19,7 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.compare import compare
 from cardiolens.commands.view import served_of
-from cardiolens.curation.report_judge.report_error_counts import run_reports
+from cardiolens.curation.report_judge.report_errors import run_reports
 from cardiolens.phantom.roster import catalogue
 from cardiolens.show.export.table_export import export
 from cardiolens.show.page.write import write_page

@@ -15,9 +15,9 @@ from cardiolens.curation.probes.blind_probes import (
     OPTIONS_ALONE,
     QUESTION_ALONE,
     SETTINGS,
+    Probe,
     probe,
     probe_drafts,
-    probes_of,
 )
 from cardiolens.phantom.roster import catalogue
 from cardiolens.protocol.prompts.question import TextRequest
@@ -121,8 +121,7 @@ def test_models_that_do_not_answer_find_no_leak_and_are_no_probe(tmp_path: Path)
 
 def test_options_stand_in_three_orders_and_letters_lead_back_to_them(tmp_path: Path) -> None:
     row = next(given_questions(write_drafts(tmp_path, planted=False) / "questions.jsonl", CATALOGUE))
-    probes = {one.setting: one for one in probes_of("x", row.question)}
-    assert list(probes) == list(SETTINGS)
+    probes = {setting: Probe(setting, row.question) for setting in SETTINGS}
     assert probes["order 1"].answer('{"answer": "A"}') == {"A"}
     assert probes["order 2"].answer('{"answer": "A"}') == {"B"}
     assert probes["order 1"].answer('{"answer": "Z"}') is None

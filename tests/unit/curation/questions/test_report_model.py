@@ -13,8 +13,8 @@ from scripted_engine import answering
 from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import QuestionsSpec
+from cardiolens.curation.asking import ask_texts
 from cardiolens.curation.asking.ask_texts import asking_spec
-from cardiolens.curation.questions import model_reader
 from cardiolens.curation.questions.draft_questions import questions
 from cardiolens.curation.questions.draft_reasons import Reason
 from cardiolens.curation.questions.drafts import merged
@@ -207,7 +207,7 @@ def test_reports_are_read_twice_and_drafts_say_by_whom(
     assert spec.studies is not None
     sweep = asking_spec(spec.studies, spec.stages / "model", spec.protocol, ["model=uniform"])
     answer, prompts = answering(scripted)
-    monkeypatch.setattr(model_reader, "execute_plan", answer)
+    monkeypatch.setattr(ask_texts, "execute_plan", answer)
     assert questions(spec, partial(read_with_model, sweep)) == 0
     assert len(prompts) == 2 * len(GROUPS)
     made = lines(tmp_path / "out" / "questions.jsonl")

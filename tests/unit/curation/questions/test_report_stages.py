@@ -12,8 +12,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import QuestionsSpec
 from cardiolens.config.dataset import PhantomSpec
-from cardiolens.curation.questions.counts import page
-from cardiolens.curation.questions.draft_questions import questions
+from cardiolens.curation.questions.draft_questions import counts_page, questions
 from cardiolens.curation.questions.glossary import with_glossary
 from cardiolens.curation.questions.report_files import read_links
 from cardiolens.curation.questions.stage_files import Stages, read_lines
@@ -166,7 +165,7 @@ def test_a_study_whose_name_tells_the_answer_has_no_such_question(tmp_path: Path
 
 
 def test_the_page_shows_what_it_is_given_as_text() -> None:
-    shown = page({"<b>": 1}, {"<b>": 1}, [(1, "<i>", 2, "&")], [("C01", "<script>", 1, 2, 3)])
+    shown = counts_page({"<b>": 1}, {"<b>": 1}, [(1, "<i>", 2, "&")], [("C01", "<script>", 1, 2, 3)])
     assert "<b>" not in shown
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from page_run import finished, small_spec
 from scripted_engine import answering
@@ -13,15 +14,17 @@ from small_cohort import make_cohort
 from cardiolens.commands.judge import judge_errors
 from cardiolens.config.compose import read_spec
 from cardiolens.curation.asking import ask_texts
-from cardiolens.curation.report_judge.report_error_counts import RunReport, document, run_reports
 from cardiolens.curation.report_judge.report_errors import (
     MOST,
     JudgedReport,
     ReportError,
     ReportPair,
+    RunReport,
+    document,
     errors_of,
     judge_reports,
     requests_on,
+    run_reports,
 )
 from cardiolens.phantom.roster import catalogue
 from cardiolens.storage.places import Run
@@ -133,9 +136,9 @@ def test_counts_and_agreement_are_those_of_the_errors(run: Run) -> None:
     told = document("judge", reports, judged)
     assert told["unusable"] == len(reports) - 2
     assert told["between_orders"] == {"reports": 2, "f1": 2 / 3, "same_weight": 1.0, "equal": 0.5}
-    arm = told["arms"][reports[0].place[0]]
+    arm = told["arms"][reports[0].arm_id]
     assert arm["by_weight"] == {"minor": 0, "moderate": 0, "major": 1}
-    assert document("judge", reports, [None] * len(reports))["between_orders"]["f1"] is None
+    assert np.isnan(document("judge", reports, [None] * len(reports))["between_orders"]["f1"])
 
 
 def test_more_errors_with_fewer_entities_agree(run: Run) -> None:
@@ -149,7 +152,8 @@ def test_more_errors_with_fewer_entities_agree(run: Run) -> None:
     ]
     counted = document("judge", graded, judged)["with_entities"]
     assert counted == {"reports": len(reports) - 1, "tau_b": pytest.approx(-1)}
-    assert document("judge", graded[:1], judged[:1])["with_entities"] == {"reports": 0, "tau_b": None}
+    none = document("judge", graded[:1], judged[:1])["with_entities"]
+    assert none == {"reports": 0, "tau_b": pytest.approx(float("nan"), nan_ok=True)}
 
 
 def test_the_command_writes_apart_and_touches_no_verdict(

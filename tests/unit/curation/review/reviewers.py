@@ -57,7 +57,7 @@ class Table:
 
     def __init__(self, folder: Path, items: Sequence[Item], mode: str = "verify") -> None:
         self.ledger = Ledger(folder / NAME)
-        self.queue = Queue.of(items, self.ledger, mode)
+        self.queue = Queue(items, self.ledger, mode)
         self.pressed = 0
 
     def shown(self, reader: str) -> str | None:

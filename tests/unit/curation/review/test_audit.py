@@ -105,6 +105,8 @@ def test_a_person_who_reads_as_we_do_finds_nothing_and_planted_misreadings_are_f
     planted = same | {next(place for place in same if same[place]): ()}
     told = audit_report(sample, planted, verdicts)
     assert sum(entry["misread"]["value"] > 0 for entry in told["models"]) == 1
+    first = [row for row in verdicts if row["model"] == verdicts[0]["model"]]  # the other was not
+    assert [entry["model"] for entry in audit_report(sample, same, first)["models"]] == [first[0]["model"]]
 
 
 def test_a_sample_is_drawn_once_and_a_report_needs_one(

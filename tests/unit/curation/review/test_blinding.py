@@ -58,7 +58,7 @@ def serving(questions: Path, studies: Path, out: Path) -> Iterator[tuple[Desk, C
     items = read_items(questions, studies, CATALOGUE, "read")
     people = read_people(out, ("anna",), None)
     blinding, ledger = Blinding(people.key), Ledger(out / REVIEWS)
-    queue = Queue.of(blinding.in_order(items.items), ledger, "read")
+    queue = Queue(blinding.in_order(items.items), ledger, "read")
     desk = Desk(queue, Pictures(items.studies), blinding)
     with closing(ledger), running(review_server(desk, people)) as server:
         (token,) = people.by_token

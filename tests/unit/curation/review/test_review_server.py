@@ -87,7 +87,7 @@ def served_at(data: Path, root: Path, mode: str) -> Iterator[Served]:
     items = read_items(questions, data / "studies", CATALOGUE, mode)
     ledger = Ledger(root / NAME)
     blinding = Blinding(people.key) if mode == "read" else None
-    desk = Desk(Queue.of(items.items, ledger, mode), Pictures(items.studies), blinding)
+    desk = Desk(Queue(items.items, ledger, mode), Pictures(items.studies), blinding)
     with running(review_server(desk, people)) as server:
         links = {person.name: f"/{token}" for token, person in people.by_token.items()}
         yield Served(root, server.server_port, desk, links)
