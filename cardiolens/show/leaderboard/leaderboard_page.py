@@ -1,7 +1,7 @@
 """The leaderboard as one static HTML file: no image, no report, no id of a patient, study or question."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -24,38 +24,21 @@ _METRICS = ("primary", "primary.skill")
 _SCRIPTS = ("format.js", "store.js", "table.js", "leaderboard.js")
 
 
-def write_leaderboard(out: Path, facts: Facts, names: Sequence[str]) -> None:
-    """Write the leaderboard of judged runs; `names` are those of the runs that the facts join."""
-    board = Table.of("standings", standings(facts))
-    made = board, Table.of("runs", _runs(names, facts.manifests)), table_of(facts, "fixed")
-    tables = [embed(table, one_file=True) for table in made]  # however large: the page is one file
+def write_leaderboard(out: Path, facts: Facts) -> None:
+    """Write the leaderboard of judged runs as one file, however large its tables are."""
+    release = release_of(facts.manifests[0])
     tiers = [(tier.replace(":", ""), scope_words(tier)) for tier in TIERS]  # as columns begin, and in words
     context = {
         "facts": facts,
-        "title": f"{release.name} {release.number}"
-        if (release := release_of(facts.manifests[0]))
-        else str(facts.manifests[0]["dataset"]),
-        "tables": tables,
+        "title": f"{release.name} {release.number}" if release else facts.manifests[0]["dataset"],
+        "standings": embed(Table.of("standings", standings(facts)), one_file=True),
+        "fixed": embed(table_of(facts, "fixed"), one_file=True),
         "form": to_json({"tiers": tiers, "headline": HEADLINE}),
         "warnings": cautions(facts),
         "style": asset("page.css") + asset("leaderboard.css"),
         "scripts": [asset(name) for name in _SCRIPTS],
     }
     disk.write_text(out, templates().get_template("leaderboard.html").render(context))
-
-
-def _runs(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> list[Record]:
-    return [
-        {
-            "run": name,
-            "cardiolens": manifest["cardiolens"],
-            "commit": (manifest["git_commit"] or "")[:12] or None,
-            "models": ", ".join(manifest["models"]),
-            "arms": len(manifest["arms"]),
-            "failed": ", ".join(manifest.get("failed", {})) or None,
-        }
-        for name, manifest in zip(names, manifests, strict=True)
-    ]
 
 
 def standings(facts: Facts) -> list[Record]:
@@ -86,13 +69,14 @@ def standings(facts: Facts) -> list[Record]:
 
 
 def _took(cells: Mapping[str, Any]) -> dict[str, object]:
-    """What a model is and took, tokens per answered request; a simulated reader counts none."""
-    last, is_counted = cells["last_at"], cells["answered"] and cells["prompt_tokens"]
-    tokens = {
-        name: cells[name] / cells["answered"] if is_counted else None
-        for name in ("prompt_tokens", "output_tokens")
+    """What a model is and took, tokens per answered request."""
+    last = cells["last_at"]
+    return {
+        **cells,
+        "prompt_tokens": cells["per_request"],
+        "output_tokens": cells["output_per_request"],
+        "last_reply": last and f"{last.astimezone(UTC):%Y-%m-%d}",
     }
-    return {**cells, **tokens, "last_reply": last and f"{last.astimezone(UTC):%Y-%m-%d}"}
 
 
 def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> AnalysisRow | None:

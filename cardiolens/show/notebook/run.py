@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -149,12 +148,6 @@ class FinishedRun:
         title = f"{metric}, {scope} (percent, 95 % interval)"
         rules = base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q")
         return alt.layer(rules, base.mark_point(filled=True).encode(x=alt.X("value:Q", title=title)))
-
-    def _repr_html_(self) -> str:
-        summary = (
-            f"{len(self.models)} models, {self.verdicts.num_rows} verdicts, {self.scores.num_rows} scores"
-        )
-        return f"<p><b>{escape(self.folder.name)}</b>: {summary}</p>"
 
     @property
     def _places(self) -> Run:

@@ -37,23 +37,11 @@ class WandbGroup:
 
     @contextmanager
     def opened(self, model: str | None = None, **config: object) -> "Iterator[WandbRun]":
-        """Yield the run of the sweep or of a model; it ends as failed where something goes wrong.
+        """Yield the run of the sweep or of a model; its id is a digest of the run's folder and the model.
 
-        Online, the end waits until everything was sent. (W&B's own block prints a traceback.)
-        """
-        run = self.open(model, **config)
-        try:
-            yield run
-        except BaseException:
-            with suppress(Exception):
-                run.finish(exit_code=1)
-            raise
-        run.finish(exit_code=0)
-
-    def open(self, model: str | None = None, **config: object) -> "WandbRun":
-        """Open the run of the sweep or of a model; its id is a digest of the run's folder and the model.
-
-        Host name, code and output are left out: a path or a log line may hold a patient's name.
+        It ends as failed where something goes wrong; online, the end waits until all was sent. (W&B's own
+        block prints a traceback.) Host name, code and output are left out: a path or a log line may hold a
+        patient's name.
         """
         import wandb
 
@@ -88,7 +76,13 @@ class WandbGroup:
         if model:  # which has a series; its summary is what is set after the run
             run.define_metric(DONE, summary="none")
             run.define_metric("*", step_metric=DONE, summary="none")
-        return run
+        try:
+            yield run
+        except BaseException:
+            with suppress(Exception):
+                run.finish(exit_code=1)
+            raise
+        run.finish(exit_code=0)
 
 
 def add_table(run: "WandbRun", name: str, table: pa.Table) -> None:

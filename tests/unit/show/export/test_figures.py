@@ -15,13 +15,13 @@ from bench.claims import arms_of, compared, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.commands.export import main
 from cardiolens.show.export.figures import (
-    Record,
     figures_of,
     pictures_of,
     print_theme,
     specification,
     write_figures,
 )
+from cardiolens.show.page.elements import Record
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
