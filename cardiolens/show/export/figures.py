@@ -99,15 +99,20 @@ def _records(facts: Facts, name: str, measure: str) -> list[Record]:
 
 
 def specification(figure: Figure) -> dict[str, Any]:
-    """The Vega-Lite specification of a figure, with its records and the colours of print."""
+    """The Vega-Lite specification of a figure, with its records, their series and the colours of print."""
     theme = print_theme()
     width = {} if "facet" in figure.form else {"width": _WIDTH}
     data = {"data": {"values": list(figure.records)}, "config": theme["config"]}
     text = json.dumps({**width, **figure.form, **data})
-    coloured: dict[str, Any] = json.loads(
+    form: dict[str, Any] = json.loads(
         re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: theme["colours"][match[1]], text)
     )
-    return coloured
+    if series := form.pop("usermeta", {}).get("series"):  # as the page does
+        domain = sorted({record[series] for record in figure.records})
+        for encoding in (layer["encoding"] for layer in form["layer"]):
+            for channel in encoding.keys() & {"color", "shape"}:
+                encoding[channel]["scale"] = {"domain": domain}
+    return form
 
 
 @cache

@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from cardiolens.show.page.columns import ENDING_WORDS, READINGS, TIER_WORDS
+from cardiolens.show.page.columns import ENDING_WORDS, READINGS
 from cardiolens.show.page.elements import columns_of
 
 _TIPPED = (  # columns that a tooltip names, where the table of its chart has them
@@ -23,10 +23,9 @@ _LIMITS = (("limit_low", "limit_high", "interval"), ("bias_low", "bias_high", "i
 @cache
 def chart_forms() -> dict[str, dict[str, Any]]:
     """Vega-Lite specifications by form of chart, without the look and data of Altair."""
-    tiers = list(TIER_WORDS.values())
     charts = {
-        "by_model": _series("headlines", "model", "scope", sort=tiers, scale=_PERCENT),
-        "by_model_signed": _series("headlines", "model", "scope", _rule(0), sort=tiers),
+        "by_model": _series("headlines", "model", "scope", scale=_PERCENT),
+        "by_model_signed": _series("headlines", "model", "scope", _rule(0)),
         "forest": _forest(),
         "lines": _lines(),
         "index": _index(),
@@ -83,14 +82,12 @@ def _layers(*layers: alt.Chart, **properties: Any) -> alt.LayerChart:
     return alt.layer(*layers, data=alt.NamedData("records"), **properties)
 
 
-def _series(
-    table: str, label: str, by: str, *below: alt.Chart, sort: list[str] | None = None, **x: Any
-) -> alt.LayerChart:
-    """Percents in a row for each label, divided by a column; the legend has the values that there are."""
-    series: dict[str, Any] = {"field": by, "type": "nominal", "sort": sort, "title": None, "legend": _TOP}
+def _series(table: str, label: str, by: str, *below: alt.Chart, **x: Any) -> alt.LayerChart:
+    """Percents in a row for each label, divided by a column, whose values the records give."""
+    series: dict[str, Any] = {"field": by, "type": "nominal", "title": None, "legend": _TOP}
     base = _rows(label, 17).encode(yOffset=f"{by}:N", color=alt.Color(**series))
     points = _points(base, table, x=alt.X("value:Q", title="percent", **x), shape=alt.Shape(**series))
-    return _layers(*below, _span(base), points)
+    return _layers(*below, _span(base), points, usermeta={"series": by})
 
 
 def _estimates(
@@ -131,13 +128,13 @@ def _forest() -> alt.LayerChart:
 
 def _lines() -> alt.FacetChart:
     """Scores over slice budgets, a line for each selection and a plot for each scope."""
-    series: dict[str, Any] = {"field": "selector", "type": "nominal", "title": None, "sort": None}
+    series: dict[str, Any] = {"field": "selector", "type": "nominal", "title": None, "legend": _TOP}
     score: dict[str, Any] = {"field": "value", "type": "quantitative", "title": "score, percent"}
     axis = alt.Axis(grid=False, labelAngle=0, labelOverlap=False)
     base = alt.Chart().encode(
         x=alt.X("budget:N", title="slice budget, frames", sort=None, axis=axis),
-        xOffset=alt.XOffset("selector:N", sort=None),
-        color=alt.Color(**series, legend=_TOP),
+        xOffset="selector:N",
+        color=alt.Color(**series),
     )
     spans = base.mark_rule(style="interval").encode(y="low:Q", y2="high")
     scale = alt.Scale(domain=[0, 104], nice=False)
@@ -147,7 +144,7 @@ def _lines() -> alt.FacetChart:
     points = _points(base, "slice_scores", y=alt.Y(**score), shape=alt.Shape(**series))
     column = alt.Column("scope:N", title=None, header=alt.Header(labelFontWeight=600, labelFontSize=13))
     plots = _layers(spans, lines, points, height=220).facet(column=column)
-    return plots.properties(bounds="flush", usermeta={"facets": "scope"})
+    return plots.properties(bounds="flush", usermeta={"facets": "scope", "series": "selector"})
 
 
 def _index() -> alt.LayerChart:

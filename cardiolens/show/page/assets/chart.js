@@ -37,7 +37,7 @@ async function drawChart(figure, drawing, table, chosen) {
     drawing.replaceChildren(element("p", { class: "absent" }, "Undefined: there is no number to draw here."));
     return;
   }
-  const spec = sized(structuredClone(FORMS[figure.form]), drawing.clientWidth, found);
+  const spec = sized(ofSeries(structuredClone(FORMS[figure.form]), found), drawing.clientWidth, found);
   spec.data = { values: found };
   spec.config = CONFIG;
   spec.autosize = { type: spec.facet ? "pad" : "fit-x", contains: "padding" };
@@ -50,6 +50,15 @@ async function drawChart(figure, drawing, table, chosen) {
   await view.runAsync();
   holder.querySelector("svg").setAttribute("aria-hidden", "true");
   drawing.replaceChildren(holder);
+}
+
+// Colours and shapes of the values that there are, so that one legend has both and names no other.
+function ofSeries(spec, found) {
+  const field = spec.usermeta?.series;
+  const domain = [...new Set(found.map((record) => record[field]))].sort();
+  for (const { encoding } of field ? (spec.spec ?? spec).layer : [])
+    for (const channel of [encoding.color, encoding.shape]) if (channel) channel.scale = { domain };
+  return spec;
 }
 
 function sized(spec, width, found) {

@@ -87,6 +87,13 @@ def test_a_landscape_has_the_numbers_of_the_scores(facts: Facts) -> None:
     assert {(row["model"], row["value"]) for row in records(facts, "landscape")} == scores
 
 
+def test_the_legend_of_the_landscape_names_the_tiers_that_were_asked(facts: Facts) -> None:
+    (landscape,) = [figure for figure in figures_of(facts) if figure.name == "landscape"]
+    *_, points = specification(landscape)["layer"]
+    tiers = ["Tier 1 · findings", "Tier 3 · diagnosis"]
+    assert [points["encoding"][name]["scale"]["domain"] for name in ("color", "shape")] == [tiers] * 2
+
+
 def test_a_forest_has_every_model_and_their_mean(facts: Facts) -> None:
     rows = records(facts, "forest")
     assert {row["line"] for row in rows} == {"all models", "a", "b", "c"}
