@@ -102,34 +102,33 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
 
     Frames and report texts are written only with `include_images`, because the folder may be passed on.
     """
-    folder = run.viewer
     sources, letters, words = sampled(open_sources(run, parts, header))
     keys = [(int(question), int(arm)) for question, arm in np.argwhere(letters != ord(NOT_ASKED))]
     shown = np.full(letters.shape, ord(NOT_KNOWN), np.uint8)
     paths: set[str] = set()
-    disk.remove_tree(folder)
-    for question, content in question_cases(sources, keys, private=include_images):
-        for arms in content["cases"].values():
-            for arm, case in arms.items():
-                shown[question, arm] = ord(case["shown"])
-                if include_images and case["frames_of"] is not None:
-                    places = content["frames"][case["frames"]]
-                    paths |= {
-                        f"{FRAMES}/{case['frames_of']}/{volume_id}-{idx}.png" for volume_id, idx in places
-                    }
-        _write(folder, f"cases/{question}.js", content)
-    for name, columns in (("endings", letters), ("shown", shown)):
-        for arm, column in enumerate(columns.T):
-            _write(folder, f"{name}/{arm}.js", column.tobytes().decode())
-    pictures = pictures_of(sources)
-    for path in sorted(paths):
-        if (picture := pictures.at(path, fast=False)) is not None:
-            disk.write_bytes(folder / path, picture)
-    disk.write_text(folder / "index.html", render_viewer(sources, words, images=include_images))
+    with disk.draft_folder(run.viewer) as folder:
+        for question, content in question_cases(sources, keys, private=include_images):
+            for arms in content["cases"].values():
+                for arm, case in arms.items():
+                    shown[question, arm] = ord(case["shown"])
+                    if include_images and case["frames_of"] is not None:
+                        places, stem = content["frames"][case["frames"]], f"{FRAMES}/{case['frames_of']}"
+                        paths |= {f"{stem}/{volume_id}-{idx}.png" for volume_id, idx in places}
+            _write(folder, f"cases/{question}.js", content)
+        for name, columns in (("endings", letters), ("shown", shown)):
+            for arm, column in enumerate(columns.T):
+                _write(folder, f"{name}/{arm}.js", column.tobytes().decode())
+        pictures = pictures_of(sources)
+        for path in sorted(paths):
+            if (picture := pictures.at(path, fast=False)) is not None:
+                disk.write_draft(folder / path, picture)
+        page = render_viewer(sources, words, images=include_images)
+        disk.write_draft(folder / "index.html", page.encode())
+        disk.remove_tree(run.viewer)
 
 
 def _write(folder: Path, path: str, content: object) -> None:
-    disk.write_text(folder / path, _script_of(path, content))
+    disk.write_draft(folder / path, _script_of(path, content).encode("utf-8", "surrogatepass"))
 
 
 def sampled(sources: Sources) -> tuple[Sources, np.ndarray, str]:
