@@ -121,7 +121,7 @@ def _public(texts: pa.ChunkedArray, references: pa.ChunkedArray) -> pa.Array:
     if references.null_count == len(references):
         return texts.combine_chunks()
     pairs = zip(texts.to_pylist(), references.to_pylist(), strict=True)
-    return pa.array([public_reply(text, {"reference": reference}) for text, reference in pairs], pa.string())
+    return pa.array([public_reply(*pair) for pair in pairs], pa.string())
 
 
 def _pairs(counts: list[tuple[str, float]] | None) -> list[dict[str, Any]]:

@@ -5,12 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
@@ -18,7 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.factors import is_headline
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import arm_cells
-from cardiolens.show.page.elements import Record
+from cardiolens.show.page.elements import Record, described
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.page_sections import table_of
 from cardiolens.storage.places import Run
@@ -100,7 +96,7 @@ def _records(facts: Facts, name: str, measure: str) -> list[Record]:
 
 def specification(figure: Figure) -> dict[str, Any]:
     """The Vega-Lite specification of a figure, with its records, their series and the colours of print."""
-    theme = print_theme()
+    theme = described("print_theme.yaml")
     width = {} if "facet" in figure.form else {"width": _WIDTH}
     data = {"data": {"values": list(figure.records)}, "config": theme["config"]}
     text = json.dumps({**width, **figure.form, **data})
@@ -113,13 +109,6 @@ def specification(figure: Figure) -> dict[str, Any]:
             for channel in encoding.keys() & {"color", "shape"}:
                 encoding[channel]["scale"] = {"domain": domain}
     return form
-
-
-@cache
-def print_theme() -> dict[str, Any]:
-    """The colours of print, by their names in the style sheet, and the configuration of Vega-Lite."""
-    tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("print_theme.yaml").read_text("utf-8"))
-    return tree
 
 
 def pictures_of(figure: Figure) -> tuple[str, bytes]:

@@ -25,8 +25,7 @@ def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
     header = read_header(run, [run])
     folder = run.root / "export" / "inspect"
     disk.remove_tree(folder)
-    usage = usage_of(header)
-    last_reply = max((of["last_at"] for of in usage if of["last_at"] is not None), default=_NEVER)
+    last_reply = max((of["last_at"] for of in usage_of(header) if of["last_at"]), default=_NEVER)
     written_at = last_reply.astimezone(UTC).replace(microsecond=0)
     for arm in header.arms:
         parts = answers_of(run, header, [arm], patient_ids=patient_ids)

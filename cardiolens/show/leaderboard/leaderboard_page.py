@@ -1,10 +1,8 @@
 """The leaderboard as one static HTML file: no image, no report, no id of a patient, study or question."""
 
 import math
-from collections.abc import Iterable, Mapping
-from datetime import UTC
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.score.run_results.run_analyses import AnalysisRow
@@ -45,7 +43,11 @@ def standings(facts: Facts) -> list[Record]:
     """Rank models tier by tier; several may be the best, where no difference to the highest is shown."""
     scores = facts.scores_of(_METRICS, "tier:")
     best = {tier: _highest(facts, scores, tier) for tier in TIERS}
-    took = {model: _took(cells) for model, cells in model_cells(facts).items()}
+    per_request = {"prompt_tokens": "per_request", "output_tokens": "output_per_request"}
+    took = {
+        model: cells | {name: cells[mean] for name, mean in per_request.items()}
+        for model, cells in model_cells(facts).items()
+    }
     by_arm: dict[str, dict[str, object]] = {}
     for row in scores:
         arm, stem = facts.arm(row["arm_id"]), row["scope"].replace(":", "")
@@ -66,17 +68,6 @@ def standings(facts: Facts) -> list[Record]:
             f"{stem}_note": "; ".join(filter(None, (ranked, *caveats(row)))) or None,
         }
     return list(by_arm.values())
-
-
-def _took(cells: Mapping[str, Any]) -> dict[str, object]:
-    """What a model is and took, tokens per answered request."""
-    last = cells["last_at"]
-    return {
-        **cells,
-        "prompt_tokens": cells["per_request"],
-        "output_tokens": cells["output_per_request"],
-        "last_reply": last and f"{last.astimezone(UTC):%Y-%m-%d}",
-    }
 
 
 def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> AnalysisRow | None:

@@ -96,15 +96,15 @@ class FinishedRun:
     @cached_property
     def questions(self) -> pa.Table:
         """The questions of the dataset, with their answers."""
-        return tables.read(self._store.questions, schemas.QUESTIONS)
+        return tables.read(Store(self.configuration.store).questions, schemas.QUESTIONS)
 
     @cached_property
     def completions(self) -> pa.Table:
         """The final completion of each request that has one."""
         keys = pc.unique(self.requests["request_key"])
-        parts = []
+        store, parts = Store(self.configuration.store), []
         for model in self.manifest["models"].values():
-            stored = tables.read(self._store.completions(model["model_key"]), schemas.COMPLETIONS)
+            stored = tables.read(store.completions(model["model_key"]), schemas.COMPLETIONS)
             parts.append(finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys))))
         return pa.concat_tables(parts)
 
@@ -152,10 +152,6 @@ class FinishedRun:
     @property
     def _places(self) -> Run:
         return Run(self.folder, self.given_store)
-
-    @property
-    def _store(self) -> Store:
-        return Store(self.configuration.store)
 
 
 def read_run(folder: str | Path, store: str | Path | None = None) -> FinishedRun:

@@ -30,7 +30,9 @@ def chart_forms() -> dict[str, dict[str, Any]]:
         "lines": _lines(),
         "index": _index(),
         "endings": _endings(),
-        "auroc": _auroc(),
+        "auroc": _estimates("confidence", "value", "AUROC, percent", 50, scale=_PERCENT).transform_filter(
+            "isValid(datum.low)"
+        ),  # items that have an interval
         "calibration_curve": _curve("calibration", "confidence", "accuracy", _diagonal()),
         "risk": _curve("risk_and_coverage", "coverage", "risk"),
         "number_errors": _number_errors(),
@@ -97,12 +99,6 @@ def _estimates(
     base = _rows("line")
     points = _points(base, table, x=alt.X(f"{x}:Q", title=title, **scale))
     return _layers(_rule(zero), *(_span(base, *span) for span in spans), points, *above)
-
-
-def _auroc() -> alt.LayerChart:
-    """AUROC of items that have an interval, beside that of chance."""
-    chart = _estimates("confidence", "value", "AUROC, percent", 50, scale=_PERCENT)
-    return chart.transform_filter("isValid(datum.low)")
 
 
 def _number_errors() -> alt.LayerChart:

@@ -67,7 +67,7 @@ def columns_of(table: str) -> list[Column]:
 
 @cache
 def described(file: str) -> dict[str, Any]:
-    """What a file of the page describes, by name: `tables.yaml` or `sections.yaml`."""
+    """What a file of the page describes, by name: `tables.yaml`, `sections.yaml` or `print_theme.yaml`."""
     tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(file).read_text("utf-8"))
     return tree
 

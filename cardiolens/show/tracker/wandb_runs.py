@@ -93,11 +93,8 @@ def add_table(run: "WandbRun", name: str, table: pa.Table) -> None:
         columns = [_defined(column).to_pylist() for column in table.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
         run.log({name: wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)})
-    artifact = wandb.Artifact(
-        re.sub(r"[^A-Za-z0-9_.-]", "-", f"{run.group}-{name}")[-128:],
-        type="table",
-        metadata={"rows": table.num_rows, "columns": {at.name: str(at.type) for at in table.schema}},
-    )
+    artifact_name = re.sub(r"[^A-Za-z0-9_.-]", "-", f"{run.group}-{name}")[-128:]
+    artifact = wandb.Artifact(artifact_name, type="table")
     with TemporaryDirectory(prefix="cardiolens-") as folder:  # W&B's own is left to the garbage collector
         file = Path(folder, f"{name}.parquet")
         pq.write_table(table.replace_schema_metadata(None), file, compression="zstd")

@@ -7,7 +7,7 @@ from typing import Any
 from cardiolens.show.page.case_viewer.item_sources import CaseKey, CaseRow, Sources
 from cardiolens.show.page.case_viewer.pictures import Place
 from cardiolens.show.page.case_viewer.study_layout import frames_sent, shown_letter
-from cardiolens.show.page.case_viewer.withheld import public_evidence, public_question, public_reply
+from cardiolens.show.page.case_viewer.withheld import public_evidence, public_reference, public_reply
 from cardiolens.show.page.columns import prompt_words
 from cardiolens.storage.schemas import ASKED_BACK
 
@@ -30,13 +30,14 @@ def question_cases(
 def _cases(sources: Sources, question: int, rows: Sequence[CaseRow], *, private: bool) -> dict[str, Any]:
     """A question with its cases, which refer to texts and lists of frames by their places."""
     (asked,) = sources.questions.slice(question, 1).to_pylist()
+    reference = asked["reference"]
     numbers = {study: at for at, study in enumerate(sources.studies)}
     texts: dict[str, int] = {}
     frames: dict[tuple[Place, ...], int] = {}
     cases: dict[int, dict[str, Any]] = {}
 
     def shown(text: str | None) -> str | None:
-        return text if private else public_reply(text, asked)
+        return text if private else public_reply(text, reference)
 
     def place(text: str | None) -> int | None:
         return None if text is None else texts.setdefault(text, len(texts))
@@ -57,7 +58,7 @@ def _cases(sources: Sources, question: int, rows: Sequence[CaseRow], *, private:
     question_fields = {
         **{name: asked[name] for name in ("question", "subtask")},
         "options": {option["key"]: option["text"] for option in asked["options"]},
-        "reference": (asked if private else public_question(asked))["reference"],
+        "reference": reference if private else public_reference(reference),
         "grounds": _grounds(sources.evidence.get(qa_id), private),
     }
     return {

@@ -51,7 +51,8 @@ def table_of(facts: Facts, name: str) -> Table:
     elif "scores" in table:
         records = result_tables.measured(facts, name)
     else:
-        records = of_analysis(facts, table.get("analysis", name.replace("_", " ")))
+        rows = of_analysis(facts, table.get("analysis", name.replace("_", " ")))
+        records = [row for row in rows if not row["arm_id"]] if table.get("of") == "models" else rows
     for column, words in table.get("words", {}).items():
         records = [record | {column: words[record[column]]} for record in records]
     return Table.of(name, records)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,13 @@ from cardiolens.base.phrasing import counted
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
 from cardiolens.score.run_results.reply_readings import SHARES
 from cardiolens.score.run_results.stored_replies import NUMERICS, phrase
-from cardiolens.show.page.columns import ENDING_WORDS, arm_cells, of_analysis, setting
+from cardiolens.show.page.columns import ENDING_WORDS, arm_cells, setting
 from cardiolens.show.page.elements import Record
 from cardiolens.show.page.page_data import Facts
 from cardiolens.storage.documents import release_of
 
 CEILING = "ceiling.jsonl"  # in the folder of a review, whose `readings/` has the files of people
 _ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))  # of intervals, in names of columns
-_NO_AUDIT = (
-    "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
-    "run=<folder> shows a person a sample of the replies and reports the errors by model."
-)
 
 
 def on_run(facts: Facts) -> Iterator[str]:
@@ -30,7 +27,10 @@ def on_run(facts: Facts) -> Iterator[str]:
             "the software, they say nothing about a model."
         )
     if not facts.audits and not facts.simulated.issuperset(facts.models):
-        yield _NO_AUDIT
+        yield (
+            "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
+            "run=<folder> shows a person a sample of the replies and reports the errors by model."
+        )
     yield from _examples(facts)
     for prompt in sorted({arm.prompt for arm in facts.arms if arm.cine == "video"}):
         yield (
@@ -121,6 +121,7 @@ def model_cells(facts: Facts) -> dict[str, dict[str, Any]]:
             "gpu_hours": hours[model] or None,
             "per_request": row["prompt_tokens"] / n_counted if n_counted else None,
             "output_per_request": row["output_tokens"] / n_counted if n_counted else None,
+            "last_reply": row["last_at"] and f"{row['last_at'].astimezone(UTC):%Y-%m-%d}",
         }
     return found
 
@@ -158,11 +159,6 @@ def _with_intervals(record: Record, **scales: int) -> Record:
             number = record.get(name, {}).get(end)
             flat[name + suffix] = None if number is None else scale * number
     return flat
-
-
-def readings_by_model(facts: Facts) -> list[Record]:
-    """How replies were read by model."""
-    return [row for row in of_analysis(facts, SHARES) if not row["arm_id"]]
 
 
 def audits(facts: Facts) -> list[Record]:

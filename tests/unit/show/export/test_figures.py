@@ -17,11 +17,10 @@ from cardiolens.commands.export import main
 from cardiolens.show.export.figures import (
     figures_of,
     pictures_of,
-    print_theme,
     specification,
     write_figures,
 )
-from cardiolens.show.page.elements import Record
+from cardiolens.show.page.elements import Record, described
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
@@ -122,7 +121,7 @@ def lightness(colour: str) -> float:
 
 @pytest.mark.parametrize("together", [("c0", "c1", "c2"), ("c-shown", "c-equivalent", "c-open")])
 def test_colours_that_stand_together_differ_in_grey(together: tuple[str, ...]) -> None:
-    colours = print_theme()["colours"]
+    colours = described("print_theme.yaml")["colours"]
     for one, other in combinations(together, 2):
         assert abs(lightness(colours[one]) - lightness(colours[other])) > 20, (one, other)
 
