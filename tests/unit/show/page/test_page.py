@@ -70,6 +70,10 @@ def test_pairs_of_arms_are_all_shown(run: Run, page: Markup) -> None:
 def test_the_questions_of_the_run_are_counted(run: Run, page: Markup) -> None:
     manifest = json.loads(run.manifest.read_text())
     asked = sum(row["asked"] for row in records(page.tables["models"]))
+    assert sorted(row["model"] for row in records(page.tables["readings_by_model"])) == [
+        "collapse*",
+        "noisy*",
+    ]
     rows = records(page.tables["endings_by_arm"])
     assert asked == sum(row["n"] for row in rows) == manifest["requests"]["asked"]
     assert sum(row["share"] for row in rows) == pytest.approx(100 * len(manifest["arms"]))
