@@ -85,7 +85,7 @@ def _layers(*layers: alt.Chart, **properties: Any) -> alt.LayerChart:
 
 
 def _series(table: str, label: str, by: str, *below: alt.Chart, **x: Any) -> alt.LayerChart:
-    """Percents in a row for each label, divided by a column, whose values the records give."""
+    """Percents in a row for each label, divided by the values that the records have in a column."""
     series: dict[str, Any] = {"field": by, "type": "nominal", "title": None, "legend": _TOP}
     base = _rows(label, 17).encode(yOffset=f"{by}:N", color=alt.Color(**series))
     points = _points(base, table, x=alt.X("value:Q", title="percent", **x), shape=alt.Shape(**series))
