@@ -24,7 +24,6 @@ import pyarrow as pa
 from bench.bootstrap import verdicts
 from bench.page import prompt, write_record
 from cardiolens.base import disk
-from cardiolens.commands.view import served_of
 from cardiolens.score.claims.parts_of_cohort import Groups
 from cardiolens.score.run_results.run_analyses import analyses_of, write_analyses
 from cardiolens.score.statistics.factors import ArmFactors, families
@@ -32,7 +31,8 @@ from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.scores import score
 from cardiolens.score.statistics.statistic import Settings
 from cardiolens.score.statistics.verdict_rows import Verdicts
-from cardiolens.show.page.case_viewer.viewer_server import write_viewer
+from cardiolens.show.page.case_viewer.item_sources import open_sources
+from cardiolens.show.page.case_viewer.viewer_server import Viewer, write_viewer
 from cardiolens.show.page.page_data import read_facts, read_header
 from cardiolens.show.page.page_rendering import render
 from cardiolens.storage import schemas, tables
@@ -66,7 +66,7 @@ def main() -> None:
         with ProcessPoolExecutor(1) as elsewhere:  # so that the peak is the viewer's own
             run = elsewhere.submit(make_run, Path(folder), given.models, given.items).result()
         print(f"verdicts: {24 * given.models * given.items:,}; peak before {peak():.2f} GiB", flush=True)
-        served = timed("view: start", lambda: served_of([run]))
+        served = timed("view: start", lambda: Viewer(open_sources(run, [run])))
         arm = 24 * given.models // 2
         for name, path, words in (
             ("first list", f"endings/{arm}.js", ""),

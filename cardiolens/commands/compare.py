@@ -76,7 +76,7 @@ def leaderboard(words: Board) -> int:
     # Judged anew: the folder of an earlier joint judgement may hold what the runs were then.
     unfinished = len(runs) > 1 and judge_together(runs) != 0
     facts = read_facts(merged_run(runs) if len(runs) > 1 else joined(runs), runs)
-    write_leaderboard(words.out, facts, [run.root.name for run in runs])
+    write_leaderboard(words.out, facts)
     say(f"leaderboard: {words.out}")
     return 1 if unfinished or facts.is_unfinished else 0
 

@@ -79,7 +79,7 @@ def judge_errors(run: Run, about_model: Sequence[str]) -> int:
     path = run.root / f"report_errors-{model.name}.json"
     disk.write_text(path, to_json(errors, indent=1, inf_nan_mode="null").decode() + "\n")
     say(f"written: {path}")
-    show_report_errors(errors, arms(spec))
+    show_report_errors(errors)
     return 0 if errors["arms"] else 1
 
 

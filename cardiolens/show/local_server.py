@@ -7,10 +7,11 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
@@ -24,6 +25,7 @@ _silent = logging.Logger("requests", logging.CRITICAL + 1)  # what is malformed 
 
 Body = TypeVar("Body", bound=BaseModel)
 Reply = web.Response
+json_reply = web.json_response  # a value as JSON
 
 HOST = "127.0.0.1"
 MOST_BYTES = 64 << 10  # of the body of a request
@@ -75,11 +77,6 @@ def text_reply(kind: Literal["html", "js", "css"], text: str) -> Reply:
     return Reply(text=text, content_type=_TYPES[kind], charset="utf-8")
 
 
-def json_reply(tree: Any, status: HTTPStatus = HTTPStatus.OK) -> Reply:
-    """A value as JSON."""
-    return web.json_response(tree, status=status)
-
-
 def png_reply(picture: bytes | None) -> Reply | None:
     """A picture; None where there is none."""
     return None if picture is None else Reply(body=picture, content_type="image/png")
@@ -87,7 +84,7 @@ def png_reply(picture: bytes | None) -> Reply | None:
 
 def refusal(status: HTTPStatus, why: str, state: Mapping[str, Any] | None = None) -> Reply:
     """JSON with the reason for a refusal, and with what else the page needs then."""
-    return json_reply({"error": why, **(state or {})}, status)
+    return json_reply({"error": why, **(state or {})}, status=status)
 
 
 def read_body(request: Request, shape: type[Body]) -> Body | Reply:
@@ -105,7 +102,7 @@ def number_of(part: str) -> int:
     return int(part) if re.fullmatch("[0-9]+", part) and len(part) <= _DIGITS else -1
 
 
-class LocalServer:
+class LocalServer(AbstractContextManager["LocalServer"]):
     """Server of one site on loopback, not yet running; port 0 takes a free port."""
 
     def __init__(self, site: Site, port: int = 0) -> None:
@@ -118,9 +115,6 @@ class LocalServer:
             ) from None
         self._end = Future[None]()
         self.server_port: int = self._socket.getsockname()[1]
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._socket.close()

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.full
 @pytest.fixture(scope="module")
 def board(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("board") / "leaderboard.html"
-    write_leaderboard(out, read_facts(run, [run]), [run.root.name])
+    write_leaderboard(out, read_facts(run, [run]))
     return out
 
 
@@ -69,7 +69,7 @@ def test_the_highest_and_what_is_not_shown_to_be_lower_are_marked(
 ) -> None:
     facts = read_facts(run, [run])
     undecided = replace(facts, comparisons=facts.comparisons.slice(0, 0))
-    write_leaderboard(tmp_path / "board.html", undecided, [run.root.name])
+    write_leaderboard(tmp_path / "board.html", undecided)
     with opened_at(context, (tmp_path / "board.html").as_uri(), "html[data-drawn]") as page:
         marked = page.locator("#models td.best").all_inner_texts()
         cells = page.locator("#models td.number").filter(has_text=re.compile("highest|not shown to be lower"))

@@ -136,6 +136,8 @@ def test_a_chart_has_a_mark_for_each_row_of_its_choice(page: Page, scores: list[
     headlines = [row for row in scores if row["arm_id"].startswith("headline:")]
     wanted = [row for row in headlines if row["metric"] == "primary"]
     expect(page.locator("#landscape-score .mark-symbol.role-mark path")).to_have_count(len(wanted))
+    tiers = page.locator("#landscape-score .role-legend-label text")
+    expect(tiers).to_have_count(len({row["scope"] for row in wanted}))
     assert wanted
 
 

@@ -28,12 +28,6 @@ _ASKED = ("arm_id", "qa_id", "request_key", "prompt", *_REQUEST)
 _REPLY = ("request_key", "status", "written_at", "text", *_COMPLETION)
 _FACTORS = [name for name in FACTORS if name != "model"]
 _STAGES = ("request_key", "stage", "frames", "not_shown", "status")  # of chains, without prompts and replies
-_TABLE_NOTES = {
-    "scores": "`scores` and `comparisons` are the run's tables of these names.",
-    "comparisons": "",
-    "seen": "`seen` has the frames that each stage of a chain showed, by `request_key`, and how it ended.",
-}
-
 _PROVENANCE = ("protocol", "dataset", "cardiolens", "questions_sha256", "cohort_digest")
 
 # Columns of `answers` that none of the joined tables has: type and description.
@@ -127,7 +121,7 @@ def _public(texts: pa.ChunkedArray, references: pa.ChunkedArray) -> pa.Array:
     if references.null_count == len(references):
         return texts.combine_chunks()
     pairs = zip(texts.to_pylist(), references.to_pylist(), strict=True)
-    return pa.array([public_reply(text, {"reference": reference}) for text, reference in pairs], pa.string())
+    return pa.array([public_reply(*pair) for pair in pairs], pa.string())
 
 
 def _pairs(counts: list[tuple[str, float]] | None) -> list[dict[str, Any]]:
@@ -150,6 +144,9 @@ def card_of(header: Header, schema: pa.Schema, rows: int, extra_tables: Sequence
     if release := release_of(manifest):
         provenance += f", release {release}"
     columns = "\n".join(f"| `{field.name}` | `{field.type}` | {_meaning(field.name)} |" for field in schema)
+    seen = ""
+    if "seen" in extra_tables:
+        seen = " `seen` has the frames that each stage of a chain showed, by `request_key`, and how it ended."
     return f"""---
 {yaml.safe_dump(head, sort_keys=False).rstrip()}
 ---
@@ -177,14 +174,13 @@ pyarrow.dataset.dataset("answers", partitioning="hive")
 | `model` | `string` | {_OWN["model"][1]} |
 {columns}
 
-{" ".join(_TABLE_NOTES[name] for name in extra_tables)}
+`scores` and `comparisons` are the run's tables of these names.{seen}
 """
 
 
 def _meaning(name: str) -> str:
     if name in _OWN:
         return _OWN[name][1]
-    for table in (schemas.VERDICTS, schemas.REQUESTS, schemas.COMPLETIONS):
-        if name in table.names:
-            return f"as in table {table.metadata[b'table'].decode()}"
-    raise AssertionError(name)
+    tables_of = (schemas.VERDICTS, schemas.REQUESTS, schemas.COMPLETIONS)
+    table = next(schema for schema in tables_of if name in schema.names)
+    return f"as in table {table.metadata[b'table'].decode()}"

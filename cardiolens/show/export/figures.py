@@ -4,14 +4,9 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
@@ -19,8 +14,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.score.statistics.factors import is_headline
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import arm_cells
-from cardiolens.show.page.elements import Cell
-from cardiolens.show.page.embed import finite
+from cardiolens.show.page.elements import Record, described
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.page_sections import table_of
 from cardiolens.storage.places import Run
@@ -28,9 +22,6 @@ from cardiolens.storage.places import Run
 VEGA_LITE = "6.4"  # of the packaged ones, so that a newer package draws the same
 _WIDTH = 300  # of a plot, in points
 _DIAGNOSES = ("D01+D02", "D01")  # the first that there is
-_ABSENT = "the run has nothing to compare there"
-
-Record = dict[str, Cell]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +31,7 @@ class Figure:
     name: str
     records: Sequence[Record]
     form: Mapping[str, Any]
-    absent: str = _ABSENT
+    absent: str = "the run has nothing to compare there"
 
 
 def write_figures(run: Run, facts: Facts) -> Path:
@@ -49,13 +40,12 @@ def write_figures(run: Run, facts: Facts) -> Path:
     figures = figures_of(facts)
     pictures = {figure.name: pictures_of(figure) for figure in figures if figure.records}
     disk.remove_tree(folder)
+    for name, (svg, pdf) in pictures.items():
+        disk.write_text(folder / f"{name}.svg", svg)
+        disk.write_bytes(folder / f"{name}.pdf", pdf)
     for figure in figures:
         if not figure.records:
             say(f"{figure.name}: not drawn: {figure.absent}")
-            continue
-        svg, pdf = pictures[figure.name]
-        disk.write_text(folder / f"{figure.name}.svg", svg)
-        disk.write_bytes(folder / f"{figure.name}.pdf", pdf)
     return folder
 
 
@@ -74,17 +64,16 @@ def figures_of(facts: Facts) -> list[Figure]:
 
 def _confusion(facts: Facts) -> Figure:
     """Matrices of the headline's arms, each cell with its share of the row."""
-    arms = {str(arm_cells(facts, arm)["arm"]) for arm in facts.arms if is_headline(arm)}
+    arms = {arm_cells(facts, arm)["arm"] for arm in facts.arms if is_headline(arm)}
     every = [record for record in _records(facts, "confusion", "n") if record["arm"] in arms]
-    subtasks = [str(record["subtask"]) for record in every]
+    subtasks = [record["subtask"] for record in every]
     chosen = next((name for part in _DIAGNOSES for name in subtasks if name.split()[0] == part), "")
     rows = [record for record in every if record["subtask"] == chosen]
-    totals: Counter[tuple[Cell, Cell]] = Counter()
+    totals: Counter[tuple[str, str]] = Counter()
     for record in rows:
-        totals[record["arm"], record["gold"]] += int(record["n"] or 0)
+        totals[record["arm"], record["gold"]] += record["n"]
     shares = [
-        record | {"share": 100 * int(record["n"] or 0) / totals[record["arm"], record["gold"]]}
-        for record in rows
+        record | {"share": 100 * record["n"] / totals[record["arm"], record["gold"]]} for record in rows
     ]
     absent = "no arm of a headline (slice budget 16, the standard prompt) was asked for a diagnosis"
     return Figure("confusion", shares, chart_forms()["confusion"], absent)
@@ -92,42 +81,34 @@ def _confusion(facts: Facts) -> Figure:
 
 def _facetted(row: str, column: str) -> dict[str, Any]:
     """The form of a forest, once for each value of two columns."""
-    facet: dict[str, Any] = {"type": "nominal", "title": None, "sort": None}
+    facet = {"type": "nominal", "title": None, "sort": None}
     upright = {"labelLimit": 240, "labelAngle": 0, "labelAlign": "left"}
-    rows, across = (
-        {**facet, "field": row, "header": upright},
-        {"field": column, "header": {"labelLimit": 240}},
-    )
+    rows = {**facet, "field": row, "header": upright}
+    across = {**facet, "field": column, "header": {"labelLimit": 240}}
     form = {name: part for name, part in chart_forms()["forest"].items() if name != "data"}
-    return {"facet": {"row": rows, "column": facet | across}, "spec": {**form, "width": _WIDTH * 2 // 3}}
+    return {"facet": {"row": rows, "column": across}, "spec": {**form, "width": _WIDTH * 2 // 3}}
 
 
 def _records(facts: Facts, name: str, measure: str) -> list[Record]:
     """The rows of a table in which a measure is defined."""
-    table = table_of(facts, name)
-    names = [column.name for column in table.columns]
-    records = [dict(zip(names, map(finite, row), strict=True)) for row in table.rows]
-    return [record for record in records if record[measure] is not None]
+    return [record for record in table_of(facts, name).records() if record[measure] is not None]
 
 
 def specification(figure: Figure) -> dict[str, Any]:
-    """The Vega-Lite specification of a figure, with its records and the colours of print."""
-    form = {"width": _WIDTH, **deepcopy(dict(figure.form))}
-    if "facet" in form:
-        del form["width"]
-    theme = print_theme()
-    colours = theme["colours"]
-    form |= {"data": {"values": list(figure.records)}, "config": theme["config"]}
-    text = re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: colours[match[1]], json.dumps(form))
-    coloured: dict[str, Any] = json.loads(text)
-    return coloured
-
-
-@cache
-def print_theme() -> dict[str, Any]:
-    """The colours of print, by their names in the style sheet, and the configuration of Vega-Lite."""
-    tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath("print_theme.yaml").read_text("utf-8"))
-    return tree
+    """The Vega-Lite specification of a figure, with its records, their series and the colours of print."""
+    theme = described("print_theme.yaml")
+    width = {} if "facet" in figure.form else {"width": _WIDTH}
+    data = {"data": {"values": list(figure.records)}, "config": theme["config"]}
+    text = json.dumps({**width, **figure.form, **data})
+    form: dict[str, Any] = json.loads(
+        re.sub(r"var\(--([a-z0-9-]+)\)", lambda match: theme["colours"][match[1]], text)
+    )
+    if series := form.pop("usermeta", {}).get("series"):  # as the page does
+        domain = sorted({record[series] for record in figure.records})
+        for encoding in (layer["encoding"] for layer in form["layer"]):
+            for channel in encoding.keys() & {"color", "shape"}:
+                encoding[channel]["scale"] = {"domain": domain}
+    return form
 
 
 def pictures_of(figure: Figure) -> tuple[str, bytes]:

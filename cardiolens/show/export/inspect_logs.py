@@ -25,8 +25,7 @@ def write_inspect_logs(run: Run, *, patient_ids: bool) -> Path:
     header = read_header(run, [run])
     folder = run.root / "export" / "inspect"
     disk.remove_tree(folder)
-    usage = usage_of(header)
-    last_reply = max((of.last_at for of in usage if of.last_at is not None), default=_NEVER)
+    last_reply = max((of["last_at"] for of in usage_of(header) if of["last_at"]), default=_NEVER)
     written_at = last_reply.astimezone(UTC).replace(microsecond=0)
     for arm in header.arms:
         parts = answers_of(run, header, [arm], patient_ids=patient_ids)
@@ -43,6 +42,7 @@ def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], written_at: dat
         by_question.setdefault(row["qa_id"], []).append(row)
     samples = [_sample(arm, verdicts) for verdicts in by_question.values()]
     manifest, at = header.manifests[0], written_at.isoformat()
+    release = release_of(manifest)
     channels = sorted({row["channel"] for row in rows})
     return {
         "version": _VERSION,
@@ -62,7 +62,10 @@ def log_of(header: Header, arm: ArmFactors, rows: Sequence[Row], written_at: dat
             "config": {},
             "task_args": {name: str(getattr(arm, name)) for name in FACTORS if name != "model"},
             "packages": {_SCORER: manifest["cardiolens"]},
-            "metadata": {"arm_id": arm.arm_id, "protocol": manifest["protocol"], **_release(manifest)},
+            "metadata": {
+                **{"arm_id": arm.arm_id, "protocol": manifest["protocol"]},
+                **({"release": str(release)} if release else {}),
+            },
         },
         "plan": {"name": "plan", "steps": [], "config": {}},
         "results": {
@@ -79,11 +82,6 @@ def _channel_score(rows: Sequence[Row], channel: str) -> dict[str, Any]:
     correct = [row["correct"] for row in rows if row["channel"] == channel and row["correct"] is not None]
     share = {"accuracy": {"name": "accuracy", "value": sum(correct) / len(correct)}} if correct else {}
     return {"name": channel, "scorer": _SCORER, "scored_samples": len(correct), "metrics": share}
-
-
-def _release(manifest: Mapping[str, Any]) -> dict[str, str]:
-    release = release_of(manifest)
-    return {} if release is None else {"release": str(release)}
 
 
 def _sample(arm: ArmFactors, verdicts: Sequence[Row]) -> dict[str, Any]:

@@ -1,10 +1,8 @@
 """The leaderboard as one static HTML file: no image, no report, no id of a patient, study or question."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from cardiolens.base import disk
 from cardiolens.score.run_results.run_analyses import AnalysisRow
@@ -24,18 +22,15 @@ _METRICS = ("primary", "primary.skill")
 _SCRIPTS = ("format.js", "store.js", "table.js", "leaderboard.js")
 
 
-def write_leaderboard(out: Path, facts: Facts, names: Sequence[str]) -> None:
-    """Write the leaderboard of judged runs; `names` are those of the runs that the facts join."""
-    board = Table.of("standings", standings(facts))
-    made = board, Table.of("runs", _runs(names, facts.manifests)), table_of(facts, "fixed")
-    tables = [embed(table, one_file=True) for table in made]  # however large: the page is one file
+def write_leaderboard(out: Path, facts: Facts) -> None:
+    """Write the leaderboard of judged runs as one file, however large its tables are."""
+    release = release_of(facts.manifests[0])
     tiers = [(tier.replace(":", ""), scope_words(tier)) for tier in TIERS]  # as columns begin, and in words
     context = {
         "facts": facts,
-        "title": f"{release.name} {release.number}"
-        if (release := release_of(facts.manifests[0]))
-        else str(facts.manifests[0]["dataset"]),
-        "tables": tables,
+        "title": f"{release.name} {release.number}" if release else facts.manifests[0]["dataset"],
+        "standings": embed(Table.of("standings", standings(facts)), one_file=True),
+        "fixed": embed(table_of(facts, "fixed"), one_file=True),
         "form": to_json({"tiers": tiers, "headline": HEADLINE}),
         "warnings": cautions(facts),
         "style": asset("page.css") + asset("leaderboard.css"),
@@ -44,25 +39,15 @@ def write_leaderboard(out: Path, facts: Facts, names: Sequence[str]) -> None:
     disk.write_text(out, templates().get_template("leaderboard.html").render(context))
 
 
-def _runs(names: Sequence[str], manifests: Sequence[Mapping[str, Any]]) -> list[Record]:
-    return [
-        {
-            "run": name,
-            "cardiolens": manifest["cardiolens"],
-            "commit": (manifest["git_commit"] or "")[:12] or None,
-            "models": ", ".join(manifest["models"]),
-            "arms": len(manifest["arms"]),
-            "failed": ", ".join(manifest.get("failed", {})) or None,
-        }
-        for name, manifest in zip(names, manifests, strict=True)
-    ]
-
-
 def standings(facts: Facts) -> list[Record]:
     """Rank models tier by tier; several may be the best, where no difference to the highest is shown."""
     scores = facts.scores_of(_METRICS, "tier:")
     best = {tier: _highest(facts, scores, tier) for tier in TIERS}
-    took = {model: _took(cells) for model, cells in model_cells(facts).items()}
+    per_request = {"prompt_tokens": "per_request", "output_tokens": "output_per_request"}
+    took = {
+        model: cells | {name: cells[mean] for name, mean in per_request.items()}
+        for model, cells in model_cells(facts).items()
+    }
     by_arm: dict[str, dict[str, object]] = {}
     for row in scores:
         arm, stem = facts.arm(row["arm_id"]), row["scope"].replace(":", "")
@@ -83,16 +68,6 @@ def standings(facts: Facts) -> list[Record]:
             f"{stem}_note": "; ".join(filter(None, (ranked, *caveats(row)))) or None,
         }
     return list(by_arm.values())
-
-
-def _took(cells: Mapping[str, Any]) -> dict[str, object]:
-    """What a model is and took, tokens per answered request; a simulated reader counts none."""
-    last, is_counted = cells["last_at"], cells["answered"] and cells["prompt_tokens"]
-    tokens = {
-        name: cells[name] / cells["answered"] if is_counted else None
-        for name in ("prompt_tokens", "output_tokens")
-    }
-    return {**cells, **tokens, "last_reply": last and f"{last.astimezone(UTC):%Y-%m-%d}"}
 
 
 def _highest(facts: Facts, scores: Iterable[AnalysisRow], tier: str) -> AnalysisRow | None:

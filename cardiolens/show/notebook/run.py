@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,15 +96,15 @@ class FinishedRun:
     @cached_property
     def questions(self) -> pa.Table:
         """The questions of the dataset, with their answers."""
-        return tables.read(self._store.questions, schemas.QUESTIONS)
+        return tables.read(Store(self.configuration.store).questions, schemas.QUESTIONS)
 
     @cached_property
     def completions(self) -> pa.Table:
         """The final completion of each request that has one."""
         keys = pc.unique(self.requests["request_key"])
-        parts = []
+        store, parts = Store(self.configuration.store), []
         for model in self.manifest["models"].values():
-            stored = tables.read(self._store.completions(model["model_key"]), schemas.COMPLETIONS)
+            stored = tables.read(store.completions(model["model_key"]), schemas.COMPLETIONS)
             parts.append(finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys))))
         return pa.concat_tables(parts)
 
@@ -150,19 +149,9 @@ class FinishedRun:
         rules = base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q")
         return alt.layer(rules, base.mark_point(filled=True).encode(x=alt.X("value:Q", title=title)))
 
-    def _repr_html_(self) -> str:
-        summary = (
-            f"{len(self.models)} models, {self.verdicts.num_rows} verdicts, {self.scores.num_rows} scores"
-        )
-        return f"<p><b>{escape(self.folder.name)}</b>: {summary}</p>"
-
     @property
     def _places(self) -> Run:
         return Run(self.folder, self.given_store)
-
-    @property
-    def _store(self) -> Store:
-        return Store(self.configuration.store)
 
 
 def read_run(folder: str | Path, store: str | Path | None = None) -> FinishedRun:

@@ -91,11 +91,8 @@ def _best(facts: Facts, question: str) -> Card:
         more = len(alike) - len(first)
         words += f" Not shown to be lower: {', '.join(first)}{f' and {more} more' if more else ''}."
     verdict = f"{model_of(best)}, {best['value']:.1f} %"
-    estimates = tuple(
-        Estimate(model_of(row), row["value"], interval["low"], interval["high"])
-        for row in headlines[:_MOST_RANKED]
-        for interval in [ends(row)]
-    )
+    drawn = headlines[:_MOST_RANKED]
+    estimates = tuple(_estimate(model_of(row), row["value"], **ends(row)) for row in drawn)
     return Card("model", question, verdict, words, estimates, differences=False)
 
 
@@ -156,13 +153,13 @@ def _of_rows(name: str, question: str, rows: Sequence[Row], facts: Facts | None 
     if (number := rows[0]["n_models"]) is not None:
         over = f"Over {counted(number, 'model')}. " if number > 1 else "One model. "
     estimates = tuple(
-        Estimate(
+        _estimate(
             f"{sides(row)}, tier {row['tier']}",
             row["difference"],
             row["low"] if is_reliable(row) else math.nan,
             row["high"] if is_reliable(row) else math.nan,
-            reading(row),
-            () if facts is None else _of_models(facts, row),
+            tone=reading(row),
+            models=() if facts is None else _of_models(facts, row),
         )
         for row in rows
         if not math.isnan(row["difference"])
@@ -171,6 +168,12 @@ def _of_rows(name: str, question: str, rows: Sequence[Row], facts: Facts | None 
     unit: Literal["points", "z"] = "z" if metric == CRITERION else "points"
     words = over + " ".join(_sentences(rows))
     return Card(name, question, _verdict(rows), words, estimates, unit=unit, has_band=is_score)
+
+
+def _estimate(label: str, value: float, low: float, high: float, **more: Any) -> Estimate:
+    """An estimate; without an interval to rely on, both ends are its value."""
+    low, high = (value, value) if math.isnan(low) else (low, high)
+    return Estimate(label, value, low, high, **more)
 
 
 def _sentences(rows: Sequence[Row]) -> Iterator[str]:
@@ -261,14 +264,15 @@ def cautions(facts: Facts) -> list[str]:
 
 def _cautions(facts: Facts) -> Iterator[str]:
     dataset = facts.specs[0].dataset
-    if facts.is_synthetic:
+    if any(spec.dataset.phantom is not None for spec in facts.specs):
         yield (
             "A synthetic cohort: phantoms that this software draws. No score here says how well a model "
             "reads a patient."
         )
-        for model in facts.packaged:
+        models = (model for spec in facts.specs for model in spec.model)
+        for name in dict.fromkeys(model.name for model in models if model.source.startswith("packaged/")):
             yield (
-                f"{model} was trained on phantoms of the same kind; with options in another order it answers "
+                f"{name} was trained on phantoms of the same kind; with options in another order it answers "
                 "fewer questions right."
             )
     if facts.simulated.issuperset(facts.models):

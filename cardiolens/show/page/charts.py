@@ -1,81 +1,78 @@
 """Forms of the charts in Altair: colours are names of the style sheet, and the page fills in the records."""
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 import altair as alt
 
-from cardiolens.show.page.columns import ENDING_WORDS, READINGS, TIER_WORDS
+from cardiolens.show.page.columns import ENDING_WORDS, READINGS
+from cardiolens.show.page.elements import columns_of
 
-TIERS = list(TIER_WORDS.values())
-_INTERVAL = {"low": "95 % CI from", "high": "to"}
-_COUNTS = {"n_items": "items", "n_patients": "patients"}
-_SCORE = {"value": "value", **_INTERVAL, **_COUNTS}
-_NUMBERS = {
-    **{"model": "model", "setting": "setting", "absolute_error": "mean absolute error"},
-    **{"constant_error": "error of the constant", "bias": "bias"},
-    **{"limit_low": "limits of agreement from", "limit_high": "to"},
-    **{"n_items": "numbers read", "n_patients": "patients"},
-}
-_CURVE = {**_INTERVAL, "n_items": "items"}
-_WORDS = {"model", "scope", "line", "arm", "setting", "selector", "budget", "measure", "reading", "subtask"}
-_WORDS |= {"ending", "flag"}
+_TIPPED = (  # columns that a tooltip names, where the table of its chart has them
+    *("model", "setting", "arm", "selector", "budget", "scope", "subtask", "measure", "reading", "ending"),
+    *("value", "difference", "low", "high", "n", "share", "n_items", "n_patients"),
+    *("absolute_error", "constant_error", "bias", "limit_low", "limit_high", "confidence", "accuracy"),
+    *("coverage", "risk", "collapse_index", "modal_share", "modal_excess", "flag"),
+)
 _TOP = alt.Legend(orient="top")
 _PERCENT = alt.Scale(domain=[0, 100])
 _SOFT = "var(--ink-soft)"
+_LIMITS = (("limit_low", "limit_high", "interval"), ("bias_low", "bias_high", "interval_90"))
 
 
 @cache
 def chart_forms() -> dict[str, dict[str, Any]]:
-    """Vega-Lite specifications by form of chart."""
-    marks_of = {
-        "by_model": _by_model(None),
-        "by_model_signed": _by_model(0),
+    """Vega-Lite specifications by form of chart, without the look and data of Altair."""
+    charts = {
+        "by_model": _series("headlines", "model", "scope", scale=_PERCENT),
+        "by_model_signed": _series("headlines", "model", "scope", _rule(0)),
         "forest": _forest(),
         "lines": _lines(),
         "index": _index(),
         "endings": _endings(),
-        "auroc": _auroc(),
-        "calibration_curve": _calibration_curve(),
-        "risk": _curve("coverage", "share of answers kept, percent", "risk", "wrong among them, percent"),
+        "auroc": _estimates("confidence", "value", "AUROC, percent", 50, scale=_PERCENT).transform_filter(
+            "isValid(datum.low)"
+        ),  # items that have an interval
+        "calibration_curve": _curve("calibration", "confidence", "accuracy", _diagonal()),
+        "risk": _curve("risk_and_coverage", "coverage", "risk"),
         "number_errors": _number_errors(),
-        "agreement": _agreement(),
-        "recalls": _recalls(),
+        "agreement": _estimates("numbers", "bias", "answer minus truth, in the unit", 0, spans=_LIMITS),
+        "recalls": _series("rankings", "line", "measure", scale=_PERCENT),
         "confusion": _confusion(),
     }
-    return {name: specification(chart) for name, chart in marks_of.items()}
-
-
-def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
-    """The chart as Vega-Lite, without the look and data of Altair."""
     with alt.data_transformers.enable(consolidate_datasets=False):
-        form: dict[str, Any] = chart.to_dict()
-    return {name: value for name, value in form.items() if name not in ("$schema", "config")}
+        forms = {name: chart.to_dict() for name, chart in charts.items()}
+    return {
+        name: {field: part for field, part in form.items() if field not in ("$schema", "config")}
+        for name, form in forms.items()
+    }
 
 
-def _tips(fields: Mapping[str, str]) -> list[alt.Tooltip]:
-    """Tooltips of words, counts and numbers with one decimal, by field."""
+def _tips(table: str) -> list[alt.Tooltip]:
+    """Tooltips of columns of a table, with their titles there."""
     return [
-        alt.Tooltip(field=name, title=title)
-        if name in _WORDS
-        else alt.Tooltip(f"{name}:Q", title=title, format=",d" if name in ("n", *_COUNTS) else ".1f")
-        for name, title in fields.items()
+        alt.Tooltip(field=column.name, title=column.title)
+        if column.kind == "text"
+        else alt.Tooltip(
+            f"{column.name}:Q", title=column.title, format=",d" if column.kind == "count" else ".1f"
+        )
+        for column in columns_of(table)
+        if column.name in _TIPPED
     ]
 
 
-def _rows(label: str, step: int, **axis: Any) -> alt.Chart:
-    """A chart with a row for each value of a field, in the order of the records."""
-    y = alt.Y(f"{label}:N", title=None, sort=None, axis=alt.Axis(**axis))
-    return alt.Chart(height=alt.Step(step)).encode(y=y)
+def _rows(label: str, step: int = 22) -> alt.Chart:
+    """A chart with a row for each value of a column, in the order of the records."""
+    axis = alt.Axis(labelLimit=240 if label == "model" else 440, grid=label == "model")
+    return alt.Chart(height=alt.Step(step)).encode(y=alt.Y(f"{label}:N", title=None, sort=None, axis=axis))
 
 
 def _span(base: alt.Chart, low: str = "low", high: str = "high", style: str = "interval") -> alt.Chart:
     return base.mark_rule(style=style).encode(x=f"{low}:Q", x2=high)
 
 
-def _points(base: alt.Chart, size: int = 60) -> alt.Chart:
-    return base.mark_point(filled=True, size=size, opacity=1)
+def _points(base: alt.Chart, table: str, **channels: Any) -> alt.Chart:
+    return base.mark_point(filled=True, size=70, opacity=1).encode(tooltip=_tips(table), **channels)
 
 
 def _rule(at: float, style: str = "zero", color: str = _SOFT) -> alt.Chart:
@@ -87,90 +84,71 @@ def _layers(*layers: alt.Chart, **properties: Any) -> alt.LayerChart:
     return alt.layer(*layers, data=alt.NamedData("records"), **properties)
 
 
-def _by_model(zero: float | None) -> alt.LayerChart:
-    """Scores of models, tier by tier."""
-    of_tiers = {"title": None, "scale": alt.Scale(domain=TIERS), "legend": _TOP}
-    base = _rows("model", 17, labelLimit=240, grid=True).encode(
-        yOffset="scope:N", color=alt.Color("scope:N", **of_tiers)
-    )
-    x = alt.X("value:Q", title="percent", scale=_PERCENT if zero is None else alt.Undefined)
-    tips = _tips({"model": "model", "scope": "on", **_SCORE})
-    points = _points(base, 80).encode(x=x, shape=alt.Shape("scope:N", **of_tiers), tooltip=tips)
-    return _layers(*([] if zero is None else [_rule(zero)]), _span(base), points)
+def _series(table: str, label: str, by: str, *below: alt.Chart, **x: Any) -> alt.LayerChart:
+    """Percents in a row for each label, divided by the values that the records have in a column."""
+    series: dict[str, Any] = {"field": by, "type": "nominal", "title": None, "legend": _TOP}
+    base = _rows(label, 17).encode(yOffset=f"{by}:N", color=alt.Color(**series))
+    points = _points(base, table, x=alt.X("value:Q", title="percent", **x), shape=alt.Shape(**series))
+    return _layers(*below, _span(base), points, usermeta={"series": by})
 
 
-def _auroc() -> alt.LayerChart:
-    """AUROC of items that have an interval, beside that of chance."""
-    base = _rows("line", 18, labelLimit=240)
-    x = alt.X("value:Q", title="AUROC, percent", scale=_PERCENT)
-    points = _points(base).encode(x=x, tooltip=_tips({"line": "item", **_SCORE}))
-    return _layers(_rule(50), _span(base), points).transform_filter("isValid(datum.low)")
+def _estimates(
+    table: str, x: str, title: str, zero: float, *above: alt.Chart, spans: Any = ((),), **scale: Any
+) -> alt.LayerChart:
+    """Numbers with their intervals, a row for each model and setting, over a line at zero or at chance."""
+    base = _rows("line")
+    points = _points(base, table, x=alt.X(f"{x}:Q", title=title, **scale))
+    return _layers(_rule(zero), *(_span(base, *span) for span in spans), points, *above)
+
+
+def _number_errors() -> alt.LayerChart:
+    """Errors of numbers, with a tick for the reader that always gives the same number."""
+    ticks = _rows("line").mark_tick(thickness=2, size=18, color="var(--c-open)")
+    constant = ticks.encode(x="constant_error:Q", tooltip=_tips("numbers"))
+    return _estimates("numbers", "absolute_error", "mean absolute error, in the unit", 0, constant)
 
 
 def _forest() -> alt.LayerChart:
     """Differences with both intervals, over the band in which they count as nothing."""
     words, shapes = list(READINGS.values()), ["circle", "square", "diamond", "cross"]
     tones = ["var(--c-shown)", "var(--c-equivalent)", "var(--c-open)", _SOFT]
-    base = _rows("line", 22, labelLimit=440, grid=False).encode(
-        color=alt.Color("reading:N", title=None, scale=alt.Scale(domain=words, range=tones), legend=_TOP)
-    )
-    shape = alt.Shape("reading:N", title=None, scale=alt.Scale(domain=words, range=shapes), legend=_TOP)
-    names = {"line": "comparison", "model": "model", "scope": "on", "difference": "value"}
-    tips = _tips({**names, **_INTERVAL, **_COUNTS, "reading": "reading"})
+    reading: dict[str, Any] = {"field": "reading", "type": "nominal", "title": None, "legend": _TOP}
+    base = _rows("line").encode(color=alt.Color(**reading, scale=alt.Scale(domain=words, range=tones)))
+    shape = alt.Shape(**reading, scale=alt.Scale(domain=words, range=shapes))
     x = alt.X("difference:Q", title="difference, points")
+    points = _points(base, "cohort_differences", x=x, shape=shape)  # whose columns the other tables have
     band = alt.Chart(alt.Data(values=[{"from": -2, "to": 2}])).mark_rect(style="band", color="var(--band)")
-    layers = band.encode(x="from:Q", x2="to"), _rule(0), _span(base)
     wide = _span(base, "low_90", "high_90", "interval_90")
-    return _layers(*layers, wide, _points(base).encode(x=x, shape=shape, tooltip=tips))
+    return _layers(band.encode(x="from:Q", x2="to"), _rule(0), _span(base), wide, points)
 
 
 def _lines() -> alt.FacetChart:
     """Scores over slice budgets, a line for each selection and a plot for each scope."""
-    x = alt.X(
-        "place:Q",
-        title="slice budget, frames",
-        scale=alt.Scale(domain=alt.ExprRef("[-0.4, length(places) - 0.6]"), nice=False, zero=False),
-        axis=alt.Axis(
-            values=alt.ExprRef("sequence(length(places))"),
-            labelExpr="places[datum.value]",
-            grid=False,
-            labelOverlap=False,
-        ),
+    series: dict[str, Any] = {"field": "selector", "type": "nominal", "title": None, "legend": _TOP}
+    score: dict[str, Any] = {"field": "value", "type": "quantitative", "title": "score, percent"}
+    axis = alt.Axis(grid=False, labelAngle=0, labelOverlap=False)
+    base = alt.Chart().encode(
+        x=alt.X("budget:N", title="slice budget, frames", sort=None, axis=axis),
+        xOffset="selector:N",
+        color=alt.Color(**series),
     )
-    color = alt.Color("selector:N", title=None, sort=None, legend=_TOP)
-    base = alt.Chart().encode(x=x, color=color)
-    y = alt.Y(
-        "value:Q",
-        title="score, percent",
-        scale=alt.Scale(domain=[0, 104], nice=False),
-        axis=alt.Axis(values=list(range(0, 101, 20))),
+    spans = base.mark_rule(style="interval").encode(y="low:Q", y2="high")
+    scale = alt.Scale(domain=[0, 104], nice=False)
+    lines = base.mark_line(strokeWidth=1.5).encode(
+        y=alt.Y(**score, scale=scale, axis=alt.Axis(values=list(range(0, 101, 20))))
     )
-    tips = _tips({"selector": "selection", "budget": "slice budget", "scope": "on", **_SCORE})
-    layers = (
-        base.mark_rule(style="interval").encode(y="low:Q", y2="high"),
-        base.mark_line(strokeWidth=1.5).encode(y=y),
-        _points(base).encode(
-            y=alt.Y("value:Q", title="score, percent"),
-            shape=alt.Shape("selector:N", title=None, sort=None),
-            tooltip=tips,
-        ),
-    )
-    header = alt.Header(labelFontWeight=600, labelFontSize=13)
-    plots = _layers(*layers, height=220).facet(column=alt.Column("scope:N", title=None, header=header))
-    meta = {"facets": "scope", "places": {"of": "budget", "beside": "selector"}}
-    return plots.properties(bounds="flush", usermeta=meta).add_params(alt.param(name="places", value=[]))
+    points = _points(base, "slice_scores", y=alt.Y(**score), shape=alt.Shape(**series))
+    column = alt.Column("scope:N", title=None, header=alt.Header(labelFontWeight=600, labelFontSize=13))
+    plots = _layers(spans, lines, points, height=220).facet(column=column)
+    return plots.properties(bounds="flush", usermeta={"facets": "scope", "series": "selector"})
 
 
 def _index() -> alt.LayerChart:
     """Indices of collapse beside the limit from which a subtask counts as collapsed."""
-    base = _rows("arm", 20, labelLimit=440)
     tones = alt.Scale(domain=["collapsed", ""], range=["var(--c-shown)", "var(--c-equivalent)"])
-    names = {"collapse_index": "collapse index", "modal_share": "modal share", "modal_excess": "modal excess"}
-    bars = base.mark_bar(height={"band": 0.62}).encode(
-        x=alt.X("collapse_index:Q", title="collapse index, percent", scale=_PERCENT),
-        color=alt.Color("flag:N", title=None, scale=tones, legend=None),
-        tooltip=_tips({"arm": "arm", "subtask": "subtask", **names, "flag": "flag"}),
-    )
+    x = alt.X("collapse_index:Q", title="collapse index, percent", scale=_PERCENT)
+    color = alt.Color("flag:N", title=None, scale=tones, legend=None)
+    bars = _bars().encode(x=x, color=color, tooltip=_tips("collapse_indices"))
     limit = _rule(30, "limit", "var(--accent)")
     return _layers(limit, bars).properties(usermeta={"measure": "collapse_index"})
 
@@ -179,62 +157,29 @@ def _endings() -> alt.Chart:
     """How questions ended, one bar for each arm."""
     tones = [f"var(--e{number})" for number in (0, 10, 11, 1, 12, 2, 3, 9, 4, 5, 6, 7, 8)]
     scale = alt.Scale(domain=list(ENDING_WORDS.values()), range=tones)
-    bars = (
-        _rows("arm", 22, labelLimit=440)
-        .mark_bar(height={"band": 0.72})
-        .encode(
-            x=alt.X("share:Q", title="share of questions, percent", scale=_PERCENT, stack="zero"),
-            order="order:Q",
-            color=alt.Color("ending:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=5)),
-            tooltip=_tips({"arm": "arm", "ending": "ending", "n": "questions", "share": "share, %"}),
-        )
-    )
+    x = alt.X("share:Q", title="share of questions, percent", scale=_PERCENT, stack="zero")
+    color = alt.Color("ending:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=5))
+    bars = _bars().encode(x=x, order="order:Q", color=color, tooltip=_tips("endings_by_arm"))
     return bars.properties(usermeta={"measure": "share"})
 
 
-def _curve(x: str, x_title: str, y: str, y_title: str, *below: alt.Chart) -> alt.LayerChart:
+def _bars() -> alt.Chart:
+    return _rows("arm").mark_bar(height={"band": 0.7})
+
+
+def _curve(table: str, x: str, y: str, *below: alt.Chart) -> alt.LayerChart:
     """Percents with intervals over percents, as a line."""
-    base = alt.Chart().encode(x=alt.X(f"{x}:Q", title=x_title, scale=_PERCENT))
-    points = _points(base).encode(
-        y=alt.Y(f"{y}:Q", title=y_title), tooltip=_tips({x: x_title, y: y_title, **_CURVE})
-    )
-    line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y(f"{y}:Q", title=y_title, scale=_PERCENT))
+    titles = {column.name: f"{column.title}, percent" for column in columns_of(table)}
+    base = alt.Chart().encode(x=alt.X(f"{x}:Q", title=titles[x], scale=_PERCENT))
     spans = base.mark_rule(style="interval").encode(y="low:Q", y2="high")
+    line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y(f"{y}:Q", title=titles[y], scale=_PERCENT))
+    points = _points(base, table, y=alt.Y(f"{y}:Q", title=titles[y]))
     return _layers(*below, spans, line, points, height=260, usermeta={"measure": y})
 
 
-def _calibration_curve() -> alt.LayerChart:
+def _diagonal() -> alt.Chart:
     ends = alt.Chart(alt.Data(values=[{"at": 0}, {"at": 100}]))
-    diagonal = ends.mark_line(strokeDash=[4, 3], strokeWidth=1, color=_SOFT).encode(x="at:Q", y="at:Q")
-    return _curve("confidence", "mean confidence, percent", "accuracy", "accuracy, percent", diagonal)
-
-
-def _number_errors() -> alt.LayerChart:
-    """Errors of numbers, with a tick for the reader that always gives the same number."""
-    base = _rows("line", 22, labelLimit=440, grid=False)
-    x = alt.X("absolute_error:Q", title="mean absolute error, in the unit")
-    points = _points(base, 70).encode(x=x, tooltip=_tips(_NUMBERS))
-    ticks = base.mark_tick(thickness=2, size=18, color="var(--c-open)")
-    constant = ticks.encode(x="constant_error:Q", tooltip=_tips(_NUMBERS))
-    return _layers(_rule(0), _span(base), points, constant)
-
-
-def _agreement() -> alt.LayerChart:
-    """Limits of agreement and bias of numbers."""
-    base = _rows("line", 22, labelLimit=440, grid=False)
-    x = alt.X("bias:Q", title="answer minus truth, in the unit")
-    limits, bias = _span(base, "limit_low", "limit_high"), _span(base, "bias_low", "bias_high", "interval_90")
-    return _layers(_rule(0), limits, bias, _points(base, 70).encode(x=x, tooltip=_tips(_NUMBERS)))
-
-
-def _recalls() -> alt.LayerChart:
-    """Recalls of rankings."""
-    base = _rows("line", 22, labelLimit=440, grid=False).encode(
-        color=alt.Color("measure:N", title=None, legend=_TOP), yOffset="measure:N"
-    )
-    x = alt.X("value:Q", title="percent", scale=_PERCENT)
-    tips = _tips({"model": "model", "measure": "measure", "value": "value", **_INTERVAL})
-    return _layers(_span(base), _points(base, 70).encode(x=x, tooltip=tips))
+    return ends.mark_line(strokeDash=[4, 3], strokeWidth=1, color=_SOFT).encode(x="at:Q", y="at:Q")
 
 
 def _confusion() -> alt.FacetChart:

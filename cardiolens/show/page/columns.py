@@ -1,7 +1,7 @@
 """Cells that several tables of a page share, and the words in them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from cardiolens.base.phrasing import counted
@@ -50,6 +50,7 @@ def cells(facts: Facts, row: Mapping[str, Any]) -> dict[str, Any]:
     texts["scope"] = scope_words(scope)
     if scope.startswith("subtask:"):
         texts["subtask"] = subtask_words(facts, scope.removeprefix("subtask:"))
+    texts["on"] = texts.get("subtask", texts["scope"])
     if arm := facts.arm(row.get("arm_id")):
         texts |= arm_cells(facts, arm)
     elif model := row.get("model") or model_of(row):
@@ -60,18 +61,19 @@ def cells(facts: Facts, row: Mapping[str, Any]) -> dict[str, Any]:
     return texts
 
 
-def of_arms(facts: Facts, metrics: Sequence[str] | None, *scopes: str) -> list[dict[str, Any]]:
+def of_arms(facts: Facts, metrics: Collection[str], *scopes: str) -> list[dict[str, Any]]:
     """Cells of the scores of single arms with one of these metrics, at scopes with these prefixes."""
     rows = (row for scope in scopes for row in facts.scores_of(metrics, scope))
     return [cells(facts, row) for row in rows if facts.arm(row["arm_id"])]
 
 
 def of_analysis(facts: Facts, name: str) -> list[dict[str, Any]]:
-    """Cells of an analysis, in the order of the arms."""
-    return [
-        cells(facts, row)
-        for row in sorted(facts.analysis(name), key=lambda row: facts.place(row.get("arm_id")))
-    ]
+    """Cells of an analysis in the order of the arms, tiers before subtasks, without arms that are gone."""
+    rows = sorted(
+        facts.analysis(name),
+        key=lambda row: (facts.place(row.get("arm_id")), str(row.get("scope")).startswith("subtask:")),
+    )
+    return [texts for row in rows if "model" in (texts := cells(facts, row)) or not row.get("arm_id")]
 
 
 def model_of(row: Mapping[str, Any]) -> str:
@@ -127,6 +129,7 @@ def scope_words(scope: object) -> str:
 def arm_cells(facts: Facts, arm: ArmFactors) -> dict[str, object]:
     """Cells of an arm."""
     model = starred(arm.model, facts)
+    label = f"{model} · {setting(arm)}"
     return {
         "model": model,
         "selector": arm.selector,
@@ -135,7 +138,7 @@ def arm_cells(facts: Facts, arm: ArmFactors) -> dict[str, object]:
         "prompt": prompt_words(arm),
         "control": arm.control,
         "setting": setting(arm),
-        "arm": f"{model} · {setting(arm)}",
+        **{"arm": label, "line": label},
     }
 
 

@@ -1,6 +1,7 @@
-"""Elements of a page as values: tables of cells, charts over them, sections. No HTML, no files."""
+"""Elements of a page as values: tables of cells, sections, cards. No HTML, no files."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -26,7 +27,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under columns; NaN and None are shown as undefined."""
+    """Rows under columns; None is shown as undefined."""
 
     name: str  # unique in a page
     title: str
@@ -40,73 +41,58 @@ class Table:
         A missing field is undefined, a field without a column is left out; a sparse table has only columns
         that some record has.
         """
-        table, records = described("tables.yaml")[name], list(records)
-        columns = [
-            Column(field, title, kind)
-            for group in table["columns"]
-            for kind, titles in group.items()
-            for field, title in titles.items()
-        ]
+        table, columns, records = described("tables.yaml")[name], columns_of(name), list(records)
         if table.get("sparse"):
             fields = {field for record in records for field in record}
             columns = [column for column in columns if column.name in fields]
         rows = [tuple(_cell(record.get(column.name)) for column in columns) for record in records]
         return Table(name, table["title"], tuple(columns), rows)
 
+    def records(self) -> Iterator[Record]:
+        """Yield the rows by the names of their columns."""
+        names = [column.name for column in self.columns]
+        return (dict(zip(names, row, strict=True)) for row in self.rows)
+
+
+def columns_of(table: str) -> list[Column]:
+    """The columns that `tables.yaml` gives a table."""
+    groups = described("tables.yaml")[table]["columns"]
+    return [
+        Column(field, title, kind)
+        for group in groups
+        for kind, titles in group.items()
+        for field, title in titles.items()
+    ]
+
 
 @cache
 def described(file: str) -> dict[str, Any]:
-    """What a file of the page describes, by name: `tables.yaml` or `sections.yaml`."""
+    """What a file of the page describes, by name: `tables.yaml`, `sections.yaml` or `print_theme.yaml`."""
     tree: dict[str, Any] = yaml.safe_load(files(__package__).joinpath(file).read_text("utf-8"))
     return tree
 
 
 def _cell(value: object) -> Cell:
+    """A value as JSON has it; an undefined number is None."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
-    """Chart of a form over the rows of a table, or a coloured grid.
+class Section:
+    """One part of a page: its question, the tables that have rows, and the figures drawn over some of them.
 
-    `where` restricts the rows to those with these cell values; for each column of `choices` the reader of the
-    page picks one value. `grid` names the columns of a grid by `down`, `across` and `value`; a `normalised`
-    one is coloured by the share of its row, not by its value in percent.
+    A figure is what `sections.yaml` says of it, with its title, choices and note.
     """
 
     name: str
     title: str
-    table: Table
-    form: str = ""
-    where: Mapping[str, str] | None = None
-    choices: tuple[str, ...] = ()
-    note: str = ""
-    grid: Mapping[str, str | bool] | None = None
-
-    @property
-    def has_rows(self) -> bool:
-        """Return whether the chart has something to draw."""
-        names = [column.name for column in self.table.columns]
-        wanted = [(names.index(name), value) for name, value in (self.where or {}).items()]
-        return any(all(row[at] == value for at, value in wanted) for row in self.table.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One part of a page: its question, and the figures and tables that have rows."""
-
-    name: str
-    title: str
     question: str
-    figures: tuple[Chart, ...] = ()
-    tables: tuple[Table, ...] = ()  # besides those of the figures
-    notes: tuple[str, ...] = ()
-    is_folded: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether it has nothing to show."""
-        return not (self.figures or self.tables)
+    figures: tuple[Mapping[str, Any], ...]
+    tables: tuple[Table, ...]
+    notes: tuple[str, ...]
+    is_folded: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,14 @@
 """Embedding of values in a page: escaped JSON, and scripts beside the page for large tables."""
 
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cardiolens.show.page.elements import Cell, Chart, Section, Table
+from cardiolens.show.page.elements import Cell, Table
 
 CHUNK_BYTES = 200_000  # a larger table has a file of its own, loaded when the reader opens it
 _MIN_REPEATS = 4  # mean repeats of a value from which a column is dictionary-encoded
 CHUNKS = "page"  # folder beside the page
-
-_ESCAPES = {
-    "<": "\\u003c",
-    ">": "\\u003e",
-    "&": "\\u0026",
-    "\u2028": "\\u2028",
-    "\u2029": "\\u2029",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +30,23 @@ class EmbeddedTable:
 def to_json(value: object) -> str:
     """Write JSON that is safe inside a script element; NaN is refused."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character, escape in _ESCAPES.items():  # str.translate takes 5 s for 10 MB
-        text = text.replace(character, escape)
+    for character in "<>&\u2028\u2029":  # str.translate takes 5 s for 10 MB
+        text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
 def embed(table: Table, *, one_file: bool = False) -> EmbeddedTable:
-    """Turn a table into JSON; a large one gets a chunk beside the page. Undefined numbers become null.
+    """Turn a table into JSON; a large one gets a chunk beside the page.
 
     `one_file`: the page itself holds it, however large.
     """
     columns = [[column.name, column.title, column.kind] for column in table.columns]
-    rows = [[finite(cell) for cell in row] for row in table.rows]
     head = {"title": table.title, "columns": columns}
-    text = to_json({**head, "rows": rows})
+    text = to_json({**head, "rows": table.rows})
     chunk = f"{CHUNKS}/{table.name}.js" if len(text) > CHUNK_BYTES and not one_file else ""
     if chunk:
-        text = to_json({**head, "cells": [_encode_column(cells) for cells in zip(*rows, strict=True)]})
-    return EmbeddedTable(table.name, table.title, len(rows), text, chunk)
+        text = to_json({**head, "cells": [_encode_column(cells) for cells in zip(*table.rows, strict=True)]})
+    return EmbeddedTable(table.name, table.title, len(table.rows), text, chunk)
 
 
 def _encode_column(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -66,27 +56,3 @@ def _encode_column(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     if len(places) * _MIN_REPEATS > len(cells):
         return {"values": list(cells)}
     return {"values": [cell for _, cell in places], "at": at}
-
-
-def finite(cell: Cell) -> Cell:
-    """A cell, None in place of a number that is not finite."""
-    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
-
-
-def tables_of(sections: Sequence[Section]) -> Mapping[str, Table]:
-    """All tables of a page by name, without repeats."""
-    by_name: dict[str, Table] = {}
-    for section in sections:
-        for figure in section.figures:
-            by_name.setdefault(figure.table.name, figure.table)
-        for table in section.tables:
-            by_name.setdefault(table.name, table)
-    return by_name
-
-
-def figure_json(figure: Chart) -> str:
-    """Description of a figure for the page's script, with its table by name."""
-    of_chart = {"form": figure.form, "where": dict(figure.where or {})}
-    own: Mapping[str, object] = figure.grid or of_chart
-    common = {"table": figure.table.name, "choices": list(figure.choices), "title": figure.title}
-    return to_json({**common, **own})

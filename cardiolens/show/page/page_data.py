@@ -1,8 +1,7 @@
 """The data of a page: records, scores, analyses and usage of one run, or of several merged runs."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,91 +20,31 @@ from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import AuditedModel
 from cardiolens.storage.places import Run, Store
 
-_OF_CHAINS = (("requests", "sum"), ("refused", "sum"), ("frames", "max"))  # numbers of a chain, of its stages
-_COLUMNS = (
-    *("request_key", "status", "written_at"),
-    *("prompt_tokens", "cached_tokens", "output_tokens", "seconds"),
-)
+_TOOK = ("prompt_tokens", "cached_tokens", "output_tokens", "seconds")
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Requests and tokens of one model."""
+def usage_of(header: "Header") -> list[Row]:
+    """Requests and tokens of each model over all runs that asked it, of two stores too.
 
-    model: str
-    asked: int  # questions, counted once per arm
-    unique: int  # distinct requests planned
-    answered: int
-    prompt_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    seconds: float  # summed over requests, which overlap in time
-    last_at: datetime | None = None  # when the last of its replies came
-
-
-def usage_of(header: "Header") -> tuple[Usage, ...]:
-    """Usage of each model over all runs that asked it, of two stores too."""
+    `asked` counts questions, once per arm, `unique` distinct requests planned, and `answered` those with a
+    reply; `seconds` are summed over requests, which overlap in time; the last reply came at `last_at`.
+    """
     models = dict.fromkeys(model for manifest in header.manifests for model in manifest["models"])
-    return tuple(_usage(model, list(header.runs_of(model))) for model in models)
+    return [_usage(model, list(header.runs_of(model))) for model in models]
 
 
-def _usage(model: str, runs: Sequence[tuple[Run, Path]]) -> Usage:
+def _usage(model: str, runs: Sequence[tuple[Run, Path]]) -> Row:
     requests = pa.concat_tables(
         tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run, _ in runs
     )
     keys = pc.unique(requests.filter(pc.equal(requests["status"], "planned"))["request_key"])
+    columns = ("request_key", "status", "written_at", *_TOOK)
     folders = dict.fromkeys(folder for _, folder in runs)
-    stored = pa.concat_tables(tables.read(folder, schemas.COMPLETIONS, _COLUMNS) for folder in folders)
+    stored = pa.concat_tables(tables.read(folder, schemas.COMPLETIONS, columns) for folder in folders)
     final = finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys)))
-    sums = {name: pc.sum(final[name]).as_py() or 0 for name in _COLUMNS[3:]}
-    last_at = pc.max(final["written_at"]).as_py()
-    return Usage(model, requests.num_rows, len(keys), final.num_rows, last_at=last_at, **sums)
-
-
-def choices_of(parts: Sequence[Run], manifests: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """Numbers of each arm with a reader that chose its frames.
-
-    By arm: the questions asked, and those without a legal request for frames or not reached; means over
-    questions of requests for frames, of names refused in them, and of frames shown with the question.
-    """
-    found = [
-        questions
-        for run, manifest in zip(parts, manifests, strict=True)
-        for questions in _chosen(run, manifest["models"])
-    ]
-    if not found:
-        return []
-    means = [(name, "mean") for name, _ in _OF_CHAINS]
-    counts = [([], "count_all"), ("frames", "count")]
-    by_arm = pa.concat_tables(found).group_by("arm_id").aggregate([*counts, *means])
-    return [
-        {
-            "arm_id": row["arm_id"],
-            "asked": row["count_all"],
-            "unanswered": row["count_all"] - row["frames_count"],
-            **{name: row[f"{name}_mean"] for name, _ in _OF_CHAINS},
-        }
-        for row in by_arm.to_pylist()
-    ]
-
-
-def _chosen(run: Run, models: Iterable[str]) -> Iterator[pa.Table]:
-    """Yield the questions of each model in which its reader chose the frames, with their numbers by arm."""
-    seen = tables.read(run.seen, schemas.SEEN, ["request_key", "frames", "not_shown", "status"])
-    seen = seen.filter(pc.is_valid(seen["frames"]))  # the plan knew those of any other chain
-    is_request = pc.is_valid(seen["not_shown"])
-    is_question = pc.and_(pc.invert(is_request), pc.is_valid(seen["status"]))
-    stages = {
-        "request_key": seen["request_key"],
-        "requests": pc.cast(is_request, pa.int64()),
-        "refused": pc.fill_null(seen["not_shown"], 0),
-        "frames": pc.if_else(is_question, pc.list_value_length(seen["frames"]), pa.scalar(None, pa.int32())),
-    }
-    chains = pa.table(stages).group_by("request_key").aggregate([*_OF_CHAINS])
-    chains = chains.rename_columns([*stages])
-    for model in models if chains.num_rows else ():
-        asked = tables.read(run.requests(model), schemas.REQUESTS, ["arm_id", "request_key"])
-        yield asked.join(chains, "request_key", join_type="inner")
+    counts = {"asked": requests.num_rows, "unique": len(keys), "answered": final.num_rows}
+    took = {name: pc.sum(final[name]).as_py() or 0 for name in _TOOK}
+    return {"model": model, **counts, **took, "last_at": pc.max(final["written_at"]).as_py()}
 
 
 @dataclass(frozen=True)
@@ -157,21 +96,15 @@ class Facts(Header):
     scores: pa.Table
     comparisons: pa.Table
     analyses: Analyses
-    usage: tuple[Usage, ...]
-    choices: tuple[Row, ...]  # of arms whose readers chose their frames
+    usage: Sequence[Row]  # of each model
     n_patients: int
     rules: str  # version of the rules that judged the run
     audits: tuple[AuditedModel, ...] = ()  # of replies that a person read, by model
 
     @property
-    def is_synthetic(self) -> bool:
-        """Return whether the cohort, or one of several runs', is made of phantoms."""
-        return any(spec.dataset.phantom is not None for spec in self.specs)
-
-    @property
     def is_unfinished(self) -> bool:
         """Return whether a request of a model has no final answer."""
-        return any(usage.answered < usage.unique for usage in self.usage)
+        return any(row["answered"] < row["unique"] for row in self.usage)
 
     @property
     def patients_in_words(self) -> str:
@@ -179,15 +112,13 @@ class Facts(Header):
         what = "picture" if self.specs[0].dataset.has_pictures else "patient"
         return f"{self.n_patients:,} {what}{'' if self.n_patients == 1 else 's'}"
 
-    @property
-    def packaged(self) -> tuple[str, ...]:
-        """Models with weights in this package: they were trained on phantoms."""
-        models = (model for spec in self.specs for model in spec.model)
-        return tuple(dict.fromkeys(model.name for model in models if model.source.startswith("packaged/")))
-
     def most(self, name: str) -> int:
         """The largest number of that name in a manifest; runs seen as one asked the same questions."""
         return max(int(manifest.get(name, 0)) for manifest in self.manifests)
+
+    def of_manifests(self, name: str) -> dict[str, Any]:
+        """The entries of that name in all manifests."""
+        return {key: value for manifest in self.manifests for key, value in manifest.get(name, {}).items()}
 
     def arm(self, arm_id: object) -> ArmFactors | None:
         """The arm of a row of scores."""
@@ -206,14 +137,20 @@ class Facts(Header):
         """The rows of an analysis by name; none if the arms did not allow it."""
         return self.analyses.get(name, ())
 
-    def scores_of(self, metrics: Sequence[str] | None, scope: str) -> list[AnalysisRow]:
-        """Rows of scores with one of these metrics (None: any), at scopes with this prefix."""
-        mask = pc.starts_with(self.scores["scope"], scope)
-        if metrics is not None:
-            has_metric = pc.is_in(self.scores["metric"], value_set=pa.array(list(metrics), pa.string()))
-            mask = pc.and_(mask, has_metric)
-        rows: list[AnalysisRow] = self.scores.filter(mask).to_pylist()
+    def scores_of(self, metrics: Collection[str], scope: str) -> list[AnalysisRow]:
+        """Rows of scores with one of these metrics, at scopes with this prefix.
+
+        A name that ends with a dot stands for that metric and those of its options, e.g. `auroc.`.
+        """
+        names = [name for name in self._metrics if {name, f"{name.partition('.')[0]}."} & {*metrics}]
+        has_metric = pc.is_in(self.scores["metric"], value_set=pa.array(names, pa.string()))
+        wanted = pc.and_(has_metric, pc.starts_with(self.scores["scope"], scope))
+        rows: list[AnalysisRow] = self.scores.filter(wanted).to_pylist()
         return sorted(rows, key=lambda row: self.place(row["arm_id"]))
+
+    @cached_property
+    def _metrics(self) -> list[str]:
+        return list(pc.unique(self.scores["metric"]).to_pylist())
 
     @cached_property
     def findings(self) -> list[Row]:
@@ -242,7 +179,6 @@ def read_facts(run: Run, parts: Sequence[Run]) -> Facts:
         comparisons=tables.read(run.comparisons, schemas.COMPARISONS),
         analyses=analyses,
         usage=usage_of(header),
-        choices=tuple(choices_of(parts, header.manifests)),
         n_patients=len(patients),
         rules=rules,
         audits=tuple(entry for part in parts for entry in documents.read_audit(part)),

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
@@ -13,7 +13,7 @@ from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.show.page.cards import cards, cautions
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.elements import Card, Estimate, described
-from cardiolens.show.page.embed import embed, figure_json, tables_of, to_json
+from cardiolens.show.page.embed import embed, to_json
 from cardiolens.show.page.page_data import Facts
 from cardiolens.show.page.sections.page_sections import section_of
 
@@ -35,8 +35,8 @@ class Page:
 def render(facts: Facts) -> Page:
     """Render the page of a run: one HTML file, and large tables beside it."""
     names = phase("writing the page", "sections", described("sections.yaml"))
-    sections = [section for name in names if not (section := section_of(facts, name)).is_empty]
-    tables = {name: embed(table) for name, table in tables_of(sections).items()}
+    sections = [section for name in names if (section := section_of(facts, name)).tables]
+    tables = {table.name: embed(table) for section in sections for table in section.tables}
     context = {
         "facts": facts,
         "cautions": cautions(facts),
@@ -49,7 +49,6 @@ def render(facts: Facts) -> Page:
         "style": asset("page.css"),
         "libraries": [asset(name) for name in LIBRARIES],
         "scripts": [asset(name) for name in SCRIPTS],
-        "figure_json": figure_json,
     }
     index = templates().get_template("page.html").render(context)
     return Page(index, {table.chunk: table.script for table in tables.values() if table.chunk})
@@ -90,11 +89,11 @@ class Strip:
 
 def strip(answer: Card) -> Strip | None:
     """Lay out the drawing of an answer; None where no estimate is defined."""
-    estimates = [_with_ends(estimate) for estimate in answer.estimates if not math.isnan(estimate.value)]
+    estimates = answer.estimates
     if not estimates:
         return None
     if not answer.differences:
-        return Strip(tuple(estimates), 0.0, 100.0, ("0", "50", "100 %"))
+        return Strip(estimates, 0.0, 100.0, ("0", "50", "100 %"))
     step = _STEPS[answer.unit]
     places = sorted(range(len(estimates)), key=lambda at: -abs(estimates[at].value))[:_MOST_ROWS]
     rows = tuple(estimates[at] for at in sorted(places))
@@ -102,10 +101,3 @@ def strip(answer: Card) -> Strip | None:
     reach = math.ceil(max(step, *ends) / step) * step
     words = (f"−{reach:g}", "0", f"+{reach:g} {answer.unit}")
     return Strip(rows, -reach, reach, words, answer.has_band, len(estimates) - len(rows))
-
-
-def _with_ends(estimate: Estimate) -> Estimate:
-    """An estimate; without an interval to rely on, both ends are its value."""
-    if math.isnan(estimate.low):
-        return replace(estimate, low=estimate.value, high=estimate.value)
-    return estimate

@@ -8,8 +8,8 @@ from rich.table import Table
 
 from cardiolens.base.console import console, say
 from cardiolens.base.phrasing import counted
-from cardiolens.config.sweep_factors import Arm
-from cardiolens.inference.placement.placement import Deployment, Placement
+from cardiolens.config.model import ModelSpec
+from cardiolens.inference.placement.placement import Placement
 from cardiolens.inference.plan.candidates import Totals
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -28,54 +28,56 @@ _CAPTION = (
 )
 
 
-def table_of(
-    title: str, columns: Sequence[str], *, words: Sequence[str] = ("model",), caption: str | None = None
-) -> Table:
+def _table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:
     """A table without rows; columns of words stand to the left, of numbers to the right."""
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     for name in columns:
-        table.add_column(name, justify="left" if name in words else "right")
+        table.add_column(name, justify="left" if name in ("model", "why") else "right")
     return table
 
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
     """Print the plan of a sweep, one row per model, and the declared comparison."""
     numbers = ("asked", "unique", "done", "to do", "overflow", "skipped")
-    table = table_of(f"plan of {plan.run.root}", ("model", "arms", *numbers, "prompt tokens"))
-    for model, work in missing.items():
-        total = totals[model]
-        arms = [arm for arm in plan.arms if arm.model.name == model]
+    table = _table(f"plan of {plan.run.root}", ("model", "arms", *numbers, "prompt tokens"))
+    notes: list[str] = []
+    for name, work in missing.items():
+        total, arms = totals[name], [arm for arm in plan.arms if arm.model.name == name]
         about = "about " if arms[0].model.estimates_tokens else ""
         tokens = f"{about}{total.prompt_tokens:,}" if total.prompt_tokens is not None else "-"
         counts = (total.asked, work.unique, work.done, work.left, total.overflow, total.skipped)
-        table.add_row(model, str(len(arms)), *(f"{count:,}" for count in counts), tokens)
+        table.add_row(name, str(len(arms)), *(f"{count:,}" for count in counts), tokens)
+        notes += _plan_notes(arms[0].model, work, total)
     console.print(table)
-    for model, work in missing.items():
-        if (n_requests := totals[model].sent) > work.unique:
-            say(
-                f"{model}: its {work.unique:,} distinct questions are {n_requests:,} requests at most, "
-                "in stages"
-            )
-        if work.second_turns:
-            say(
-                f"{model}: at most {counted(work.second_turns, 'second turn')}, where a reply cannot be read "
-                "and the model is asked back (asks_back: false in a prompt turns this off)"
-            )
-        total = totals[model]
-        served = next(arm.model for arm in plan.arms if arm.model.name == model).http is not None
-        if served and total.prompt_tokens is None:
-            say(
-                f"{model}: - prompt tokens, since nothing counts them: give image_tokens (tokens per frame), "
-                "or source (the folder of its processor)"
-            )
-        if total.frame_tokens >= _MANY_TOKENS:
-            say(
-                f"{model}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} "
-                f"of {total.asked:,} exceed its context. A model that cuts frames into tiles can be "
-                "asked with one tile a frame, as a model of its own: docs/guides/gpus.md"
-            )
+    for note in notes:
+        say(note)
     if (primary := plan.spec.primary) is not None:
         say(f"primary comparison: {primary.words} on tier {primary.tier}, {_standing(plan, missing)}")
+
+
+def _plan_notes(model: ModelSpec, work: Missing, total: Totals) -> Iterator[str]:
+    """What the row of a model does not say: stages, second turns, tokens that are not counted or many."""
+    if total.sent > work.unique:
+        yield (
+            f"{model.name}: its {work.unique:,} distinct questions are {total.sent:,} requests at most, "
+            "in stages"
+        )
+    if work.second_turns:
+        yield (
+            f"{model.name}: at most {counted(work.second_turns, 'second turn')}, where a reply cannot be "
+            "read and the model is asked back (asks_back: false in a prompt turns this off)"
+        )
+    if model.http is not None and total.prompt_tokens is None:
+        yield (
+            f"{model.name}: - prompt tokens, since nothing counts them: give image_tokens (tokens per "
+            "frame), or source (the folder of its processor)"
+        )
+    if total.frame_tokens >= _MANY_TOKENS:
+        yield (
+            f"{model.name}: a frame takes {total.frame_tokens:,} tokens, so {total.overflow:,} "
+            f"of {total.asked:,} exceed its context. A model that cuts frames into tiles can be "
+            "asked with one tile a frame, as a model of its own: docs/guides/gpus.md"
+        )
 
 
 def _standing(plan: Plan, missing: Mapping[str, Missing]) -> str:
@@ -103,15 +105,17 @@ def show_ending(facts: Facts) -> None:
 
 def show_second_turns(counts: Mapping[str, int]) -> None:
     """Print how many replies were asked back, and how their second turns ended."""
-    ends = {name: counts.get(f"second_{name}", 0) for name in ("answered", "none", "unread", "open")}
-    if total := sum(ends.values()):
+    answered, none, unread, n_open = (
+        counts.get(f"second_{end}", 0) for end in ("answered", "none", "unread", "open")
+    )
+    if total := answered + none + unread:
         say(
-            f"asked back: {counted(total, 'reply')} that could not be read: {ends['answered']} answered, "
-            f"{ends['none']} gave no answer (N), {ends['unread']} unread again"
+            f"asked back: {counted(total, 'reply')} that could not be read: {answered} answered, "
+            f"{none} gave no answer (N), {unread} unread again"
         )
-    if ends["open"]:
+    if n_open:
         say(
-            f"not asked back: {counted(ends['open'], 'reply')}; they count as unread until the same "
+            f"not asked back: {counted(n_open, 'reply')}; they count as unread until the same "
             "sweep is run again"
         )
 
@@ -127,10 +131,10 @@ def show_changes(changes: Changes, score_changes: Sequence[tuple[str, str, float
 
 def show_placement(placement: Placement) -> None:
     """Print one row per model, the estimated total, and the models that cannot run."""
-    table = table_of(cluster_of(placement), COLUMNS, words=("model", "why"), caption=_CAPTION)
-    for row in placement_rows(placement):
-        table.add_row(*row)
     if placement.waves:
+        table = _table(cluster_of(placement), COLUMNS, _CAPTION)
+        for row in placement_rows(placement):
+            table.add_row(*row)
         console.print(table)
     if placement.gpu_hours:
         hours = placement.seconds / 3600
@@ -144,13 +148,17 @@ def placement_rows(placement: Placement) -> Iterator[tuple[str, ...]]:
     begins = 0.0
     for wave in placement.waves:
         for deployment in wave:
+            stages = f" x {deployment.pipeline_parallel}" if deployment.spans_nodes else ""
+            most = deployment.gpus * deployment.most_seconds / 3600
+            hours = (deployment.seconds / 3600, deployment.gpu_hours, most)
             yield (
                 f"{begins / 3600:.2g}",
                 deployment.model,
-                _split(deployment),
+                f"{deployment.tensor_parallel}{stages}",
                 str(deployment.replicas),
                 f"{deployment.gpus:g}",
-                *_cost(deployment),
+                *(f"{value:.2g}" if deployment.gpus else "-" for value in hours),
+                deployment.reason,
             )
         begins += max(deployment.seconds for deployment in wave)
 
@@ -161,56 +169,21 @@ def cluster_of(placement: Placement) -> str:
     return f"Placement on {' + '.join(gpus) or 'no GPU'}"
 
 
-def _split(deployment: Deployment) -> str:
-    """Tensor parallel size, and the number of pipeline stages if there are several."""
-    return (
-        f"{deployment.tensor_parallel} x {deployment.pipeline_parallel}"
-        if deployment.spans_nodes
-        else str(deployment.tensor_parallel)
-    )
-
-
-def _cost(deployment: Deployment) -> tuple[str, str, str, str]:
-    if not deployment.gpus:
-        return "-", "-", "-", deployment.reason
-    most = deployment.gpus * deployment.most_seconds / 3600
-    hours = deployment.seconds / 3600
-    return f"{hours:.2g}", f"{deployment.gpu_hours:.2g}", f"{most:.2g}", deployment.reason
-
-
-def show_report_errors(document: Mapping[str, Any], arms: Sequence[Arm]) -> None:
-    """Print the counts by arm, and the agreement of the two orders and with entities."""
-    every: list[Mapping[str, Any]] = list(document["arms"].values())
-    columns = [name for counts in every[:1] for name in (*counts["by_type"], *counts["by_weight"])]
-    labels = ("model", "selector", "budget", "prompt")
-    table = table_of(
-        f"errors of reports that {document['model']} names in both orders",
-        (*labels, "reports", "per report", *(name.replace("_", " ") for name in columns)),
-        words=labels,
-        caption=f"! {document['model']} judges what it wrote itself; no score of the run",
-    )
-    for arm in arms:
-        if (counts := document["arms"].get(arm.arm_id)) is not None:
-            numbers = {**counts["by_type"], **counts["by_weight"]}
-            cells = [str(counts["reports"]), f"{counts['errors_per_report']:.2f}"]
-            own = "!" if arm.arm_id in document["judges_itself"] else ""
-            named = f"{arm.model.name}{own}", arm.selector_name, str(arm.budget), arm.prompt.name
-            table.add_row(*named, *cells, *(str(numbers[name]) for name in columns))
-    console.print(table)
-    for line in agreement_lines(document):
-        say(line)
-
-
-def agreement_lines(document: Mapping[str, Any]) -> list[str]:
-    """How far the judge agrees with itself and with the rules' entities."""
+def show_report_errors(document: Mapping[str, Any]) -> None:
+    """Print the errors of reports by arm, and the agreement of both orders and with the rules' entities."""
+    for arm, counts in document["arms"].items():
+        own = f", written by {document['model']} itself" if arm in document["judges_itself"] else ""
+        say(f"{arm}: {counts['errors_per_report']:.2f} errors in each of {counts['reports']} reports{own}")
     orders, entities = document["between_orders"], document["with_entities"]
-    return [
-        f"{document['reports']} reports, {document['unusable']} without two usable replies",
+    say(f"{document['reports']} reports, {document['unusable']} without two usable replies; no score changes")
+    say(
         f"between the two orders: F1 of errors {_number(orders['f1'])}, same weight "
-        f"{_number(orders['same_weight'])}, equal reports {_number(orders['equal'])}",
+        f"{_number(orders['same_weight'])}, equal reports {_number(orders['equal'])}"
+    )
+    say(
         f"with entity F1 of the rules: Kendall's tau-b {_number(entities['tau_b'])} over "
-        f"{entities['reports']} reports (-1 agrees best)",
-    ]
+        f"{entities['reports']} reports (-1 agrees best)"
+    )
 
 
 def _number(value: float) -> str:

@@ -28,9 +28,8 @@ from cardiolens.inference.plan.plan import Plan
 from cardiolens.inference.stream.execution import Standing, Watch
 from cardiolens.score.statistics.scores import PREFIX
 from cardiolens.show.page.cards import cards
-from cardiolens.show.page.page_data import Facts, read_facts
+from cardiolens.show.page.page_data import Facts
 from cardiolens.show.tracker.wandb_runs import DONE, WandbGroup, add_table
-from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 
 log = logging.getLogger(__name__)
@@ -90,10 +89,8 @@ def appender(path: Path) -> Callable[[ProgressRow], None]:
 
 def read_rows(path: Path) -> list[ProgressRow]:
     """Read the rows of a file, without unfinished lines of killed processes; empty if there is no file."""
-    if not path.exists():
-        return []
     rows = []
-    for line in read_bytes(path).splitlines():
+    for line in read_bytes(path).splitlines() if path.exists() else ():
         try:
             rows.append(_ROW.validate_json(line))
         except ValidationError:
@@ -104,7 +101,8 @@ def read_rows(path: Path) -> list[ProgressRow]:
 @contextmanager
 def watching(plan: Plan) -> Iterator[Watch]:
     """Yield a function that starts recording a model and returns the callback for its counters."""
-    with _mirror(_group(plan.run, plan.spec, plan.protocol, len(plan.study_ids))) as mirror:
+    group = _group(plan.run, plan.spec.tracker, plan.spec, plan.protocol, len(plan.study_ids))
+    with _mirror(group) as mirror:
 
         def begin(model: str, _missing: Missing) -> Callable[[Standing], None]:
             path = plan.run.progress(model)
@@ -121,10 +119,10 @@ def watching(plan: Plan) -> Iterator[Watch]:
         yield begin
 
 
-def _group(run: Run, spec: SweepSpec, protocol: str, studies: int) -> WandbGroup:
+def _group(run: Run, tracker: TrackerSpec, spec: SweepSpec, protocol: str, studies: int) -> WandbGroup:
     """The runs of a sweep; each is configured with the number of the sweep's studies."""
     config = {"experiment": spec.name, "protocol": protocol, "dataset": spec.dataset.name, "studies": studies}
-    return WandbGroup(run.root, spec.tracker, config)
+    return WandbGroup(run.root, tracker, config)
 
 
 @contextmanager
@@ -167,14 +165,12 @@ def _write_rows(group: WandbGroup, queue: SimpleQueue[tuple[str, list[ProgressRo
         log.error("Weights & Biases gets no more progress rows (%s); the files on disk do", error)
 
 
-def track(run: Run, tracker: TrackerSpec) -> bool:
+def track(facts: Facts, tracker: TrackerSpec) -> bool:
     """Mirror a judged run; False if W&B failed, which is logged alone: the disk is the record."""
     if tracker.mode == "none":
         return True
-    spec, manifest = documents.read_configuration(run), documents.read_manifest(run)
-    facts = read_facts(run, [run])
-    spec = spec.model_copy(update={"tracker": tracker})
-    group = _group(run, spec, manifest["protocol"], manifest["studies"])
+    (run,), (spec,), (manifest,) = facts.parts, facts.specs, facts.manifests
+    group = _group(run, tracker, spec, manifest["protocol"], manifest["studies"])
     try:
         with _staging(tracker):
             _add_sweep(group, run, facts)
@@ -209,39 +205,32 @@ def _staging(tracker: TrackerSpec) -> Iterator[None]:
 
 
 def _add_sweep(group: WandbGroup, run: Run, facts: Facts) -> None:
-    """Write summary, page and tables of the sweep."""
+    """Write summary, page and tables of the sweep: aggregates alone, without a study, patient or question."""
     import wandb
 
+    words = ("question", "verdict", "sentence")
+    rows: dict[str, list[dict[str, Any]]] = {
+        "cards": [{name: getattr(card, name) for name in words} for card in cards(facts)],
+        "arms": [{name: str(value) for name, value in asdict(arm).items()} for arm in facts.arms],
+        **{name: [*map(dict, facts.analysis(name))] for name in ("collapse", "confusion")},
+    }
+    tables = {"scores": facts.scores, "comparisons": facts.comparisons}
+    tables |= {name: pa.Table.from_pylist(of_name) for name, of_name in rows.items()}
     with group.opened() as opened:
         opened.summary.update(_of_sweep(facts))
         if run.page.exists():
             opened.log({"page": wandb.Html(str(run.page), inject=False)})
-        for name, table in _tables(run, facts):
+        for name, table in tables.items():
             add_table(opened, name, table)
-
-
-def _tables(run: Run, facts: Facts) -> Iterator[tuple[str, pa.Table]]:
-    """Yield the tables by name: aggregates alone, without a study, patient or question."""
-    names = ("question", "verdict", "sentence")
-    card_rows = [{name: getattr(card, name) for name in names} for card in cards(facts)]
-    yield "cards", pa.Table.from_pylist(card_rows)
-    arms = [{name: str(value) for name, value in asdict(arm).items()} for arm in facts.arms]
-    yield "arms", pa.Table.from_pylist(arms)
-    yield "scores", facts.scores
-    yield "comparisons", facts.comparisons
-    for name in ("collapse", "confusion"):
-        yield name, pa.Table.from_pylist([dict(row) for row in facts.analysis(name)])
 
 
 def _add_model(group: WandbGroup, run: Run, facts: Facts, model: str) -> None:
     """Write the progress of a model, its scores and its cost."""
-    arm_id = _scored_arm(facts, model)
-    summary = _of_arm(facts, arm_id)
-    for usage in facts.usage:
-        if usage.model == model:
-            summary |= {f"requests/{name}": getattr(usage, name) for name in ("asked", "unique", "answered")}
-            summary |= {f"tokens/{name}": getattr(usage, f"{name}_tokens") for name in _TOKENS}
-            summary["request_seconds"] = usage.seconds
+    arm_id, summary = _scored(facts, model)
+    (took,) = [row for row in facts.usage if row["model"] == model]
+    summary |= {f"requests/{name}": took[name] for name in ("asked", "unique", "answered")}
+    summary |= {f"tokens/{name}": took[f"{name}_tokens"] for name in _TOKENS}
+    summary["request_seconds"] = took["seconds"]
     model_key = facts.manifests[0]["models"][model]["model_key"]
     is_simulated = model in facts.simulated
     with group.opened(model, model_key=model_key, simulated=is_simulated, scored_arm=arm_id) as opened:
@@ -254,8 +243,9 @@ def _of_sweep(facts: Facts) -> Summary:
     """The highest headline, and what the sweep was and took."""
     (manifest,) = facts.manifests
     models = [name for name in facts.models if name not in facts.simulated] or list(facts.models)
-    summaries = {name: _of_arm(facts, _scored_arm(facts, name)) for name in models}
-    highest = max(models, key=lambda name: summaries[name].get("tier_1") or -math.inf)
+    summaries = {name: _scored(facts, name)[1] for name in models}
+    scores = {name: of_model.get("tier_1") for name, of_model in summaries.items()}
+    highest = max(models, key=lambda name: (scores[name] is not None, scores[name] or 0.0))
     summary: Summary = {"highest_model": highest, **summaries[highest]}
     counts = {"models": len(facts.models), "arms": len(facts.arms), "patients": facts.n_patients}
     summary |= {f"counts/{name}": number for name, number in counts.items()}
@@ -264,25 +254,23 @@ def _of_sweep(facts: Facts) -> Summary:
     return summary | {"seconds": sum(map(float, manifest["seconds"].values()))}
 
 
-def _scored_arm(facts: Facts, model: str) -> str:
-    """The arm that represents a model: its headline, else its first arm that sees the images."""
-    headline = f"{PREFIX}{model}"
-    if any(row["arm_id"] == headline for row in facts.scores_of(["primary"], "tier:")):
-        return headline
-    own = [arm for arm in facts.arms if arm.model == model]
-    return next((arm.arm_id for arm in own if arm.control == "none"), own[0].arm_id)
+def _scored(facts: Facts, model: str) -> tuple[str, Summary]:
+    """The arm that represents a model, its scores with intervals, and the share of replies that was read.
 
-
-def _of_arm(facts: Facts, arm_id: str) -> Summary:
-    """The score of an arm on each tier with its interval, and the share of the replies that was read."""
-    rows = [row for row in facts.scores_of(["primary"], "tier:") if row["arm_id"] == arm_id]
-    summary: Summary = {}
+    It is the headline of the model, else its first arm that sees the images.
+    """
+    scores, arm_id = facts.scores_of(["primary"], "tier:"), f"{PREFIX}{model}"
+    if all(row["arm_id"] != arm_id for row in scores):
+        own = [arm for arm in facts.arms if arm.model == model]
+        arm_id = next((arm.arm_id for arm in own if arm.control == "none"), own[0].arm_id)
+    rows = [row for row in scores if row["arm_id"] == arm_id]
+    items = sum(row["n_items"] for row in rows)
+    summary: Summary = {"items": items}
     for row in rows:
         name = row["scope"].replace(":", "_")
         for end, column in (("", "value"), ("/low", "low"), ("/high", "high")):
             summary[f"{name}{end}"] = None if math.isnan(row[column]) else row[column]
-    items = sum(row["n_items"] for row in rows)
     if items:
         unread = sum(row["n_parse_error"] + row["n_refusal"] for row in rows)
         summary["percent_read"] = round(100 * (items - unread) / items, 2)
-    return summary | {"items": items}
+    return arm_id, summary

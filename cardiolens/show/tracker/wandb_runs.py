@@ -37,23 +37,11 @@ class WandbGroup:
 
     @contextmanager
     def opened(self, model: str | None = None, **config: object) -> "Iterator[WandbRun]":
-        """Yield the run of the sweep or of a model; it ends as failed where something goes wrong.
+        """Yield the run of the sweep or of a model; its id is a digest of the run's folder and the model.
 
-        Online, the end waits until everything was sent. (W&B's own block prints a traceback.)
-        """
-        run = self.open(model, **config)
-        try:
-            yield run
-        except BaseException:
-            with suppress(Exception):
-                run.finish(exit_code=1)
-            raise
-        run.finish(exit_code=0)
-
-    def open(self, model: str | None = None, **config: object) -> "WandbRun":
-        """Open the run of the sweep or of a model; its id is a digest of the run's folder and the model.
-
-        Host name, code and output are left out: a path or a log line may hold a patient's name.
+        It ends as failed where something goes wrong; online, the end waits until all was sent. (W&B's own
+        block prints a traceback.) Host name, code and output are left out: a path or a log line may hold a
+        patient's name.
         """
         import wandb
 
@@ -88,7 +76,13 @@ class WandbGroup:
         if model:  # which has a series; its summary is what is set after the run
             run.define_metric(DONE, summary="none")
             run.define_metric("*", step_metric=DONE, summary="none")
-        return run
+        try:
+            yield run
+        except BaseException:
+            with suppress(Exception):
+                run.finish(exit_code=1)
+            raise
+        run.finish(exit_code=0)
 
 
 def add_table(run: "WandbRun", name: str, table: pa.Table) -> None:
@@ -99,11 +93,8 @@ def add_table(run: "WandbRun", name: str, table: pa.Table) -> None:
         columns = [_defined(column).to_pylist() for column in table.columns]
         rows = [list(row) for row in zip(*columns, strict=True)]
         run.log({name: wandb.Table(columns=table.column_names, data=rows, allow_mixed_types=True)})
-    artifact = wandb.Artifact(
-        re.sub(r"[^A-Za-z0-9_.-]", "-", f"{run.group}-{name}")[-128:],
-        type="table",
-        metadata={"rows": table.num_rows, "columns": {at.name: str(at.type) for at in table.schema}},
-    )
+    artifact_name = re.sub(r"[^A-Za-z0-9_.-]", "-", f"{run.group}-{name}")[-128:]
+    artifact = wandb.Artifact(artifact_name, type="table")
     with TemporaryDirectory(prefix="cardiolens-") as folder:  # W&B's own is left to the garbage collector
         file = Path(folder, f"{name}.parquet")
         pq.write_table(table.replace_schema_metadata(None), file, compression="zstd")

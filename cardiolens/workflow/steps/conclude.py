@@ -266,7 +266,7 @@ def conclude(
         include_images = planned.spec.page.include_images
         write_page(planned.run, [planned.run], include_images=include_images, facts=facts)
     show.show_ending(facts)
-    track(planned.run, planned.spec.tracker)  # last: an unreachable server takes long to fail
+    track(facts, planned.spec.tracker)  # last: an unreachable server takes long to fail
     return _exit_code(planned, prepared, replies, counts["requests"], executed.failed)
 
 

@@ -254,7 +254,7 @@ def test_what_nobody_verified_is_asked_where_it_is_allowed(place, capsys):
 
 
 def _facts(dataset: Any) -> Any:
-    nothing = {"simulated": frozenset(), "models": (), "packaged": (), "is_synthetic": False}
+    nothing = {"simulated": frozenset(), "models": ()}
     return SimpleNamespace(
         **nothing,
         specs=[SimpleNamespace(dataset=dataset)],

@@ -8,10 +8,9 @@ function showCase(holder, study, qaId, question, sides, place) {
   desk = null;
   const evidence = question.grounds?.slices ?? [];
   const panes = sides.map(({ label, asked }) => pane(label, asked, study, question));
-  const name = INDEX.subtasks[question.subtask];
   const options = Object.entries(question.options).map(([key, text]) => element("li", {}, element("b", {}, key), ` ${text}`));
   holder.replaceChildren(
-    element("header", { class: "asked" }, element("h2", {}, `${question.subtask}${name ? ` ${name}` : ""} · ${qaId}`), element("p", { class: "question" }, question.question), element("ul", { class: "options" }, ...options), groundsOf(question.grounds)),
+    element("header", { class: "asked" }, element("h2", {}, `${subtaskInWords(question.subtask)} · ${qaId}`), element("p", { class: "question" }, question.question), element("ul", { class: "options" }, ...options), groundsOf(question.grounds)),
     controls(),
     whole ? wholeStudy({ ...place, evidence, sent: ownFrames(study, sides[0].asked, place.study) }) : "",
     element("div", { class: "panes" }, ...panes),

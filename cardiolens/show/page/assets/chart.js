@@ -37,7 +37,7 @@ async function drawChart(figure, drawing, table, chosen) {
     drawing.replaceChildren(element("p", { class: "absent" }, "Undefined: there is no number to draw here."));
     return;
   }
-  const spec = sized(placed(structuredClone(FORMS[figure.form]), found), drawing.clientWidth, found);
+  const spec = sized(ofSeries(structuredClone(FORMS[figure.form]), found), drawing.clientWidth, found);
   spec.data = { values: found };
   spec.config = CONFIG;
   spec.autosize = { type: spec.facet ? "pad" : "fit-x", contains: "padding" };
@@ -52,16 +52,12 @@ async function drawChart(figure, drawing, table, chosen) {
   drawing.replaceChildren(holder);
 }
 
-// Values in the order in which they stand, as places on an axis, with a little room beside each for a second column.
-function placed(spec, found) {
-  const { of, beside } = spec.usermeta?.places ?? {};
-  if (!of) return spec;
-  const [values, others] = [of, beside].map((name) => [...new Set(found.map((record) => record[name]))]);
-  spec.params.find(({ name }) => name === "places").value = values;
-  for (const record of found) {
-    const aside = others.length > 1 ? others.indexOf(record[beside]) / (others.length - 1) - 0.5 : 0;
-    record.place = values.indexOf(record[of]) + 0.24 * aside;
-  }
+// Colours and shapes of the values that there are, so that one legend has both and names no other.
+function ofSeries(spec, found) {
+  const field = spec.usermeta?.series;
+  const domain = [...new Set(found.map((record) => record[field]))].sort();
+  for (const { encoding } of field ? (spec.spec ?? spec).layer : [])
+    for (const channel of [encoding.color, encoding.shape]) if (channel) channel.scale = { domain };
   return spec;
 }
 

@@ -3,6 +3,7 @@
 
 const RUN = JSON.parse(document.getElementById("run").textContent);
 const INDEX = JSON.parse(document.getElementById("index").textContent);
+const subtaskInWords = (id) => `${id} ${fieldInWords(INDEX.subtasks[id] ?? "")}`.trim();
 const ENDED = { r: "right", w: "wrong", u: "not readable", o: "no answer" };
 const NONE = -1;
 const promised = new Map();
@@ -101,7 +102,7 @@ function buildFilters() {
     select("model", "model", [["", "all"], ...models.map((name) => [name, name])]),
     select("first", "arm", armsOf(filter.model)),
     select("second", "beside", [[NONE, "no other"], ...armsOf("")]),
-    select("subtask", "subtask", [["", "all"], ...subtasks.map((name) => [name, `${name} ${INDEX.subtasks[name] ?? ""}`.trim()])]),
+    select("subtask", "subtask", [["", "all"], ...subtasks.map((name) => [name, subtaskInWords(name)])]),
     select("ended", "verdict", [["", "all"], ...Object.entries(ENDED)]),
     select("missed", "missed", [["", "any or none"], ...Object.entries(MISSED)]),
     element("label", { class: "flips" }, flips, element("span", {}, "flips: right under one arm, not under the other")),

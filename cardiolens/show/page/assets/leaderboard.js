@@ -1,7 +1,6 @@
 // The table of models: filters and order stand in the address, so that a link shows the same rows.
 
 const FORM = JSON.parse(document.getElementById("form").textContent);
-const OTHERS = ["runs", "fixed"];
 const CHOICES = ["kind", "setting"]; // columns of which one value may be chosen
 const ALL = ""; // a choice that leaves every row
 
@@ -130,5 +129,4 @@ async function copied(text) {
   }
 }
 
-for (const block of document.querySelectorAll("details.table"))
-  if (OTHERS.includes(block.dataset.of)) showTable(block.querySelector(".rows"), block.dataset.of);
+for (const block of document.querySelectorAll("details.table")) showTable(block.querySelector(".rows"), block.dataset.of);

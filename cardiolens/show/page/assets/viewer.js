@@ -39,7 +39,7 @@ function entry({ question, arms }, at) {
   const [study, subtask] = INDEX.questions[question];
   const ended = arms.map((arm) => ending(question, arm));
   const dots = ended.map((letter) => element("i", { class: `dot-${letter.trim() || "n"}` }));
-  const name = INDEX.subtasks[subtask] ? `${subtask} ${INDEX.subtasks[subtask]}` : subtask;
+  const name = subtaskInWords(subtask);
   const label = `${name} \u00b7 ${INDEX.studies[study]}: ${ended.map((letter) => ENDED[letter] ?? "not asked").join(", ")}`;
   const button = element("button", { type: "button", "aria-label": label, onclick: () => open(at) }, ...dots, ` ${name} \u00b7 ${INDEX.studies[study]}`);
   return element("li", { "data-at": at }, button);

@@ -18,27 +18,18 @@ from cardiolens.storage.places import Run, Store
 from cardiolens.study.shards import read_volumes
 
 NOT_ASKED = " "
-SENT = (
-    *("arm_id", "qa_id", "study_id", "frames_study_id", "frames", "flags", "status", "request_key"),
-    "request_key",
+_SENT = (
+    *("arm_id", "qa_id", "study_id", "frames_study_id"),
+    *("frames", "flags", "status", "request_key"),
 )
-_REQUEST = (*SENT, "system", "prompt")
-_VERDICT = ("arm_id", "qa_id", "channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
-_ENDING = ("qa_id", "channel", "status", "parse_status", "parsed", "correct")
+_CASE = ("arm_id", "qa_id")
+_VERDICT = ("channel", "status", "parse_status", "rule", "parsed", "gold", "correct")
+_ENDING = ("qa_id", "channel", "status", "parse_status", "correct")
 _COMPLETION = ("request_key", "text", "reasoning", "status", "written_at")
 _STAGE = ("request_key", "stage", "frames", "prompt", "reply", "status")
 
 CaseKey = tuple[int, int]  # places of a question and of an arm
 CaseRow = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Requests, verdicts and replies of some questions under some arms; `replies` are by request key."""
-
-    requests: Sequence[CaseRow]
-    verdicts: Sequence[CaseRow]
-    replies: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -75,20 +66,23 @@ class Sources:
         columns = (volumes[name].to_pylist() for name in ("study_id", "volume_id", "n_phases"))
         return {(study, volume_id): count for study, volume_id, count in zip(*columns, strict=True)}
 
-    def rows(self, keys: Collection[CaseKey]) -> Rows:
-        """Read the requests, verdicts and replies of some cases.
-
-        Reads only the models and parts that hold them.
-        """
-        requests, verdicts, replies = list(self.requests(keys, _REQUEST)), [], {}
+    def cases(self, keys: Collection[CaseKey]) -> list[CaseRow]:
+        """Read the requests of some cases with prompts, the `stages` of chains, `verdicts` and `reply`."""
+        requests = list(self.requests(keys, (*_SENT, "system", "prompt")))
         wanted = pa.array(sorted({row["request_key"] for row in requests}), pa.string())
-        for model, pairs in self._by_model(keys).items():
+        replies: dict[str, str | None] = {}
+        for model in self._by_model(keys):
             for _, completions in self.header.runs_of(model):
-                replies.update(_replies(completions, wanted))
-            verdicts += self._own(self.run.verdicts, schemas.VERDICTS, _VERDICT, pairs)
-        return Rows(requests, verdicts, replies)
+                replies |= _replies(completions, wanted)
+        verdicts: dict[tuple[str, str], list[CaseRow]] = {}
+        for row in self._own(self.run.verdicts, schemas.VERDICTS, (*_CASE, *_VERDICT), keys):
+            verdicts.setdefault((row.pop("arm_id"), row.pop("qa_id")), []).append(row)
+        for row in requests:
+            row["reply"] = replies.get(row["request_key"])
+            row["verdicts"] = verdicts.get((row["arm_id"], row["qa_id"]), [])
+        return requests
 
-    def requests(self, keys: Collection[CaseKey], columns: Sequence[str] = SENT) -> Iterator[CaseRow]:
+    def requests(self, keys: Collection[CaseKey], columns: Sequence[str] = _SENT) -> Iterator[CaseRow]:
         """Yield the requests of some cases, each with the `stages` of its chain; no reply is read."""
         for model, pairs in self._by_model(keys).items():
             for part, _ in self.header.runs_of(model):
@@ -140,7 +134,7 @@ class Sources:
         return self.questions["qa_id"].combine_chunks()
 
     def _own(
-        self, folder: Path, schema: pa.Schema, columns: Sequence[str], pairs: Sequence[CaseKey]
+        self, folder: Path, schema: pa.Schema, columns: Sequence[str], pairs: Collection[CaseKey]
     ) -> list[CaseRow]:
         """The rows of a table that belong to pairs of question and arm."""
         questions = pa.array(sorted({question for question, _ in pairs}))
@@ -200,23 +194,25 @@ def _stages(run: Run, keys: Sequence[str]) -> dict[str, list[CaseRow]]:
 
 
 def _replies(folder: Path, keys: pa.Array) -> dict[str, str | None]:
-    """Return the final completion text per key; read texts only from row groups that hold a requested key."""
+    """The final reply to each request, after its reasoning as a block, which the page folds."""
     try:
         schema = pa.schema([schemas.COMPLETIONS.field(name) for name in _COMPLETION])
         completions = finals(tables.concat(_matching_rows(folder, keys), schema))
-    except FileNotFoundError as error:
-        raise InputError(f"{folder}: its parts were compacted while they were read; try again") from error
     except tables.UNREADABLE as error:
-        raise InputError(f"{folder}: holds a part that is not whole ({error}); run again") from error
-    return {row["request_key"]: _with_reasoning(row) for row in completions.to_pylist()}
-
-
-def _with_reasoning(row: Mapping[str, str | None]) -> str | None:
-    """The text of a reply after its reasoning as a block, which the page folds."""
-    return f"<think>{row['reasoning']}</think>\n{row['text'] or ''}" if row["reasoning"] else row["text"]
+        raise InputError(
+            f"{folder}: a part is not whole, or was compacted while it was read ({error}); try again, or run "
+            "the sweep again"
+        ) from error
+    return {
+        row["request_key"]: f"<think>{row['reasoning']}</think>\n{row['text'] or ''}"
+        if row["reasoning"]
+        else row["text"]
+        for row in completions.to_pylist()
+    }
 
 
 def _matching_rows(folder: Path, keys: pa.Array) -> Iterator[pa.Table]:
+    """Yield the rows of some requests; texts are read only from row groups that hold one."""
     for path in tables.parts(folder):
         with tables.open_part(path) as part:
             tables.check_columns(path, part.schema_arrow, schemas.COMPLETIONS)

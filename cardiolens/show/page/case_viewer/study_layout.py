@@ -19,23 +19,23 @@ _LANES = ("model", "prompt", "control", "wording")  # what the lanes of a questi
 _NO_FOLDER = "the study's folder is not where the run had it"
 
 
-def frames_of(row: CaseRow) -> tuple[Place, ...]:
-    """The frames of a request and of all stages of its chain, without repeats.
-
-    A stage without frames of its own shows those of its chain.
-    """
-    lists = [row["frames"] if stage["frames"] is None else stage["frames"] for stage in row["stages"]]
-    frames = [frame for listed in (lists or [row["frames"]]) for frame in listed or ()]
-    return tuple(dict.fromkeys((frame["volume_id"], frame["idx"]) for frame in frames))
+def frames_sent(row: CaseRow, stages: Iterable[CaseRow]) -> list[Place]:
+    """The frames of a request, or of stages of its chain; one without frames shows those of the request."""
+    lists = [row["frames"] if stage["frames"] is None else stage["frames"] for stage in stages]
+    return [
+        (frame["volume_id"], frame["idx"]) for listed in lists or [row["frames"]] for frame in listed or ()
+    ]
 
 
 def frames_seen(row: CaseRow, study: str) -> tuple[Place, ...]:
-    """The frames by which a study was seen.
+    """The frames by which a study was seen, without repeats.
 
     None of a request that was not sent, or that shows black or another patient under a control.
     """
     is_seen = row["frames_study_id"] == study and row["status"] == schemas.PLANNED
-    return frames_of(row) if is_seen and BLANK not in row["flags"] else ()
+    return (
+        tuple(dict.fromkeys(frames_sent(row, row["stages"]))) if is_seen and BLANK not in row["flags"] else ()
+    )
 
 
 def requests_of(sources: Sources, keys: Iterable[CaseKey]) -> dict[CaseKey, CaseRow]:
@@ -47,19 +47,14 @@ def requests_of(sources: Sources, keys: Iterable[CaseKey]) -> dict[CaseKey, Case
     return requests
 
 
-def shown_letters(sources: Sources, keys: Iterable[CaseKey]) -> dict[CaseKey, str]:
-    """The letter of each case that was asked and has known evidence slices."""
-    with_evidence = [key for key in keys if _evidence_slices(sources, key[0])]
-    return {
-        key: shown_letter(sources, key[0], row) for key, row in requests_of(sources, with_evidence).items()
-    }
-
-
 def shown_under(sources: Sources, arm: int) -> str:
     """A letter per question under an arm; `NOT_KNOWN` for one without evidence slices."""
-    n_questions = sources.questions.num_rows
-    letters = shown_letters(sources, [(question, arm) for question in range(n_questions)])
-    return "".join(letters.get((question, arm), NOT_KNOWN) for question in range(n_questions))
+    questions = range(sources.questions.num_rows)
+    evident = [(question, arm) for question in questions if _evidence_slices(sources, question)]
+    letters = [NOT_KNOWN for _ in questions]
+    for (question, _), row in requests_of(sources, evident).items():
+        letters[question] = shown_letter(sources, question, row)
+    return "".join(letters)
 
 
 def shown_letter(sources: Sources, question: int, row: CaseRow) -> str:
@@ -163,7 +158,7 @@ def lanes(sources: Sources, question: int, arm: int) -> list[dict[str, Any]]:
 
 def _lane(sources: Sources, at: int, row: CaseRow, study: str) -> dict[str, Any]:
     arm, frames = sources.header.arms[at], frames_seen(row, study)
-    is_hidden = bool(frames_of(row)) and not frames and row["status"] == schemas.PLANNED
+    is_hidden = frames_sent(row, row["stages"]) and not frames and row["status"] == schemas.PLANNED
     why = "every frame was shown black" if BLANK in row["flags"] else "frames of another patient"
     return {
         "arm": at,

@@ -1,11 +1,9 @@
 """The case viewer: served with its frames and scripts built per request, and frozen as files."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -16,13 +14,7 @@ from cardiolens.show.local_server import LocalServer, Reply, Request, Site, numb
 from cardiolens.show.page.case_viewer.cases import index_of, question_cases
 from cardiolens.show.page.case_viewer.item_sources import NOT_ASKED, Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import FRAMES, StudyPictures
-from cardiolens.show.page.case_viewer.study_layout import (
-    NOT_KNOWN,
-    lanes,
-    shown_letters,
-    shown_under,
-    study_layout,
-)
+from cardiolens.show.page.case_viewer.study_layout import NOT_KNOWN, lanes, shown_under, study_layout
 from cardiolens.show.page.embed import to_json
 from cardiolens.show.page.page_data import Header
 from cardiolens.show.page.page_rendering import asset, templates
@@ -46,10 +38,8 @@ class Viewer:
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
+        self._arms, self._questions = range(len(sources.arms)), range(len(sources.study))
         self._pictures = pictures_of(sources)
-        self._endings = lru_cache(maxsize=1024)(sources.endings)
-        self._shown = lru_cache(maxsize=1024)(partial(shown_under, sources))
-        self._layout = lru_cache(maxsize=64)(partial(study_layout, self._pictures))
         words = "All answers of the run, read from its tables as you open them."
         self.index = render_viewer(sources, words, images=True, served=True)
 
@@ -75,32 +65,25 @@ class Viewer:
 
     def content(self, path: str, words: str = "") -> object | None:
         """What the script at a path holds; InputError where a table of the run cannot be read."""
-        name, _, kind = path.rpartition(".")
+        kind, *parts = path.removesuffix(".js").split("/") if path.endswith(".js") else [""]
+        sources = self._sources
         content: object | None = None
-        match name.split("/") if kind == "js" else []:
-            case ["endings", arms] if self._arms(arms):
-                content = self._endings(self._arms(arms)[0])
-            case ["shown", arms] if self._arms(arms):
-                content = self._shown(self._arms(arms)[0])
-            case ["said", arms] if self._arms(arms) and 0 < len(words) <= MOST_WORDS:
-                content = self._sources.saying(self._arms(arms)[0], words)
-            case ["cases", question, arms] if self._arms(arms) and self._is_question(question):
-                keys = [(int(question), arm) for arm in self._arms(arms)]
-                ((_, content),) = question_cases(self._sources, keys, private=True)
-            case ["sent", question, arms] if self._arms(arms) and self._is_question(question):
-                content = lanes(self._sources, int(question), self._arms(arms)[0])
-            case ["studies", study] if 0 <= number_of(study) < len(self._sources.studies):
-                content = self._layout(self._sources.studies[int(study)])
+        match kind, [[number_of(place) for place in part.split("-")] for part in parts]:
+            case "endings", [[arm]] if arm in self._arms:
+                content = sources.endings(arm)
+            case "shown", [[arm]] if arm in self._arms:
+                content = shown_under(sources, arm)
+            case "said", [[arm]] if arm in self._arms and 0 < len(words) <= MOST_WORDS:
+                content = sources.saying(arm, words)
+            case "cases", [[question], arms] if question in self._questions and len(arms) <= _MOST_ARMS:
+                if all(arm in self._arms for arm in arms):
+                    keys = [(question, arm) for arm in arms]
+                    ((_, content),) = question_cases(sources, keys, private=True)
+            case "sent", [[question], [arm]] if question in self._questions and arm in self._arms:
+                content = lanes(sources, question, arm)
+            case "studies", [[study]] if 0 <= study < len(sources.studies):
+                content = study_layout(self._pictures, sources.studies[study])
         return content
-
-    def _arms(self, words: str) -> list[int]:
-        """Places of arms, e.g. of `3-17`; none where one of them does not exist."""
-        arms = [number_of(word) for word in words.split("-", _MOST_ARMS)]
-        all_exist = len(arms) <= _MOST_ARMS and all(0 <= arm < len(self._sources.arms) for arm in arms)
-        return arms if all_exist else []
-
-    def _is_question(self, word: str) -> bool:
-        return 0 <= number_of(word) < len(self._sources.study)
 
 
 def pictures_of(sources: Sources) -> StudyPictures:
@@ -119,38 +102,33 @@ def write_viewer(run: Run, parts: Sequence[Run], header: Header, *, include_imag
 
     Frames and report texts are written only with `include_images`, because the folder may be passed on.
     """
-    folder = run.viewer
     sources, letters, words = sampled(open_sources(run, parts, header))
     keys = [(int(question), int(arm)) for question, arm in np.argwhere(letters != ord(NOT_ASKED))]
     shown = np.full(letters.shape, ord(NOT_KNOWN), np.uint8)
-    for (question, arm), letter in shown_letters(sources, keys).items():
-        shown[question, arm] = ord(letter)
-    disk.remove_tree(folder)
-    for name, columns in (("endings", letters), ("shown", shown)):
-        for arm in range(columns.shape[1]):
-            _write(folder, f"{name}/{arm}.js", columns[:, arm].tobytes().decode())
     paths: set[str] = set()
-    for question, cases in question_cases(sources, keys, private=include_images):
-        paths |= set(_pictures_shown(cases))
-        _write(folder, f"cases/{question}.js", cases)
-    pictures = pictures_of(sources)
-    for path in sorted(paths) if include_images else ():
-        if (picture := pictures.at(path, fast=False)) is not None:
-            disk.write_bytes(folder / path, picture)
-    disk.write_text(folder / "index.html", render_viewer(sources, words, images=include_images))
-
-
-def _pictures_shown(cases: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the paths of the pictures that the cases of a question show."""
-    for arms in cases["cases"].values():
-        for case in arms.values():
-            if case["frames_of"] is not None:
-                for volume_id, idx in cases["frames"][case["frames"]]:
-                    yield f"{FRAMES}/{case['frames_of']}/{volume_id}-{idx}.png"
+    with disk.draft_folder(run.viewer) as folder:
+        for question, content in question_cases(sources, keys, private=include_images):
+            for arms in content["cases"].values():
+                for arm, case in arms.items():
+                    shown[question, arm] = ord(case["shown"])
+                    if include_images and case["frames_of"] is not None:
+                        places, stem = content["frames"][case["frames"]], f"{FRAMES}/{case['frames_of']}"
+                        paths |= {f"{stem}/{volume_id}-{idx}.png" for volume_id, idx in places}
+            _write(folder, f"cases/{question}.js", content)
+        for name, columns in (("endings", letters), ("shown", shown)):
+            for arm, column in enumerate(columns.T):
+                _write(folder, f"{name}/{arm}.js", column.tobytes().decode())
+        pictures = pictures_of(sources)
+        for path in sorted(paths):
+            if (picture := pictures.at(path, fast=False)) is not None:
+                disk.write_draft(folder / path, picture)
+        page = render_viewer(sources, words, images=include_images)
+        disk.write_draft(folder / "index.html", page.encode())
+        disk.remove_tree(run.viewer)
 
 
 def _write(folder: Path, path: str, content: object) -> None:
-    disk.write_text(folder / path, _script_of(path, content))
+    disk.write_draft(folder / path, _script_of(path, content).encode("utf-8", "surrogatepass"))
 
 
 def sampled(sources: Sources) -> tuple[Sources, np.ndarray, str]:

@@ -7,10 +7,9 @@ from typing import Any
 WITHHELD = "(withheld: it repeats the report; page.include_images=true shows it)"
 
 
-def public_question(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `questions` with only the fields in its reference."""
-    reference = row["reference"] and json.dumps({"fields": json.loads(row["reference"])["fields"]})
-    return {**row, "reference": reference}
+def public_reference(reference: str | None) -> str | None:
+    """The reference of a question with only its fields."""
+    return reference and json.dumps({"fields": json.loads(reference)["fields"]})
 
 
 def public_evidence(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,14 +19,11 @@ def public_evidence(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "quotes": [], "verification": json.dumps(outcome)}
 
 
-def public_reply(text: str | None, question: Mapping[str, Any]) -> str | None:
+def public_reply(text: str | None, reference: str | None) -> str | None:
     """A reply, unless it repeats the findings or impression of its question's report."""
-    if not question["reference"] or not text:
+    if not reference or not text:
         return text
-    return WITHHELD if _repeats(text, json.loads(question["reference"])) else text
-
-
-def _repeats(text: str, reference: Mapping[str, Any]) -> bool:
-    """Return whether a text contains a report's findings or impression, plain or escaped as in JSON."""
-    passages = [reference["findings"], reference["impression"]]
-    return any(form in text for passage in passages for form in (passage, json.dumps(passage)[1:-1]))
+    report = json.loads(reference)
+    passages = [report["findings"], report["impression"]]  # plain or escaped as in JSON
+    repeats = any(form in text for passage in passages for form in (passage, json.dumps(passage)[1:-1]))
+    return WITHHELD if repeats else text

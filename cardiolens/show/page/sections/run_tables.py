@@ -1,30 +1,22 @@
 """Tables on the run itself: models, arms, cohort, protocol, how requests ended, and what they took."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from cardiolens.base.phrasing import counted
 from cardiolens.base.untrusted.bounded_files import parse_json, read_text
-from cardiolens.score.run_results import reply_readings
-from cardiolens.score.run_results.stored_replies import phrase
-from cardiolens.show.page.columns import ENDING_WORDS, arm_cells, cells, setting
+from cardiolens.score.run_results.reply_readings import SHARES
+from cardiolens.score.run_results.stored_replies import NUMERICS, phrase
+from cardiolens.show.page.columns import ENDING_WORDS, arm_cells, setting
 from cardiolens.show.page.elements import Record
 from cardiolens.show.page.page_data import Facts
 from cardiolens.storage.documents import release_of
 
 CEILING = "ceiling.jsonl"  # in the folder of a review, whose `readings/` has the files of people
-_NO_AUDIT = (
-    "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
-    "run=<folder> shows a person a sample of the replies and reports the errors by model."
-)
-_FRAMES = {  # counters of the manifest; readers and served models report no encoder runs
-    "referenced": "frames shown, over all requests",
-    "processed": "frames processed for models",
-    "encoded": "frames run through vision encoders",
-}
+_ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))  # of intervals, in names of columns
 
 
 def on_run(facts: Facts) -> Iterator[str]:
@@ -35,7 +27,10 @@ def on_run(facts: Facts) -> Iterator[str]:
             "the software, they say nothing about a model."
         )
     if not facts.audits and not facts.simulated.issuperset(facts.models):
-        yield _NO_AUDIT
+        yield (
+            "How often the rules misread a reply is not known of this run: python -m cardiolens.review audit "
+            "run=<folder> shows a person a sample of the replies and reports the errors by model."
+        )
     yield from _examples(facts)
     for prompt in sorted({arm.prompt for arm in facts.arms if arm.cine == "video"}):
         yield (
@@ -55,11 +50,9 @@ def on_run(facts: Facts) -> Iterator[str]:
             "of this run too (dataset.allow=[same_pixels]): scores count them as different patients, so that "
             "intervals are too narrow."
         )
-    failed = {
-        name: reason for manifest in facts.manifests for name, reason in manifest.get("failed", {}).items()
-    }
+    failed = facts.of_manifests("failed")
     yield from (f"{name} failed: {reason}" for name, reason in failed.items())
-    silent = [usage.model for usage in facts.usage if usage.unique and not usage.answered]
+    silent = [row["model"] for row in facts.usage if row["unique"] and not row["answered"]]
     if unanswered := [name for name in silent if name not in failed]:
         yield f"No request of {', '.join(unanswered)} has an answer."
 
@@ -78,17 +71,24 @@ def _examples(facts: Facts) -> list[str]:
 
 def _numerics(facts: Facts) -> Iterator[str]:
     """Models with answers of more than one engine, device, attention backend or tensor parallel size."""
-    several = {
-        name: records
+    ways: dict[str, Counter[tuple[Any, ...]]] = {}
+    for name, record in (
+        (name, record)
         for manifest in facts.manifests
         for name, records in manifest.get("numerics", {}).items()
-        if len(records) > 1
-    }
-    for name, records in sorted(several.items()):
-        yield (
-            f"The answers of {name} come from {len(records)} ways to compute, which round differently, so "
-            f"that the same request may have another answer: {'; '.join(map(phrase, records))}."
-        )
+        for record in records
+    ):
+        way = tuple(record[column] for column in NUMERICS)
+        ways.setdefault(name, Counter())[way] += record["requests"]
+    for name, counts in sorted(ways.items()):
+        if len(counts) > 1:
+            each = [
+                phrase({**dict(zip(NUMERICS, way, strict=True)), "requests": n}) for way, n in counts.items()
+            ]
+            yield (
+                f"The answers of {name} come from {len(each)} ways to compute, which round differently, so "
+                f"that the same request may have another answer: {'; '.join(each)}."
+            )
 
 
 def kind_of(facts: Facts, model: str) -> str:
@@ -99,44 +99,50 @@ def kind_of(facts: Facts, model: str) -> str:
 
 
 def model_cells(facts: Facts) -> dict[str, dict[str, Any]]:
-    """What each model is, its tokens, and its GPUs and their hours in the last invocation."""
-    described = {name: record for manifest in facts.manifests for name, record in manifest["models"].items()}
+    """What each model is, its tokens, and its GPUs and their hours in the last invocation.
+
+    Requests overlap: their summed seconds are no time.
+    """
+    described, gpus, hours = facts.of_manifests("models"), dict[str, float](), Counter[str]()
     placements = (manifest.get("placement", {}) for manifest in facts.manifests)
-    groups = [group for placement in placements for wave in placement.get("waves", []) for group in wave]
-    gpus = {group["model"]: group["replicas"] * group["gpus_per_replica"] for group in groups}
-    hours: Counter[str] = Counter()
-    for group in groups:
+    for group in (group for of in placements for wave in of.get("waves", []) for group in wave):
+        model, n_gpus = group["model"], group["replicas"] * group["gpus_per_replica"]
+        gpus[model] = n_gpus
         if (span := group["span"]) is not None:
-            n_gpus = group["replicas"] * group["gpus_per_replica"]
-            hours[group["model"]] += n_gpus * (span["ended"] - span["began"]) / 3600
-    return {
-        usage.model: {
-            **described.get(usage.model, {}),
-            **asdict(usage),
-            "kind": kind_of(facts, usage.model),
-            "gpus": gpus.get(usage.model),
-            "gpu_hours": hours[usage.model] or None,
+            hours[model] += n_gpus * (span["ended"] - span["began"]) / 3600
+    found = {}
+    for row in facts.usage:
+        model, n_counted = row["model"], row["answered"] if row["prompt_tokens"] else 0  # readers count none
+        found[model] = {
+            **described.get(model, {}),
+            **row,
+            "kind": kind_of(facts, model),
+            "gpus": gpus.get(model),
+            "gpu_hours": hours[model] or None,
+            "per_request": row["prompt_tokens"] / n_counted if n_counted else None,
+            "output_per_request": row["output_tokens"] / n_counted if n_counted else None,
+            "last_reply": row["last_at"] and f"{row['last_at'].astimezone(UTC):%Y-%m-%d}",
         }
-        for usage in facts.usage
-    }
+    return found
 
 
 def models(facts: Facts) -> list[Record]:
-    """What each model is and took. Requests overlap: their summed seconds are no time."""
-    return [
-        row | {"per_request": row["prompt_tokens"] / row["answered"] if row["answered"] else None}
-        for row in model_cells(facts).values()
-    ]
+    """What each model is and took."""
+    return list(model_cells(facts).values())
 
 
 def ceiling(facts: Facts) -> list[Record]:
     """How far people agree, where their review was exported: what a model can reach at most."""
     people = (model for spec in facts.specs for model in spec.model if model.answers_from == "readings")
     files = sorted({Path(model.source).parent.parent / CEILING for model in people})
-    return [_agreement(line) for file in files for line in _lines(file)]
+    return [
+        _with_intervals(line | {"readers": ", ".join(line["readers"])}, same=100, kappa=1, ac1=1)
+        for file in files
+        for line in _lines(file)
+    ]
 
 
-def _lines(file: Path) -> list[Mapping[str, Any]]:
+def _lines(file: Path) -> list[Record]:
     """Agreement rows of a file; none if it is missing or no export of a review."""
     try:
         rows = [parse_json(line) for line in read_text(file).splitlines()]
@@ -145,37 +151,19 @@ def _lines(file: Path) -> list[Mapping[str, Any]]:
     return [line for line in rows if isinstance(line, dict) and line.get("schema") == "human-agreement-1"]
 
 
-def _agreement(line: Mapping[str, Any]) -> dict[str, object]:
-    record: dict[str, object] = {**line, "readers": ", ".join(map(str, line.get("readers") or ()))}
-    for name, scale in (("same", 100), ("kappa", 1), ("ac1", 1)):
-        interval = line.get(name) if isinstance(line.get(name), dict) else {}
-        for part, field in (("value", name), ("low", f"{name}_low"), ("high", f"{name}_high")):
-            number = (interval or {}).get(part)
-            record[field] = number * scale if isinstance(number, int | float) else None
-    return record
-
-
-def readings_by_model(facts: Facts) -> list[Record]:
-    """How replies were read by model."""
-    return [cells(facts, row) for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id") is None]
-
-
-def readings_of_peers(facts: Facts) -> list[Record]:
-    """Scores by the rules of others (reading=all)."""
-    return [cells(facts, row) for row in facts.analysis(reply_readings.PEERS)]
+def _with_intervals(record: Record, **scales: int) -> Record:
+    """A record with columns for the ends of the intervals that some fields hold, times their scale."""
+    flat = dict(record)
+    for name, scale in scales.items():
+        for suffix, end in _ENDS:
+            number = record.get(name, {}).get(end)
+            flat[name + suffix] = None if number is None else scale * number
+    return flat
 
 
 def audits(facts: Facts) -> list[Record]:
     """The replies of each model that a person read otherwise than the rules did."""
-    return [
-        {"model": entry.model, "audited": entry.audited, "replies": entry.replies}
-        | {
-            f"{name}{suffix}": 100 * getattr(getattr(entry, name), end)
-            for name in ("misread", "missed", "shift")
-            for suffix, end in (("", "value"), ("_low", "low"), ("_high", "high"))
-        }
-        for entry in facts.audits
-    ]
+    return [_with_intervals(entry.model_dump(), misread=100, missed=100, shift=100) for entry in facts.audits]
 
 
 def endings_by_arm(facts: Facts) -> list[Record]:
@@ -199,7 +187,7 @@ def endings_by_arm(facts: Facts) -> list[Record]:
 
 def arms(facts: Facts) -> list[Record]:
     """Every arm, and how its replies were read."""
-    read = {row["arm_id"]: row for row in facts.analysis(reply_readings.SHARES) if row.get("arm_id")}
+    read = {row["arm_id"]: row for row in facts.analysis(SHARES) if row.get("arm_id")}
     return [{**read.get(arm.arm_id, {}), **arm_cells(facts, arm), "arm_id": arm.arm_id} for arm in facts.arms]
 
 
@@ -207,7 +195,15 @@ def fixed(facts: Facts) -> list[Record]:
     """What all arms share: data, questions, protocol, rules, and the digests that name them."""
     manifest, spec, release = facts.manifests[0], facts.specs[0], release_of(facts.manifests[0])
     resampled = "pictures" if spec.dataset.has_pictures else "patients"
+    versions = dict.fromkeys(
+        f"{each['cardiolens']} ({str(each['git_commit'] or 'installed')[:12]})" for each in facts.manifests
+    )
+    packages = dict.fromkeys(
+        ", ".join(f"{package} {number}" for package, number in each["packages"].items())
+        for each in facts.manifests
+    )
     rows: list[tuple[str, object]] = [
+        ("runs", ", ".join(part.root.name for part in facts.parts)),
         *(("dataset", manifest["dataset"]), ("release", release)),
         ("release.json, SHA-256", release and release.sha256),
         *(("studies", manifest["studies"]), (f"{resampled} with a verdict", facts.n_patients)),
@@ -220,42 +216,6 @@ def fixed(facts: Facts) -> list[Record]:
         ("subtasks", ", ".join(spec.subtask) or "all that have questions"),
         ("fewest items of a subtask", spec.statistics.min_n),
         *(("resamples", spec.statistics.resamples), ("seed of resamples", str(spec.statistics.seed))),
-        ("CardioLens", "; ".join(dict.fromkeys(map(_version, facts.manifests)))),
-        ("packages", "; ".join(dict.fromkeys(map(_packages, facts.manifests)))),
+        *(("CardioLens", "; ".join(versions)), ("packages", "; ".join(packages))),
     ]
-    return _named(rows)
-
-
-def _version(manifest: Mapping[str, Any]) -> str:
-    return f"{manifest['cardiolens']} ({str(manifest['git_commit'] or 'installed')[:12]})"
-
-
-def _packages(manifest: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in manifest["packages"].items())
-
-
-def _named(rows: Iterable[tuple[str, object]]) -> list[Record]:
-    """Values by name; what is not there has no row."""
     return [{"what": what, "value": value} for what, value in rows if value not in (None, False, 0)]
-
-
-def work(facts: Facts) -> list[Record]:
-    """Requests, frames and seconds of all runs."""
-    asked, unique = (sum(getattr(usage, name) for usage in facts.usage) for name in ("asked", "unique"))
-    requests: Counter[str] = Counter()
-    frames: Counter[str] = Counter()
-    seconds: Counter[str] = Counter()
-    for manifest in facts.manifests:
-        requests.update(manifest["requests"])
-        frames.update(manifest.get("frames", {}))
-        seconds.update(manifest["seconds"])
-    rows: list[tuple[str, object]] = [
-        *(("questions asked under all arms", asked), ("distinct requests", unique)),
-        ("saved, as other arms ask the same", asked - unique),
-        ("distinct requests with a final answer", sum(usage.answered for usage in facts.usage)),
-        *((f"{name} by the last invocation", str(requests[name])) for name in ("executed", "reused")),
-        *((words, frames[name]) for name, words in _FRAMES.items()),
-        *((f"{step}, seconds", round(value, 3)) for step, value in seconds.items()),
-        ("GPU hours held", round(sum(row["gpu_hours"] or 0 for row in model_cells(facts).values()), 4)),
-    ]
-    return _named(rows)

@@ -15,13 +15,12 @@ from bench.claims import arms_of, compared, verdicts
 from cardiolens.base.errors import InputError
 from cardiolens.commands.export import main
 from cardiolens.show.export.figures import (
-    Record,
     figures_of,
     pictures_of,
-    print_theme,
     specification,
     write_figures,
 )
+from cardiolens.show.page.elements import Record, described
 from cardiolens.show.page.page_data import Facts, read_facts
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
@@ -87,6 +86,13 @@ def test_a_landscape_has_the_numbers_of_the_scores(facts: Facts) -> None:
     assert {(row["model"], row["value"]) for row in records(facts, "landscape")} == scores
 
 
+def test_the_legend_of_the_landscape_names_the_tiers_that_were_asked(facts: Facts) -> None:
+    (landscape,) = [figure for figure in figures_of(facts) if figure.name == "landscape"]
+    *_, points = specification(landscape)["layer"]
+    tiers = ["Tier 1 · findings", "Tier 3 · diagnosis"]
+    assert [points["encoding"][name]["scale"]["domain"] for name in ("color", "shape")] == [tiers] * 2
+
+
 def test_a_forest_has_every_model_and_their_mean(facts: Facts) -> None:
     rows = records(facts, "forest")
     assert {row["line"] for row in rows} == {"all models", "a", "b", "c"}
@@ -115,7 +121,7 @@ def lightness(colour: str) -> float:
 
 @pytest.mark.parametrize("together", [("c0", "c1", "c2"), ("c-shown", "c-equivalent", "c-open")])
 def test_colours_that_stand_together_differ_in_grey(together: tuple[str, ...]) -> None:
-    colours = print_theme()["colours"]
+    colours = described("print_theme.yaml")["colours"]
     for one, other in combinations(together, 2):
         assert abs(lightness(colours[one]) - lightness(colours[other])) > 20, (one, other)
 

@@ -91,7 +91,7 @@ def test_protocol_rules_digests_and_versions_are_on_the_page(page: str, runs: li
     assert shared["questions asked, digest"] == manifest["questions_digest"]
     assert shared["cohort, digest"] == manifest["cohort_digest"]
     assert shared["protocol"] == "openprotocol-1"
-    assert [row["run"] for row in rows_of(page, "runs")] == [run.root.name for run in runs]
+    assert shared["runs"] == ", ".join(run.root.name for run in runs)
     dates = {row["last_reply"] for row in rows_of(page)}
     assert all(re.fullmatch(r"20\d\d-\d\d-\d\d", date) for date in dates)
 

@@ -15,7 +15,7 @@ from cardiolens.curation.review.review_commands import keep_quotes
 from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import Sources, open_sources
 from cardiolens.show.page.case_viewer.pictures import StudyPictures
-from cardiolens.show.page.case_viewer.withheld import WITHHELD
+from cardiolens.show.page.case_viewer.withheld import WITHHELD, public_reply
 from cardiolens.show.page.embed import to_json
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run, Store
@@ -128,6 +128,13 @@ def words(root: Path) -> list[str]:
     rows = tables.read(root / "store" / "questions", schemas.QUESTIONS).to_pylist()
     reports = [json.loads(row["reference"]) for row in rows if row["subtask"] == "R-CINE"]
     return [to_json(report[name])[1:-1] for report in reports for name in ("findings", "impression")]
+
+
+@pytest.mark.parametrize("said", ["Normal.", 'No "scar".\nNone.', json.dumps('No "scar".\nNone.')])
+def test_a_report_is_withheld_as_it_is_and_as_json_writes_it(said: str) -> None:
+    reference = json.dumps({"findings": 'No "scar".\nNone.', "impression": "Normal."})
+    assert public_reply(f"Report: {said}", reference) == WITHHELD
+    assert public_reply("Report: scar.", reference) == "Report: scar."
 
 
 def test_words_of_reports_stand_only_where_they_were_asked_for(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from page_markup import Markup, records
 from page_run import write_record
@@ -14,12 +12,11 @@ from cardiolens.inference.engine.ask import Ask, Engine, Pictures, Reply
 from cardiolens.show.export.dataset_export import write_dataset
 from cardiolens.show.page.charts import chart_forms
 from cardiolens.show.page.columns import ENDING_WORDS
-from cardiolens.show.page.page_data import choices_of, read_facts
+from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.page_rendering import render
 
 PATIENTS = 2
 SELF = {"name": "self", "kind": "self"}
-CLINICAL = {"name": "clinical", "kind": "clinical"}
 
 
 class Asking(Engine):
@@ -36,33 +33,6 @@ class Asking(Engine):
         return Reply(text=text, finish_reason=self._finish_reason, prompt_tokens=1, output_tokens=1)
 
 
-def counted(
-    root: Path, name: str, choose: Callable[[list[str]], list[str]], *selectors
-) -> list[dict[str, Any]]:
-    model = reader("uniform") | {"name": name}  # a reader of its own, so that no completion is another's
-    spec = sweep_spec(root, model, selector=list(selectors) or [SELF], budget=[4], subtask=["C10"], name=name)
-    planned, _ = swept(spec, Asking(choose))
-    return choices_of([planned.run], [{"models": dict.fromkeys(planned.identities)}])
-
-
-def test_names_that_are_no_frame_are_counted_beside_the_frames_shown(root):
-    (found,) = counted(root, "mixed", lambda names: [*names[:2], "no such frame"])
-    assert (found["asked"], found["unanswered"]) == (2, 0)
-    assert (found["requests"], found["refused"], found["frames"]) == (2, 2, 4)
-
-
-def test_a_reader_that_takes_all_at_once_asks_once(root):
-    (found,) = counted(root, "greedy", lambda names: names[:4], SELF, CLINICAL)
-    assert "self" in found["arm_id"]
-    assert (found["requests"], found["refused"], found["frames"]) == (1, 0, 4)
-
-
-def test_a_reader_that_never_asks_legally_has_no_mean_of_frames(root):
-    (found,) = counted(root, "illegal", lambda names: ["everything"])
-    assert (found["asked"], found["unanswered"], found["requests"]) == (2, 2, 2)
-    assert found["frames"] is None
-
-
 def test_an_illegal_selection_ends_its_questions_and_is_counted_as_that(root):
     model = reader("uniform") | {"name": "stubborn"}
     spec = sweep_spec(root, model, selector=[SELF], budget=[4], subtask=["C10"], name="stubborn")
@@ -76,10 +46,6 @@ def test_the_chart_of_endings_has_a_colour_for_each():
     scale = chart_forms()["endings"]["encoding"]["color"]["scale"]
     assert scale["domain"] == list(ENDING_WORDS.values())
     assert len(set(scale["range"])) == len(scale["domain"])
-
-
-def test_runs_of_other_selectors_have_none(root):
-    assert counted(root, "flat", lambda names: names, CLINICAL) == []
 
 
 def test_an_export_has_the_frames_that_were_chosen_and_no_words(root):

@@ -67,10 +67,11 @@ def test_a_case_is_read_from_its_own_parts_alone(run: Run, sources: Sources) -> 
 
 def test_of_several_cases_none_is_read_under_the_arm_of_another(sources: Sources) -> None:
     first, second = (at for at, arm in enumerate(sources.header.arms) if arm.model == "noisy")
-    rows = sources.rows([(0, first), (1, second)])
-    wanted = [(sources.arms[first], qa_ids(sources)[0]), (sources.arms[second], qa_ids(sources)[1])]
-    for found in (rows.requests, rows.verdicts):
-        assert sorted((row["arm_id"], row["qa_id"]) for row in found) == sorted(wanted)
+    keys = [(0, first), (1, second)]
+    cases = sources.cases(keys)
+    wanted = [(sources.arms[arm], qa_ids(sources)[question]) for question, arm in keys]
+    assert sorted((case["arm_id"], case["qa_id"]) for case in cases) == sorted(wanted)
+    assert all(len(case["verdicts"]) == 1 and case["reply"] for case in cases)
 
 
 def test_words_find_the_replies_that_hold_them(run: Run, sources: Sources) -> None:

@@ -67,12 +67,15 @@ def test_pairs_of_arms_are_all_shown(run: Run, page: Markup) -> None:
         assert sorted(pairs) == sorted(row["difference"] for row in shown if row["factor"] == factor)
 
 
-def test_the_work_of_the_run_is_counted(run: Run, page: Markup) -> None:
-    counted = {row["what"]: row["value"] for row in records(page.tables["work"])}
+def test_the_questions_of_the_run_are_counted(run: Run, page: Markup) -> None:
     manifest = json.loads(run.manifest.read_text())
-    assert counted["questions asked under all arms"] == manifest["requests"]["asked"]
+    asked = sum(row["asked"] for row in records(page.tables["models"]))
+    assert sorted(row["model"] for row in records(page.tables["readings_by_model"])) == [
+        "collapse*",
+        "noisy*",
+    ]
     rows = records(page.tables["endings_by_arm"])
-    assert sum(row["n"] for row in rows) == manifest["requests"]["asked"]
+    assert asked == sum(row["n"] for row in rows) == manifest["requests"]["asked"]
     assert sum(row["share"] for row in rows) == pytest.approx(100 * len(manifest["arms"]))
 
 
@@ -148,9 +151,9 @@ def test_headline_scores_that_are_undefined_make_a_page(root: Path) -> None:
 
 
 def test_undefined_numbers_are_null_and_never_nan() -> None:
-    column = Column("value", "value", "score")
-    table = Table("t", "T", (column,), [(float("nan"),), (float("inf"),), (None,), (1.25,)])
-    assert json.loads(embed(table).json)["rows"] == [[None], [None], [None], [1.25]]
+    values = [float("nan"), float("inf"), None, 1.25]
+    table = Table.of("gold_shifts", [{"value": value} for value in values])
+    assert [row[-1] for row in json.loads(embed(table).json)["rows"]] == [None, None, None, 1.25]
 
 
 def test_text_cannot_leave_its_script_nor_become_markup(root: Path) -> None:

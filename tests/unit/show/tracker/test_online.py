@@ -39,12 +39,13 @@ def run(root: Path) -> Run:
 MIRROR = """
 import sys
 from pathlib import Path
+from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.tracker.tracked_progress import track
 from cardiolens.storage import documents
 from cardiolens.storage.places import Run
 run = Run(Path(sys.argv[1]))
 spec = documents.read_configuration(run).tracker.model_copy(update={"mode": sys.argv[2]})
-sys.exit(not track(run, spec))
+sys.exit(not track(read_facts(run, [run]), spec))
 """
 
 

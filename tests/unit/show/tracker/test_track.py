@@ -18,6 +18,7 @@ from cardiolens.config.sweep import TrackerSpec
 from cardiolens.inference.engine.ask import ErrorKind
 from cardiolens.inference.plan.missing import WORK, Missing
 from cardiolens.inference.stream.execution import Standing
+from cardiolens.show.page.page_data import read_facts
 from cardiolens.show.page.write import write_page
 from cardiolens.show.tracker import tracked_progress as watched
 from cardiolens.show.tracker import wandb_runs
@@ -35,7 +36,7 @@ TABLES = {"cards", "arms", "scores", "comparisons", "collapse", "confusion"}
 def run(root: Path) -> Run:
     made = finished(small_spec(root, "mirror", tracker={"mode": "offline"}, control=["none"]))
     write_page(made, [made])
-    assert track(made, documents.read_configuration(made).tracker)
+    assert track(read_facts(made, [made]), documents.read_configuration(made).tracker)
     wandb.teardown()  # as at the end of a process: waits until its service has written everything
     return made
 
@@ -47,7 +48,7 @@ def mirrored(run: Run) -> list[Path]:
 def again(run: Run) -> list[Path]:
     """The files of W&B that are written on top of those that are there."""
     before = set(mirrored(run))
-    assert track(run, TrackerSpec())
+    assert track(read_facts(run, [run]), TrackerSpec())
     wandb.teardown()
     return [path for path in mirrored(run) if path not in before]
 
@@ -208,7 +209,7 @@ def test_what_was_told_while_it_ran_is_what_a_mirror_made_again_says(plan: Any) 
     wandb.teardown()
     first = mirrored_models(plan)
     written = {path.parent for path, _ in first}
-    assert track(plan.run, plan.spec.tracker)
+    assert track(read_facts(plan.run, [plan.run]), plan.spec.tracker)
     wandb.teardown()
     (again,) = [one for path, one in mirrored_models(plan) if path.parent not in written]
     rows = read_rows(plan.run.progress(plan.model))
@@ -233,7 +234,7 @@ def test_a_tracker_that_fails_is_said_and_stops_nothing(
     def fail(*_: Any, **__: Any) -> None:
         raise RuntimeError("no such project")
 
-    monkeypatch.setattr(WandbGroup, "open", fail)
+    monkeypatch.setattr(WandbGroup, "opened", fail)
     with watching(plan) as begin:
         begin(plan.model, NOTHING)(standing(1))
     assert "no such project" in caplog.text
@@ -243,7 +244,7 @@ def test_a_tracker_that_fails_is_said_and_stops_nothing(
 def test_a_tracker_that_hangs_holds_nobody_up(
     plan: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(WandbGroup, "open", lambda *_, **__: time.sleep(3600))
+    monkeypatch.setattr(WandbGroup, "opened", lambda *_, **__: time.sleep(3600))
     monkeypatch.setattr(watched, "_PATIENCE", 0.1)
     began = time.monotonic()
     with caplog.at_level(logging.ERROR), watching(plan) as begin:
