@@ -7,7 +7,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -62,20 +61,15 @@ def read_imported(out: Path) -> dict[str, Stacks]:
 
 
 def sheet(out: Path, study_id: str, proposal: Mapping[str, Any]) -> bytes | None:
-    """Return the picture of a proposal's volume; None if the volume was imported again since."""
-    folder, entry = "studies" if proposal["status"] == "taken" else "proposals", proposal["entry"]
-    return _sheet_of(out / folder / study_id / Path(str(entry["path"])).name, str(entry["sha256"]))
+    """Return all frames of a proposal's volume as one PNG, slices down and phases across.
 
-
-@lru_cache(maxsize=256)
-def _sheet_of(path: Path, sha256: str) -> bytes | None:
-    """All frames of a volume as one PNG, slices down and phases across.
-
-    Frames stand as DICOM has them, rows down; the page turns them. None where the volume cannot be read.
+    Frames stand as DICOM has them, rows down; the page turns them. None if the volume cannot be read, or was
+    imported again since.
     """
+    folder, entry = "studies" if proposal["status"] == "taken" else "proposals", proposal["entry"]
     try:
-        stored = nifti.read_file(path)
-        if nifti.sha256(stored) != sha256:
+        stored = nifti.read_file(out / folder / study_id / Path(str(entry["path"])).name)
+        if nifti.sha256(stored) != entry["sha256"]:
             return None
         header = nifti.parse_header(stored)
         flat = nifti.voxels(stored, header).astype(np.float32)
