@@ -239,9 +239,9 @@ def _entries(
     text = _content(path, place)
     if rule.kind == "pairs":
         pairs: dict[str, str] = {}
-        for found in _PAIR.finditer(text):
-            if pairs.setdefault(_plain(found[1]), found[2]) != found[2]:
-                raise InputError(f"{path}: {found[1]!r} stands twice with two values; correct the file")
+        for pair in _PAIR.finditer(text):
+            if pairs.setdefault(_plain(pair[1]), pair[2]) != pair[2]:
+                raise InputError(f"{path}: {pair[1]!r} stands twice with two values; correct the file")
         yield match.groupdict().get("subject") or _only_subject(path, subject_of), pairs
         return
     delimiter = max(",;\t", key=text.split("\n", 1)[0].count)

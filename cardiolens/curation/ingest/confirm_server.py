@@ -216,13 +216,13 @@ def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, 
     """
     reverses = choice.along_normal != own["along_normal"]
     is_ordered = proposal["entry"]["spatial_order"] == "base_to_apex"
-    found, found_there = (each["entry"]["display_transform"] for each in (own, proposal))
-    turns = choice.display != DisplayTransform(**found)
+    display, display_there = (each["entry"]["display_transform"] for each in (own, proposal))
+    turns = choice.display != DisplayTransform(**display)
     is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
-    if not is_same_volume or (reverses and is_ordered) or (turns and found != found_there):
+    if not is_same_volume or (reverses and is_ordered) or (turns and display != display_there):
         return None
     changes = {
-        "display": choice.display if turns else DisplayTransform(**found_there),
+        "display": choice.display if turns else DisplayTransform(**display_there),
         "spacing": choice.spacing if isinstance(choice.spacing, str) else None,
         "along_normal": proposal["along_normal"] != reverses,
         "base_first": None if is_ordered else choice.base_first,

@@ -94,7 +94,7 @@ def _corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | 
 
     An id such as ANON stands for nobody, so that each study is a patient. Studies of one id with several
     birth dates, or else several sexes, are of as many people; one that states neither is unclear. So are all
-    of a patient with many studies of one image each, whose ids were spoilt.
+    of a patient with many studies of one image each: an anonymiser spoilt their ids.
     """
     studies: dict[str, dict[str, list[Image]]] = defaultdict(lambda: defaultdict(list))
     for image in images:
