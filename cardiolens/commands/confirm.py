@@ -25,7 +25,7 @@ def confirm(words: Words) -> int:
     """Serve the page until interrupted."""
     out = words.out
     decisions = words.decisions or out.with_name(f"{out.resolve().name}.decisions.jsonl")
-    desk = Desk(read_imported(out), Ledger(decisions))
+    desk = Desk(out, read_imported(out), Ledger(decisions))
     with suppress(KeyboardInterrupt), desk_server(desk, words.port) as server:
         say(f"{counted(len(desk.studies), 'study')}: {server.address} (this machine only; Ctrl-C ends it)")
         say(f"decisions: {decisions}")

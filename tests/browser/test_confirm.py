@@ -40,10 +40,10 @@ class Served:
         """What the file says by study and series."""
         found: dict[str, dict[str, dict]] = {}
         decisions = read_decisions(self.root / "decisions.jsonl")
-        for study in self.desk.studies:
-            numbers = {each["stack"]: each["series"][0] for each in study.proposals}
-            choices = decisions.of(study.study_id)
-            found[study.study_id] = {numbers[stack]: each.model_dump() for stack, each in choices.items()}
+        for study_id, stacks in self.desk.studies.items():
+            numbers = {stack: each["series"][0] for stack, each in stacks.items()}
+            choices = decisions.of(study_id)
+            found[study_id] = {numbers[stack]: each.model_dump() for stack, each in choices.items()}
         return found
 
 
@@ -91,7 +91,7 @@ def served(imported: Path, tmp_path: Path) -> Iterator[Served]:
 
 def serving(out: Path, folder: Path) -> Iterator[Served]:
     """Serve the page of an import; its decisions are in `folder`."""
-    desk = Desk(read_imported(out), Ledger(folder / "decisions.jsonl"))
+    desk = Desk(out, read_imported(out), Ledger(folder / "decisions.jsonl"))
     with running(desk_server(desk)) as server:
         yield Served(folder, desk, server.address)
     desk.ledger.close()
@@ -199,10 +199,10 @@ def test_a_first_pass_is_marked_by_its_onset_and_then_its_peak(
         page.evaluate("at.phase = 4")
         page.keyboard.press("l")
         expect(page.locator("#message")).to_contain_text("before the onset")
-        assert served.decided() == {served.desk.studies[0].study_id: {}}
+        assert served.decided() == {next(iter(served.desk.studies)): {}}
         page.evaluate("at.phase = 15")
         press(page, "l")
-        [marked] = served.decided()[served.desk.studies[0].study_id].values()
+        [marked] = served.decided()[next(iter(served.desk.studies))].values()
         assert (marked["sequence"], marked["t_on"], marked["t_peak"]) == ("perfusion", 9, 15)
         expect(page.locator("#detail")).to_contain_text("onset: 10")
         expect(page.locator("#detail")).to_contain_text("peak: 16")
@@ -240,11 +240,11 @@ def test_two_tabs_do_not_decide_over_each_other(
     press(page, "a")
     other.keyboard.press("x")
     expect(other.locator("#message")).to_contain_text("decided on elsewhere")
-    assert [each["status"] for each in served.decided()[served.desk.studies[0].study_id].values()] == [
+    assert [each["status"] for each in served.decided()[next(iter(served.desk.studies))].values()] == [
         "confirmed"
     ]
     press(other, "x")
-    assert [each["status"] for each in served.decided()[served.desk.studies[0].study_id].values()] == [
+    assert [each["status"] for each in served.decided()[next(iter(served.desk.studies))].values()] == [
         "excluded"
     ]
     other.close()

@@ -22,11 +22,8 @@ _HOUSEKEEPING = frozenset(
 
 
 def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Bytes of an ordinary file; OSError for a pipe, a device, a socket, or more than `most` bytes.
-
-    Opened without waiting: a pipe that nobody writes to would hold its reader for ever.
-    """
-    with open(_open(path), "rb") as file:
+    """Bytes of an ordinary file; OSError for a pipe, a device, a socket, or more than `most` bytes."""
+    with open_binary(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise OSError(errno.EFBIG, f"it has {size:,} bytes; expected at most {most:,}", str(path))
@@ -35,13 +32,24 @@ def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
 
 def read_start(path: Path, most: int) -> bytes:
     """The first bytes of an ordinary file, at most `most`; OSError as for `read_bytes`."""
-    with open(_open(path), "rb") as file:
+    with open_binary(path) as file:
         return file.read(most)
 
 
 def open_binary(path: Path) -> BinaryIO:
-    """An ordinary file opened for reading; OSError as for `read_bytes`."""
-    return open(_open(path), "rb")
+    """An ordinary file opened for reading; OSError as for `read_bytes`.
+
+    Opened without waiting: a pipe that nobody writes to would hold its reader for ever.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return open(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    kind = {"p": "a pipe", "s": "a socket"}.get(stat.filemode(mode)[0], "a device")
+    raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
@@ -95,18 +103,6 @@ def _once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
             raise ValueError(f"key {name!r} stands twice in one object")
         entries[name] = value
     return entries
-
-
-def _open(path: Path) -> int:
-    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    mode = os.fstat(handle).st_mode
-    if stat.S_ISREG(mode):
-        return handle
-    os.close(handle)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    kind = {"p": "a pipe", "s": "a socket"}.get(stat.filemode(mode)[0], "a device")
-    raise OSError(errno.EINVAL, f"it is {kind}, not a file", str(path))
 
 
 def read_yaml(path: Path, most: int) -> Any:

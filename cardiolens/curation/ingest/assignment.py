@@ -100,13 +100,9 @@ def assigned(
     """
     if word == NO_LAYOUT:
         return None
-    if word is not None:
-        layout = convention(word)
-    elif (proposed := propose_layout(list(files))) is None:
+    layout = propose_layout(list(files)) if word is None else convention(word)
+    if layout is None:
         return None
-    else:
-        layout, evidence = proposed
-        say(f"layout={layout.name} is taken: {evidence}; layout=none imports without one")
     _check_refused(layout, [*files, *other_files])
     of_kind, kind = (files, "NIfTI files") if layout.dicom is None else (other_files, "files")
     roles = _roles(layout, of_kind)
@@ -127,8 +123,8 @@ def assigned(
     return Assignment(layout, roles, facts_of_subjects(layout, subjects, other_files))
 
 
-def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:
-    """Return the layout that explains most files of an export and at least half of them, and by what.
+def propose_layout(paths: Sequence[str]) -> Convention | None:
+    """Return and print the layout that explains most files of an export, and at least half of them.
 
     InputError if the files are a repackaged version of a known set.
     """
@@ -147,7 +143,9 @@ def propose_layout(paths: Sequence[str]) -> tuple[Convention, str] | None:
     if not fits or fits[0][0] < _FEWEST_SHARE * len(images) or (fits[1:] and fits[1][0] == fits[0][0]):
         return None
     count, chosen, example = fits[0]
-    return chosen, f"{count} of {len(images)} files have its names, such as {example}"
+    reason = f"{count} of {len(images)} files have its names, such as {example}"
+    say(f"layout={chosen.name} is taken: {reason}; layout=none imports without one")
+    return chosen
 
 
 def _rule(convention: Convention, path: str) -> tuple[FileRule | None, dict[str, str]]:
@@ -211,21 +209,22 @@ def facts_of_subjects(
     """
     values: dict[str, Values] = {}
     for subject in subject_of.values():
-        by_name = (group for start, group in convention.group_by_subject.items() if subject.startswith(start))
-        group: Values = {"group": name} if (name := next(by_name, "")) else {}
+        groups = [name for start, name in convention.group_by_subject.items() if subject.startswith(start)]
+        group: Values = {"group": groups[0]} if groups else {}
         values[subject] = {**convention.facts, **group}
     by_number = {int(subject): subject for subject in values if _DIGITS.fullmatch(subject)}
     counts_from: dict[FactName, int] = {}
     sources: dict[str, list[str]] = {subject: [] for subject in values}
     for rule in convention.information:
         counts_from |= {name: fact.counts_from for name, fact in rule.facts.items()}
+        columns = {name: _plain(fact.column) for name, fact in rule.facts.items()}
         for path in sorted(files):
             match = convention.pattern(rule.files).match(path)
-            for name, facts in () if match is None else _entries(rule, match, path, files[path], subject_of):
+            for name, cells in () if match is None else _entries(rule, match, path, files[path], subject_of):
                 is_number = _DIGITS.fullmatch(name) and name not in values  # a table may omit zeros
                 subject = by_number.get(int(name), name) if is_number else name
                 if subject in values:
-                    values[subject] |= facts
+                    values[subject] |= {fact: cells[at] for fact, at in columns.items() if at in cells}
                     sources[subject].append(path)
     return {
         subject: replace(_facts(stated, counts_from), files=tuple(sources[subject]))
@@ -235,13 +234,30 @@ def facts_of_subjects(
 
 def _entries(
     rule: InfoRule, match: re.Match[str], path: str, place: Path, subject_of: Mapping[str, str]
-) -> Iterator[tuple[str, Values]]:
-    """Yield the subjects of an information file with their facts."""
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the subjects of an information file with what it says of each, by plain key or column."""
     text = _content(path, place)
-    if rule.kind == "table":
-        yield from _rows(rule, path, text)
-    else:
-        yield match.groupdict().get("subject") or _only_subject(path, subject_of), _pairs(rule, path, text)
+    if rule.kind == "pairs":
+        pairs: dict[str, str] = {}
+        for pair in _PAIR.finditer(text):
+            if pairs.setdefault(_plain(pair[1]), pair[2]) != pair[2]:
+                raise InputError(f"{path}: {pair[1]!r} stands twice with two values; correct the file")
+        yield match.groupdict().get("subject") or _only_subject(path, subject_of), pairs
+        return
+    delimiter = max(",;\t", key=text.split("\n", 1)[0].count)
+    try:
+        rows = parse_rows(text, delimiter)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}; expected a table with the column {rule.subject}") from None
+    key, names = _plain(rule.subject or ""), [*rows[0]] if rows else []
+    if key not in map(_plain, names):
+        raise InputError(
+            f"{path}: has no column {rule.subject!r}, only {', '.join(sorted(names)[:12])}; "
+            "get the table of the set as it was published"
+        )
+    for row in rows:
+        cells = {_plain(name): (cell or "").strip() for name, cell in row.items()}
+        yield cells[key], cells
 
 
 def _only_subject(path: str, subject_of: Mapping[str, str]) -> str:
@@ -264,34 +280,6 @@ def _content(path: str, place: Path) -> str:
         utf16 = stored.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))  # as spreadsheets save text
         text = stored.decode("utf-16" if utf16 else "latin-1", "replace")  # others are Western European
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _pairs(rule: InfoRule, path: str, text: str) -> Values:
-    pairs: dict[str, str] = {}
-    for match in _PAIR.finditer(text):
-        if pairs.setdefault(_plain(match[1]), match[2]) != match[2]:
-            raise InputError(f"{path}: {match[1]!r} stands twice with two values; correct the file")
-    columns = {name: _plain(fact.column) for name, fact in rule.facts.items()}
-    return {name: pairs[column] for name, column in columns.items() if column in pairs}
-
-
-def _rows(rule: InfoRule, path: str, text: str) -> Iterator[tuple[str, Values]]:
-    delimiter = max(",;\t", key=text.split("\n", 1)[0].count)
-    try:
-        rows = parse_rows(text, delimiter)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}; expected a table with the column {rule.subject}") from None
-    names = {_plain(name): name for row in rows[:1] for name in row}
-    key = names.get(_plain(rule.subject or ""))
-    if key is None:
-        raise InputError(
-            f"{path}: has no column {rule.subject!r}, only {', '.join(sorted(names.values())[:12])}; "
-            "get the table of the set as it was published"
-        )
-    columns = {name: names.get(_plain(fact.column), "") for name, fact in rule.facts.items()}
-    for row in rows:
-        stated = {name: (row.get(at) or "").strip() for name, at in columns.items() if at}
-        yield (row.get(key) or "").strip(), stated
 
 
 def _plain(name: str) -> str:

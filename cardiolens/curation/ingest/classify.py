@@ -203,7 +203,9 @@ def choose(proposals: Iterable[Proposal], lge: str, threshold: float) -> list[Pr
     for proposal in proposals:
         waits = None if proposal.confirmed or proposal.status == "left_out" else _waits_for(proposal)
         if waits is not None:
-            decided.append(proposal.left_out(waits, waits=True))
+            scan = proposal.stack.first.nifti
+            doubt = scan.doubt if scan is not None and waits is Reason.NO_SPACING else ""
+            decided.append(proposal.left_out(waits, doubt, waits=True))
         elif proposal.status == "left_out":
             decided.append(proposal)
         else:

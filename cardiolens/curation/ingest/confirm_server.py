@@ -4,9 +4,9 @@ It reads what the import wrote, and writes to the file of decisions alone.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ from cardiolens.show.local_server import (
     Request,
     Site,
     json_reply,
-    number_of,
     png_reply,
     read_body,
     refusal,
@@ -36,64 +35,41 @@ from cardiolens.show.page.case_viewer.pictures import encoded, tiled
 from cardiolens.show.page.page_rendering import asset, templates
 from cardiolens.study import nifti
 from cardiolens.study.anatomy import sequences
+from cardiolens.study.volume_manifest import DisplayTransform
 
 _LARGEST = 160  # pixels of a frame of a sheet
 _PCT = (1.0, 99.0)
 
-
-@dataclass(frozen=True, slots=True)
-class ImportedStudy:
-    """One study as `out` holds it."""
-
-    folder: Path  # of its proposals
-    by_stack: Mapping[str, dict[str, Any]]  # proposals by the ids of their stacks
-
-    @property
-    def study_id(self) -> str:
-        return self.folder.name
-
-    @property
-    def proposals(self) -> list[dict[str, Any]]:
-        return [*self.by_stack.values()]
-
-    def sheet(self, number: int) -> bytes | None:
-        """Return the picture of a proposal's volume; None if it has none, or was imported again since."""
-        proposals = self.proposals
-        entry = proposals[number]["entry"] if 0 <= number < len(proposals) else None
-        if entry is None:
-            return None
-        study = self.folder.parents[1] / "studies" / self.study_id
-        folder = study if proposals[number]["status"] == "taken" else self.folder
-        return _sheet_of(folder / Path(str(entry["path"])).name, str(entry["sha256"]))
+Stacks = dict[str, dict[str, Any]]  # the proposals of a study by the ids of their stacks
 
 
-def read_imported(out: Path) -> list[ImportedStudy]:
-    """Studies below `out` in the order of their ids; InputError where none was imported."""
-    paths = sorted(out.glob(f"proposals/*/{PROPOSALS_NAME}"))
-    if not paths:
+def read_imported(out: Path) -> dict[str, Stacks]:
+    """Return the proposals of all studies below `out` by their ids; InputError where none was imported."""
+    imported = {}
+    for path in sorted(out.glob(f"proposals/*/{PROPOSALS_NAME}")):
+        try:
+            proposals = read_json(path)["proposals"]
+            imported[path.parent.name] = {str(each["stack"]): dict(each) for each in proposals}
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(
+                f"{path}: is no list of proposals of this version; run the import again, it changes nothing "
+                "else"
+            ) from None
+    if not imported:
         raise InputError(f"out={out}: holds no proposals; give the out of a python -m cardiolens.ingest")
-    return [_study(path) for path in paths]
+    return imported
 
 
-def _study(path: Path) -> ImportedStudy:
-    try:
-        proposals = read_json(path)["proposals"]
-        return ImportedStudy(path.parent, {str(each["stack"]): dict(each) for each in proposals})
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{path}: is no list of proposals of this version; run the import again, it changes nothing else"
-        ) from None
+def sheet(out: Path, study_id: str, proposal: Mapping[str, Any]) -> bytes | None:
+    """Return all frames of a proposal's volume as one PNG, slices down and phases across.
 
-
-@lru_cache(maxsize=256)
-def _sheet_of(path: Path, sha256: str) -> bytes | None:
-    """All frames of a volume as one PNG, slices down and phases across.
-
-    Frames stand as DICOM has them, rows down; the page turns them. None where the volume cannot be read.
+    Frames stand as DICOM has them, rows down; the page turns them. None if the volume cannot be read, or was
+    imported again since.
     """
+    folder, entry = "studies" if proposal["status"] == "taken" else "proposals", proposal["entry"]
     try:
-        stored = nifti.read_file(path)
-        if nifti.sha256(stored) != sha256:
+        stored = nifti.read_file(out / folder / study_id / Path(str(entry["path"])).name)
+        if nifti.sha256(stored) != entry["sha256"]:
             return None
         header = nifti.parse_header(stored)
         flat = nifti.voxels(stored, header).astype(np.float32)
@@ -122,7 +98,8 @@ class Change(Spec):
 class Desk:
     """Imported studies and the ledger of what is decided about them."""
 
-    studies: Sequence[ImportedStudy]
+    out: Path
+    studies: Mapping[str, Stacks]
     ledger: Ledger
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -135,18 +112,16 @@ class Desk:
                 return text_reply("js" if name.endswith(".js") else "css", asset(name))
             case ["studies.json"]:
                 with self.lock:
-                    studies = [self._entry(study) for study in self.studies]
+                    studies = [
+                        {"study_id": name, "proposals": [*stacks.values()], **self._state(name)}
+                        for name, stacks in self.studies.items()
+                    ]
                 return json_reply({"studies": studies, "legal": _legal()})
-            case ["sheets", study, name]:
-                at, number = number_of(study), number_of(name.removesuffix(".png"))
-                is_there = 0 <= at < len(self.studies)
-                return png_reply(self.studies[at].sheet(number) if is_there else None)
+            case ["sheets", study_id, name]:
+                proposal = self.studies.get(study_id, {}).get(name.removesuffix(".png"))
+                return png_reply(None if proposal is None else sheet(self.out, study_id, proposal))
             case _:
                 return None
-
-    def _entry(self, study: ImportedStudy) -> dict[str, Any]:
-        state = self._state(study.study_id)
-        return {"study_id": study.study_id, "proposals": study.proposals, **state}
 
     def _state(self, study_id: str) -> dict[str, Any]:
         choices = self.ledger.decisions.of(study_id)
@@ -165,89 +140,96 @@ class Desk:
         change = read_body(request, Change)
         if isinstance(change, Reply):
             return change
-        study = next((each for each in self.studies if each.study_id == change.study_id), None)
-        if study is None:
+        if change.study_id not in self.studies:
             return refusal(HTTPStatus.BAD_REQUEST, "no such study; load the page again")
         with self.lock:
-            others: dict[str, dict[str, Choice | None]] = {}
-            refused = self._refused(study, change)
             try:
-                if refused is None and change.undo:
-                    self.ledger.undo(study.study_id)
-                elif refused is None:
-                    self.ledger.decide(study.study_id, change.stacks)
-                    others = self._elsewhere(study, change) if change.everywhere else {}
-                    for name, stacks in others.items():
-                        self.ledger.decide(name, stacks)
+                others = self._append(change)
             except InputError as error:
-                refused = str(error)
+                return refusal(HTTPStatus.OK, str(error), self._state(change.study_id))
             except OSError as error:
-                refused = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
-            state = self._state(study.study_id)
-            if refused is not None:
-                return refusal(HTTPStatus.OK, refused, state)
-            return json_reply(state | {"others": {name: self._state(name) for name in others}})
+                why = f"not kept, the file of decisions cannot be written ({error.strerror or error})"
+                return refusal(HTTPStatus.OK, why, self._state(change.study_id))
+            states = {name: self._state(name) for name in others}
+            return json_reply(self._state(change.study_id) | {"others": states})
 
-    def _elsewhere(self, study: ImportedStudy, change: Change) -> dict[str, dict[str, Choice | None]]:
+    def _append(self, change: Change) -> Iterable[str]:
+        """Append a change to the ledger; return the ids of the other studies that it is carried to."""
+        self._check(change)
+        if change.undo:
+            self.ledger.undo(change.study_id)
+            return ()
+        self.ledger.decide(change.study_id, change.stacks)
+        others = self._elsewhere(change) if change.everywhere else {}
+        for name, stacks in others.items():
+            self.ledger.decide(name, stacks)
+        return others
+
+    def _check(self, change: Change) -> None:
+        """Raise InputError for a change that does not fit how the study stands."""
+        if change.revision != self.ledger.decisions.lines[change.study_id]:
+            raise InputError("decided on elsewhere since; this is how it stands now, press the key again")
+        if change.undo:
+            return
+        stacks = self.studies[change.study_id]
+        if not change.stacks or not change.stacks.keys() <= stacks.keys():
+            raise InputError("no such stack; load the page again")
+        for stack, choice in change.stacks.items():
+            if choice is not None and (why := _why_refused(choice, stacks[stack])):
+                raise InputError(REFUSED[why])
+        merged = self.ledger.decisions.of(change.study_id) | change.stacks
+        if twice := contradicted([choice for choice in merged.values() if choice is not None]):
+            raise InputError(
+                f"another stack is confirmed as {', '.join(sorted(twice))}; C takes this one instead of it"
+            )
+
+    def _elsewhere(self, change: Change) -> dict[str, dict[str, Choice | None]]:
         """Return the same decisions for the stacks of the same volume in other studies, where none is made.
 
         Phases and millimetres belong to one study and are not carried over. Display, direction, what the
         first slice is and the place of the voxel size are.
         """
-        carried: dict[str, dict[str, Choice | None]] = {}
-        confirmed = [
-            (study.by_stack[stack], choice)
-            for stack, choice in change.stacks.items()
-            if choice is not None and choice.status == "confirmed"
-        ]
-        for own, choice in confirmed:
-            for neighbour in self.studies:
-                decided = self.ledger.decisions.of(neighbour.study_id)
-                if neighbour is study or choice.volume_id in {each.volume_id for each in decided.values()}:
+        carried: dict[str, dict[str, Choice | None]] = defaultdict(dict)
+        for stack, choice in change.stacks.items():
+            if choice is None or choice.status != "confirmed":
+                continue
+            own = self.studies[change.study_id][stack]
+            for name, stacks in self.studies.items():
+                decided = self.ledger.decisions.of(name)
+                is_decided = choice.volume_id in {each.volume_id for each in decided.values()}
+                if name == change.study_id or is_decided:
                     continue
-                for stack, proposal in neighbour.by_stack.items():
+                for stack_there, proposal in stacks.items():
                     choice_there = carried_over(choice, own, proposal)
-                    if stack not in decided and choice_there is not None:
-                        carried.setdefault(neighbour.study_id, {})[stack] = choice_there
+                    if stack_there not in decided and choice_there is not None:
+                        carried[name][stack_there] = choice_there
                         break
         return carried
-
-    def _refused(self, study: ImportedStudy, change: Change) -> str | None:
-        if change.revision != self.ledger.decisions.lines[study.study_id]:
-            return "decided on elsewhere since; this is how it stands now, press the key again"
-        if change.undo:
-            return None
-        stacks = study.by_stack
-        if not change.stacks or not change.stacks.keys() <= stacks.keys():
-            return "no such stack; load the page again"
-        for stack, choice in change.stacks.items():
-            if choice is not None and (why := _why_refused(choice, stacks[stack])):
-                return REFUSED[why]
-        merged = self.ledger.decisions.of(study.study_id) | change.stacks
-        twice = contradicted([choice for choice in merged.values() if choice is not None])
-        if twice:
-            return f"another stack is confirmed as {', '.join(sorted(twice))}; C takes this one instead of it"
-        return None
 
 
 def carried_over(choice: Choice, own: Mapping[str, Any], proposal: Mapping[str, Any]) -> Choice | None:
     """Return a decision on one study's stack (`own`) for another's; None if it does not fit.
 
-    A set may store stacks from the base and from the apex. A decision that leaves the slices as they were
-    found leaves them so elsewhere; one that turns them over is for stacks of unknown order.
+    Studies may store a volume in several ways. A decision that leaves slices and display as they were found
+    leaves them so elsewhere. One that turns the slices over is for stacks of unknown order, and one that
+    turns the display is for stacks that were found to be displayed alike.
     """
     reverses = choice.along_normal != own["along_normal"]
-    is_ordered = (proposal["entry"] or {}).get("spatial_order") == "base_to_apex"
-    if reverses and is_ordered:
-        return None
+    is_ordered = proposal["entry"]["spatial_order"] == "base_to_apex"
+    display, display_there = (each["entry"]["display_transform"] for each in (own, proposal))
+    turns = choice.display != DisplayTransform(**display)
     is_same_volume = proposal["volume_id"] == choice.volume_id and proposal["status"] != "left_out"
-    spacing = choice.spacing if isinstance(choice.spacing, str) else None
-    order = {
+    if not is_same_volume or (reverses and is_ordered) or (turns and display != display_there):
+        return None
+    changes = {
+        "display": choice.display if turns else DisplayTransform(**display_there),
+        "spacing": choice.spacing if isinstance(choice.spacing, str) else None,
         "along_normal": proposal["along_normal"] != reverses,
         "base_first": None if is_ordered else choice.base_first,
+        **dict.fromkeys(choice.marks),
     }
-    carried = choice.model_copy(update={"spacing": spacing, **order, **dict.fromkeys(choice.marks)})
-    return carried if is_same_volume and _why_refused(carried, proposal) is None else None
+    carried = choice.model_copy(update=changes)
+    return carried if _why_refused(carried, proposal) is None else None
 
 
 def _why_refused(choice: Choice, proposal: Mapping[str, Any]) -> str | None:

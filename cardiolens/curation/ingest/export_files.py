@@ -43,7 +43,8 @@ def find(source: Path) -> Iterator[Candidate]:
         raise InputError(f"source={source}: cannot be read ({error.strerror}); {_SOURCE_EXPECTED}") from None
     if stat.S_ISREG(mode):
         yield _candidate(source)
-    elif not stat.S_ISDIR(mode):
+        return
+    if not stat.S_ISDIR(mode):
         raise InputError(f"source={source}: is neither a folder nor a file; {_SOURCE_EXPECTED}")
     closed: list[OSError] = []
     for folder, folders, names in os.walk(source, onerror=closed.append):

@@ -104,7 +104,7 @@ class HeaderRule(Spec):
 
     spacing: Literal["agree", "pixdim", "sform"] = "agree"  # agree: a contradiction waits for a person
     position: Literal["header", "none"] = "header"  # none: straight affines are none, and display is declared
-    stored: Annotated[str, Field(pattern=r"^([LRAPHF]{2})?$")] = ""  # where columns and rows point, as LP
+    stored: Annotated[str, Field(pattern=r"^([LRAPSI]{2})?$")] = ""  # where columns and rows point, as LP
     time: Literal["header", "none"] = "header"  # none: the fourth voxel length is no time
 
 

@@ -4,7 +4,8 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from cardiolens.curation.ingest.conventions import Convention
 from cardiolens.curation.ingest.decisions import REFUSED, Decisions, read_decisions
 from cardiolens.curation.ingest.export_files import Export, Rejects
 from cardiolens.curation.ingest.ids import Pseudonyms
+from cardiolens.curation.ingest.pixels import forget
 from cardiolens.curation.ingest.reasons import Reason
 from cardiolens.curation.ingest.scan import mixed, read_export
 from cardiolens.curation.ingest.study import Task, import_study
+from cardiolens.curation.ingest.words import vocabulary
 from cardiolens.runtime.processes import spread
 from cardiolens.study.anatomy import heart
 
@@ -51,11 +54,7 @@ def ingest_by_layout(spec: IngestSpec) -> tuple[int, Convention | None]:
     _check_found(spec, export)
     spec.out.mkdir(parents=True, exist_ok=True)
     rejects, builds = list(export.rejects), []
-    layout = None if export.layout is None else digest_of(export.layout.model_dump(mode="json"))
-    tasks = [
-        Task(spec, study_id, images, export.files[study_id], export.names, decisions.of(study_id), layout)
-        for study_id, images in sorted(export.studies.items())
-    ]
+    tasks = [_task(spec, export, study_id, decisions) for study_id in sorted(export.studies)]
     for build, left_out in spread(_import_or_reuse, tasks, lost=_outcome_of_a_crash):
         builds.append(build)
         rejects += left_out
@@ -83,41 +82,49 @@ def _check_found(spec: IngestSpec, export: Export) -> None:
         )
 
 
-def _import_or_reuse(task: Task) -> _Outcome:
-    """Import one study; reuse an earlier import of the same files with the same options."""
-    spec, names = task.spec, task.names
-    options = spec.model_dump(include={"threshold", "lge", "cohort"}, mode="json") | {"layout": task.layout}
-    files = (f"{name} {size} {stamp}" for name, (size, stamp) in sorted(task.files.items()))
-    choices = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(task.choices.items()))
+def _task(spec: IngestSpec, export: Export, study_id: str, decisions: Decisions) -> Task:
+    """Return the import of one study; an earlier one of the same provenance need not be done again."""
+    names, choices, layout = export.names, decisions.of(study_id), export.layout
+    files = (f"{name} {size} {stamp}" for name, (size, stamp) in sorted(export.files[study_id].items()))
+    chosen = (f"{stack} {choice.model_dump_json()}" for stack, choice in sorted(choices.items()))
+    options = spec.model_dump(include={"threshold", "lge", "cohort"}, mode="json")
+    options["layout"] = None if layout is None else digest_of(layout.model_dump(mode="json"))
     provenance = {
         "input_sha256": names.digest(files),
         "options": options,
-        "decisions_sha256": names.digest(choices) if task.choices else None,
-        "code": digest_of([stage_versions.IMPORT, heart().digest]),
+        "decisions_sha256": names.digest(chosen) if choices else None,
+        "code": digest_of([stage_versions.IMPORT, heart().digest, vocabulary()]),
     }
-    folder = spec.out / "proposals" / task.study_id
-    if (build := _reusable_build(folder, provenance)) is not None:
+    return Task(spec, study_id, export.studies[study_id], names, choices, provenance)
+
+
+def _import_or_reuse(task: Task) -> _Outcome:
+    """Import one study; reuse an earlier import of the same files with the same options."""
+    folder = task.spec.out / "proposals" / task.study_id
+    if (build := _reusable_build(folder, task.provenance)) is not None:
         rejects = [parse_json(line) for line in read_text(folder / write.REJECTS_NAME).splitlines()]
         return build | {"unchanged": True}, rejects
     try:
         why = mixed(task.images)
         imported = task.left_out(Reason.MIXED_STUDY, why) if why else import_study(task)
-        return write.write_study(task, imported, provenance)
+        return write.write_study(task, imported)
     except (OSError, MemoryError) as error:
         why = f"stopped ({type(error).__name__}); free disk space or memory, and run it again"
         raise RunError(f"{task.study_id}: {why}") from error
     except Exception as error:  # an unforeseen error in one study must not stop the others
         log.debug("%s failed", task.study_id, exc_info=True)
-        return write.write_study(task, task.left_out(Reason.FAILED, type(error).__name__), provenance)
+        return write.write_study(task, task.left_out(Reason.FAILED, type(error).__name__))
+    finally:
+        forget()
 
 
 def _outcome_of_a_crash(task: Task) -> _Outcome:
     """Leave out a study after its process ended, by a file that breaks a decoder or for lack of memory."""
     crashed = task.left_out(Reason.FAILED, "the process that imported it ended")
-    return write.write_study(task, crashed, {"options": {}})
+    return write.write_study(replace(task, provenance={"options": {}}), crashed)
 
 
-def _reusable_build(folder: Path, provenance: dict[str, Any]) -> dict[str, Any] | None:
+def _reusable_build(folder: Path, provenance: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         build: dict[str, Any] = read_json(folder / write.BUILD_NAME)
     except (OSError, ValueError):

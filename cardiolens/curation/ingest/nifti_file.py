@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from nibabel.nifti1 import Nifti1Header
+from nibabel.nifti2 import Nifti2Header
+from nibabel.orientations import aff2axcodes
 from numpy.typing import NDArray
 
 from cardiolens.base.untrusted import gzip_stream
@@ -61,11 +64,11 @@ def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
         raise RejectedError(Reason.BAD_SHAPE, detail)
     flags = [Flag.SPACING] if doubt else []
     matrix = _affine(header, raw, lengths, times)
-    stored = _stored(None if matrix is None else header.affine)
+    axes = () if matrix is None else aff2axcodes(header.affine)[:2]  # may be no position
     if matrix is None or _is_straight(matrix) or header.lengths.turned:
         matrix = None
         flags += [Flag.POSITION] if rule.position == "header" else []
-        flags += [Flag.DISPLAY] if rule.stored not in ("", stored) else []
+        flags += [Flag.DISPLAY] if rule.stored not in ("", "".join(map(str, axes))) else []
     return Scan(
         place=place,
         grid=(slices, phases, rows, columns),
@@ -77,7 +80,7 @@ def scan(place: Path, rule: HeaderRule = ORDINARY) -> Scan:
         phase_ms=_phase_ms(raw) if rule.time == "header" else None,
         few_values=_has_few_values(frames),
         flags=tuple(flags),
-        texts=tuple(f"NIfTI {name}" for name in _TEXTS if _holds_text(raw, name)),
+        texts=tuple(f"NIfTI {name}" for name in _TEXTS if name in raw and raw[name].tobytes().strip(b"\0 ")),
         digests=tuple(_digest(frame, header) for line in frames for frame in line),
     )
 
@@ -163,9 +166,6 @@ def _checked_shape(raw: Any) -> tuple[int, ...]:
 
 def _raw(head: bytes) -> Any:
     """Parse nibabel's header, unchecked, for the texts and codes that `nifti.Header` omits."""
-    from nibabel.nifti1 import Nifti1Header
-    from nibabel.nifti2 import Nifti2Header
-
     block = head
     if head.startswith(nifti.GZIP_MAGIC):
         block, _ = gzip_stream.start_of(head, nifti.HEADER_BYTES)
@@ -176,15 +176,6 @@ def _raw(head: bytes) -> Any:
     if block[4:8] == b"n+2\0" and len(block) >= nifti.HEADER_BYTES:
         return Nifti2Header(block[: nifti.HEADER_BYTES], check=False)
     raise RejectedError(Reason.BROKEN_FILE, "no NIfTI magic bytes")
-
-
-def _stored(affine: Array | None) -> str:
-    """Return where columns and rows point, such as LP, by an affine that may be no position."""
-    if affine is None:
-        return "unknown"
-    axes = (np.diag([-1.0, -1.0, 1.0]) @ affine[:3, :2]).T
-    names, largest = (("L", "R"), ("P", "A"), ("H", "F")), np.abs(axes).argmax(axis=1)
-    return "".join(names[at][int(axis[at] < 0)] for axis, at in zip(axes, largest, strict=True))
 
 
 def _is_straight(matrix: Array) -> bool:
@@ -208,10 +199,6 @@ def _has_few_values(voxels: Array) -> bool:
         return False
     values = np.unique(sample)
     return 1 < len(values) <= _FEW and bool((values == np.round(values)).all())
-
-
-def _holds_text(raw: Any, name: str) -> bool:
-    return name in raw.keys() and bool(bytes(raw[name].tobytes()).strip(b"\0 "))  # noqa: SIM118 - no mapping
 
 
 def _digest(frame: Array, header: nifti.Header) -> str:

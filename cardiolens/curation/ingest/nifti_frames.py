@@ -37,7 +37,6 @@ _PHASES, _MOST_PHASES = 50, 1000  # of a heartbeat, if each is a file of its own
 _RANKS = {"ED": 1, "ES": 2}  # of files that a moment names
 _LONGEST_CYCLE_MS = 2500.0
 _SHORTEST_BEAT_MS = 350.0
-_NO_PHASE = "nothing says which phase of its image it is of"
 # Entries of a sidecar that are read, in the form of DICOM:
 _TEXTS = (
     *("PatientID", "PatientBirthDate", "PatientSex", "PatientAge", "StudyInstanceUID", "Modality"),
@@ -185,7 +184,7 @@ def _rejection(file: _File, *, of_layout: bool) -> tuple[Reason, str] | None:
 def _frames(export: Export, files: Sequence[_File], facts: Facts) -> dict[str, list[Image]]:
     """Return the frames of one study by file, without copies; a phase that is a file shares a series."""
     unique: list[_File] = []
-    by_copy: dict[tuple[str, int], str] = {}  # moments that names of copies declare, by file and phase
+    moments: dict[str, dict[int, str]] = defaultdict(dict)  # that copies declare, by file and phase
     for file in sorted(files, key=lambda file: (-len(file.scan.digests), file.number)):
         twin = next((candidate for candidate in unique if _is_part(file.scan, candidate.scan)), None)
         if twin is None:
@@ -193,14 +192,10 @@ def _frames(export: Export, files: Sequence[_File], facts: Facts) -> dict[str, l
             continue
         if file.role.moment and twin.scan.grid[1] > 1:
             phase = twin.scan.digests.index(file.scan.digests[0]) % twin.scan.grid[1]
-            by_copy[twin.path, phase] = file.role.moment
+            moments[twin.path][phase] = file.role.moment
         export.reject(file.path, Reason.DUPLICATE, "its frames are in another file")
     of_set = "" if export.layout is None else export.layout.name
-    frames = {}
-    for file in unique:
-        moments = {at: name for (path, at), name in by_copy.items() if path == file.path}
-        frames[file.path] = _images(file, moments, facts, of_set)
-    return frames
+    return {file.path: _images(file, moments[file.path], facts, of_set) for file in unique}
 
 
 def _is_part(part: Scan, container: Scan) -> bool:
@@ -343,7 +338,7 @@ def _link(mask: _File, image: _File, images: dict[str, list[Image]], labels: str
     first = _phase_of(mask, image, frames) if m_phases == 1 else 0
     if first is None:
         images[image.path] = [replace(each, flags=(*each.flags, Flag.UNMASKED)) for each in frames]
-        return _NO_PHASE
+        return "nothing says which phase of its image it is of"
     for index, frame in enumerate(frames):
         at, phase = divmod(frame.frame, phases)
         if 0 <= phase - first < m_phases:

@@ -17,7 +17,7 @@ from cardiolens.curation.ingest.classify import (
     propose,
 )
 from cardiolens.curation.ingest.frame_records import Point, RejectedError, Stack, Witness
-from cardiolens.curation.ingest.pixels import Pixels, stacked, stacked_masks
+from cardiolens.curation.ingest.pixels import stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag
 from cardiolens.curation.masks.labels import CAVITY, WALL, Tissue, Tissues, label_map
 from cardiolens.curation.masks.mask_stack import Stack as MaskStack
@@ -106,7 +106,7 @@ def _crossing(stacks: Sequence[Stack], frame: HeartFrame) -> Point | None:
     return crossing[2] if crossing is not None and crossing[0] >= 3 else None
 
 
-def locate_heart(stacks: Sequence[Stack], pixels: Pixels) -> tuple[HeartFrame, BloodAreas | None]:
+def locate_heart(stacks: Sequence[Stack]) -> tuple[HeartFrame, BloodAreas | None]:
     """Return the heart's frame, with the axis where planes cross or the cine moves, and its blood areas."""
     frame = heart_frame(stacks)
     candidates = [
@@ -118,7 +118,7 @@ def locate_heart(stacks: Sequence[Stack], pixels: Pixels) -> tuple[HeartFrame, B
         return frame, None
     cine = max(candidates, key=lambda stack: (stack.n_slices, stack.n_phases, stack.later))
     cine = in_order(cine, SHORT_AXIS, frame)
-    values, _, _ = stacked(cine, pixels)
+    values, _, _ = stacked(cine)
     moving = moving_pixel(values)
     seeds = [frame.axis] if frame.axis is not None else []
     seeds += [cine.point(cine.n_slices // 2, moving[1], moving[0])] if moving is not None else []
@@ -146,11 +146,11 @@ def on_axis(stack: Stack, index: int, axis: Point, frame: HeartFrame) -> Point:
     return point
 
 
-def with_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAreas | None) -> Proposal:
+def with_times(proposal: Proposal, frame: HeartFrame, areas: BloodAreas | None) -> Proposal:
     """Return a proposal with the phases of its sequence, or flagged where they cannot be found."""
     if proposal.sequence == "cine":
         return _cycle_phases(proposal, areas)
-    return _first_pass_times(proposal, pixels, frame) if proposal.sequence == "perfusion" else proposal
+    return _first_pass_times(proposal, frame) if proposal.sequence == "perfusion" else proposal
 
 
 def _cycle_phases(proposal: Proposal, areas: BloodAreas | None) -> Proposal:
@@ -171,7 +171,7 @@ def _cycle_phases(proposal: Proposal, areas: BloodAreas | None) -> Proposal:
     return proposal.timed(*[Flag.TIMES] * bool(areas.tied), ed_phase=ed, es_phase=es)
 
 
-def _first_pass_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame) -> Proposal:
+def _first_pass_times(proposal: Proposal, frame: HeartFrame) -> Proposal:
     """Set the times of the first pass by the mean intensity around the long axis; else flag the volume.
 
     Without these times `prepare` looks at the middle of the frame.
@@ -179,7 +179,7 @@ def _first_pass_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame) -> 
     stack, curves = proposal.stack, []
     if frame.axis is None or not stack.placed:
         return proposal.flagged(Flag.TIMES)
-    values, slope, _ = stacked(stack, pixels)
+    values, slope, _ = stacked(stack)
     for index in range(stack.n_slices):
         inside = stack.away_mm(index, on_axis(stack, index, frame.axis, frame)) < _CAVITY_MM
         if not inside.any():
@@ -194,7 +194,7 @@ def _first_pass_times(proposal: Proposal, pixels: Pixels, frame: HeartFrame) -> 
 # What a layout leaves to the pictures: order, display and size by masks
 
 
-def settled(proposal: Proposal, pixels: Pixels) -> Proposal:
+def settled(proposal: Proposal) -> Proposal:
     """Order a short axis without a position by its mask, and flag what masks contradict in a volume.
 
     Only a layout says that a stack has masks.
@@ -202,8 +202,8 @@ def settled(proposal: Proposal, pixels: Pixels) -> Proposal:
     stack, is_short = proposal.stack, proposal.view == SHORT_AXIS
     if stack.first.declared is None:
         return proposal
-    proposal, tissues = _with_masks(proposal, pixels)
-    if tissues is not None and not _fits_image(proposal, tissues, pixels, is_short=is_short):
+    proposal, tissues = _with_masks(proposal)
+    if tissues is not None and not _fits_image(proposal, tissues, is_short=is_short):
         proposal = proposal.flagged(Flag.MASK)
     if not is_short:
         return proposal
@@ -220,10 +220,10 @@ def _is(tissues: Tissues, kinds: Sequence[Tissue]) -> NDArray[np.bool_]:
     return np.isin(tissues, [int(kind) for kind in kinds])
 
 
-def _with_masks(proposal: Proposal, pixels: Pixels) -> tuple[Proposal, Tissues | None]:
+def _with_masks(proposal: Proposal) -> tuple[Proposal, Tissues | None]:
     """Return the proposal with the label map of its masks, and their tissues; flagged if unreadable."""
     try:
-        masks = stacked_masks(proposal.stack, pixels)
+        masks = stacked_masks(proposal.stack)
     except RejectedError:
         return proposal.flagged(Flag.UNMASKED), None
     if not masks.any():  # those of parts of a set that are not drawn
@@ -236,14 +236,14 @@ def _with_masks(proposal: Proposal, pixels: Pixels) -> tuple[Proposal, Tissues |
         return proposal.flagged(Flag.MASK), None
 
 
-def _fits_image(proposal: Proposal, tissues: Tissues, pixels: Pixels, *, is_short: bool) -> bool:
+def _fits_image(proposal: Proposal, tissues: Tissues, *, is_short: bool) -> bool:
     """Return whether a mask of a long axis draws muscle, and one of a cine short axis the brighter blood."""
     blood, wall = _is(tissues, CAVITY), _is(tissues, WALL)
     if not is_short:
         return bool(wall.any())
     if proposal.sequence != "cine" or not (blood.any() and wall.any()):
         return True
-    values, _, _ = stacked(proposal.stack, pixels)
+    values, _, _ = stacked(proposal.stack)
     return bool(np.median(values[blood]) > np.median(values[wall]))
 
 

@@ -1,6 +1,10 @@
-"""The stored values of frames and masks, without any bits outside the image; and stacks of them."""
+"""The stored values of frames and masks, without any bits outside the image; and stacks of them.
+
+A file is decoded when one of its frames is first read, and kept until `forget`, at the end of its study.
+"""
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,52 +17,42 @@ from cardiolens.curation.ingest.nifti_file import frames_at
 from cardiolens.curation.ingest.reasons import Reason
 
 
-class Pixels:
-    """Frames and masks of a study; a file is decoded when one of its frames is first read, and kept."""
-
-    def __init__(self) -> None:
-        self._files: dict[Path, Frame] = {}
-
-    def of(self, image: Image) -> Frame:
-        """Return a frame's stored values (row, column); RejectedError if they cannot be read."""
-        frame = self._read(image.place, image.frame, nifti=image.nifti is not None)
-        if frame.shape != (image.rows, image.columns):
-            raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
-        return frame
-
-    def mask_of(self, image: Image) -> Frame:
-        """Return the labels of a frame (row, column), 0 without a mask; RejectedError if unreadable."""
-        if image.mask is None:
-            return np.zeros((image.rows, image.columns), np.int16)
-        labels = self._read(image.mask.place, image.mask.frame, nifti=True)
-        if labels.shape != (image.rows, image.columns):
-            raise RejectedError(Reason.MASK, "has other frames than its header says")
-        if not np.array_equal(labels, np.round(labels)) or labels.min() < 0 or labels.max() >= 1 << 15:
-            raise RejectedError(Reason.MASK, "holds values that are no labels")
-        checked: Frame = labels.astype(np.int16)
-        return checked
-
-    def _read(self, place: Path, number: int, *, nifti: bool) -> Frame:
-        """Read a frame by its number; an empty one if the file holds fewer."""
-        if place not in self._files:
-            self._files[place] = _decoded(place, nifti=nifti)
-        frames = self._files[place]
-        return frames[number] if number < len(frames) else np.empty((0, 0))
-
-
+@cache
 def _decoded(place: Path, *, nifti: bool) -> Frame:
     """Decode all frames of a file of DICOM or NIfTI; RejectedError if it cannot be decoded."""
     with broken():
         return frames_at(place) if nifti else _dicom_frames(read_dataset(place, pixels=True))
 
 
+forget = _decoded.cache_clear
+
+
+def pixels_of(image: Image) -> Frame:
+    """Return a frame's stored values (row, column); RejectedError if they cannot be read."""
+    frames = _decoded(image.place, nifti=image.nifti is not None)
+    if image.frame >= len(frames) or frames.shape[1:] != (image.rows, image.columns):
+        raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
+    frame: Frame = frames[image.frame]
+    return frame
+
+
+def mask_of(image: Image) -> Frame:
+    """Return the labels of a frame (row, column), 0 without a mask; RejectedError if unreadable."""
+    if image.mask is None:
+        return np.zeros((image.rows, image.columns), np.int16)
+    masks = _decoded(image.mask.place, nifti=True)
+    if image.mask.frame >= len(masks) or masks.shape[1:] != (image.rows, image.columns):
+        raise RejectedError(Reason.MASK, "has other frames than its header says")
+    labels = masks[image.mask.frame]
+    if not np.array_equal(labels, np.round(labels)) or labels.min() < 0 or labels.max() >= 1 << 15:
+        raise RejectedError(Reason.MASK, "holds values that are no labels")
+    checked: Frame = labels.astype(np.int16)
+    return checked
+
+
 def _dicom_frames(dataset: Dataset) -> Frame:
     if "PixelData" not in dataset:
         raise RejectedError(Reason.NO_IMAGE, "no pixels")
-    count = int(dataset.get("NumberOfFrames") or 1)
-    n_bytes = count * int(dataset.Rows) * int(dataset.Columns) * int(dataset.BitsAllocated) // 8
-    if not dataset.file_meta.TransferSyntaxUID.is_compressed and len(dataset.PixelData) < n_bytes:
-        raise RejectedError(Reason.BROKEN_FILE, "fewer bytes than the header says")  # which would be padded
     frames = dicom_file.frames_of(dataset)
     frames = frames[None] if frames.ndim == 2 else frames
     unused = frames.dtype.itemsize * 8 - int(dataset.BitsStored)
@@ -67,19 +61,19 @@ def _dicom_frames(dataset: Dataset) -> Frame:
     return frames
 
 
-def stacked_masks(stack: Stack, pixels: Pixels) -> Frame:
+def stacked_masks(stack: Stack) -> Frame:
     """Stack masks as (slice, phase, row, column); RejectedError if one cannot be read."""
-    return np.array([[pixels.mask_of(image) for image in line] for line in stack.grid])
+    return np.array([[mask_of(image) for image in line] for line in stack.grid])
 
 
-def stacked(stack: Stack, pixels: Pixels) -> tuple[Frame, float, float]:
+def stacked(stack: Stack) -> tuple[Frame, float, float]:
     """Stack frames as (slice, phase, row, column), and return one slope and intercept for all.
 
     Integers stay as stored if all frames share slope and intercept; otherwise intensities are computed in a
     float type that represents every stored value.
     """
     images = list(stack.images())
-    frames = [pixels.of(image) for image in images]
+    frames = [pixels_of(image) for image in images]
     scales = _scales(images)
     shape = stack.n_slices, stack.n_phases, *frames[0].shape
     if len(set(scales)) == 1:

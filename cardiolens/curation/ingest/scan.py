@@ -58,10 +58,6 @@ def read_export(spec: IngestSpec, names: Pseudonyms) -> Export:
             export.reject(name, candidate.reason, candidate.detail)
     _add_dicom(export, plain, assignment)
     add_nifti(export, nifti, jsons, assignment, spec.subject)
-    for study_id in _scattered(export.studies):
-        detail = "one of many studies of a single image each"
-        for image in export.studies.pop(study_id):
-            export.reject(path_below(image.place, spec.source), Reason.PATIENT_UNCLEAR, detail, image.frame)
     return export
 
 
@@ -97,13 +93,18 @@ def _corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | 
     """Return the patient of each study (PatientID, study) with a misleading id; None if it is unclear.
 
     An id such as ANON stands for nobody, so that each study is a patient. Studies of one id with several
-    birth dates, or else several sexes, are of as many people; one that states neither is unclear.
+    birth dates, or else several sexes, are of as many people; one that states neither is unclear. So are all
+    of a patient with many studies of one image each: an anonymiser spoilt their ids.
     """
     studies: dict[str, dict[str, list[Image]]] = defaultdict(lambda: defaultdict(list))
     for image in images:
         studies[image.identity.patient][image.identity.study].append(image)
     patients: dict[tuple[str, str], str | None] = {}
     for patient, members in studies.items():
+        counts = {len({image.identity.instance or image.place for image in of}) for of in members.values()}
+        if len(members) >= _SCATTERED and counts == {1}:
+            patients |= {(patient, study): None for study in members}
+            continue
         if _NOBODY.fullmatch(patient):
             patients |= {(patient, study): "" for study in members}
             continue
@@ -114,17 +115,6 @@ def _corrected_patients(images: Iterable[Image]) -> dict[tuple[str, str], str | 
                 patients |= {(patient, study): name for study, name in renamed.items()}
                 break
     return patients
-
-
-def _scattered(studies: Mapping[str, Sequence[Image]]) -> set[str]:
-    """Return the studies of a patient who has many of one image each: their ids were spoilt."""
-    counts: dict[str, dict[str, int]] = defaultdict(dict)  # images by study, by patient
-    for study_id, images in studies.items():
-        if images[0].nifti is None:
-            single = {image.identity.instance or image.place for image in images}
-            counts[images[0].identity.patient][study_id] = len(single)
-    spoilt = [each for each in counts.values() if len(each) >= _SCATTERED and {*each.values()} == {1}]
-    return {study_id for each in spoilt for study_id in each}
 
 
 def mixed(images: Sequence[Image]) -> str:

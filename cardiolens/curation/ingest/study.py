@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from cardiolens.curation.ingest.decisions import Choice, Choices, contradicted
 from cardiolens.curation.ingest.frame_records import Image, RejectedError, Stack, Vector, Witness, vector
 from cardiolens.curation.ingest.ids import Pseudonyms
 from cardiolens.curation.ingest.orient import display, in_order, locate_heart, settled, with_times
-from cardiolens.curation.ingest.pixels import Pixels, one_scale
+from cardiolens.curation.ingest.pixels import one_scale, pixels_of
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.series_stacks import LeftOut, stacks_of
 from cardiolens.study.anatomy import SHORT_AXIS
@@ -31,10 +32,9 @@ class Task:
     spec: IngestSpec
     study_id: str
     images: Sequence[Image]
-    files: Mapping[str, tuple[int, int]]  # name → size, stamp
     names: Pseudonyms
     choices: Choices  # a person's, by stack
-    layout: str | None = None  # digest of the layout that says what each file is
+    provenance: Mapping[str, Any]  # digests of files, options, choices and code
 
     def left_out(self, reason: Reason, detail: str) -> "Imported":
         """Return an outcome without any frame."""
@@ -46,16 +46,21 @@ class Imported:
     """Outcome of one study: a proposal of each stack, and the frames left out with reason and detail."""
 
     proposals: list[Proposal] = field(default_factory=list)
-    pixels: Pixels = field(default_factory=Pixels)
     left_out: LeftOut = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # why a person's decision is, by stack
+
+    def unused(self) -> LeftOut:
+        """Return every frame that is in no volume of the study, with reason and detail."""
+        reasons = [(each, each.reason) for each in self.proposals if each.reason is not None]
+        frames = [(image, why, each.detail) for each, why in reasons for image in each.stack.images()]
+        return [*self.left_out, *frames]
 
     def readable(self, images: Iterable[Image]) -> list[Image]:
         """Return the frames with pixels that can be read; leave out the others."""
         readable = []
         for image in sorted(images, key=lambda image: (image.place, image.frame)):
             try:
-                self.pixels.of(image)
+                pixels_of(image)
             except RejectedError as error:
                 self.left_out.append((image, error.reason, error.detail))
             else:
@@ -66,23 +71,15 @@ class Imported:
 def import_study(task: Task) -> Imported:
     """Import one study; unusable frames and stacks are left out with a reason and never stop the import."""
     imported, choices = Imported(), task.choices
-    pixels = imported.pixels
     stacks, repeats = _read_stacks(_without_copies(task.images, imported), imported)
-    frame, areas = locate_heart([stack for stack in stacks if stack.placed], pixels)
+    frame, areas = locate_heart([stack for stack in stacks if stack.placed])
     proposals = [_oriented(each, frame, areas) for each in propose(stacks, frame)]
     proposals += [each.left_out(each.reason or Reason.REPEAT) for each in propose(repeats, frame)]
-    identified = _with_ids(proposals, pixels, task.names)
-    checked = [_with_picture_flags(settled(each, pixels), pixels) for each in identified]
+    identified = _with_ids(proposals, task.names)
+    checked = [_with_picture_flags(settled(each)) for each in identified]
     for proposal in choose(_decided(checked, choices, imported), task.spec.lge, task.spec.threshold):
-        if proposal.reason is not None:
-            is_open = proposal.reason is Reason.NO_SPACING
-            imported.left_out += [
-                (image, proposal.reason, image.nifti.doubt if is_open and image.nifti else proposal.detail)
-                for image in proposal.stack.images()
-            ]
-        shown = _shown(proposal, pixels, frame, areas)
         choice = choices[proposal.stack_id] if proposal.confirmed else None
-        imported.proposals.append(shown if choice is None else _with_choice(shown, choice))
+        imported.proposals.append(_shown(proposal, choice, frame, areas))
     return imported
 
 
@@ -95,7 +92,7 @@ def _without_copies(images: Sequence[Image], imported: Imported) -> list[Image]:
     shared = {image for image in images if image.identity.instance and counts[image.identity.instance] > 1}
     by_uid: dict[str, dict[Hashable, Image]] = defaultdict(dict)
     for image in imported.readable(shared):
-        digest = hashlib.sha256(imported.pixels.of(image).astype("<f8").tobytes()).digest()
+        digest = hashlib.sha256(pixels_of(image).astype("<f8").tobytes()).digest()
         if by_uid[image.identity.instance].setdefault((_taken_at(image), digest), image) is not image:
             imported.left_out.append((image, Reason.DUPLICATE, ""))
     originals = {image for group in by_uid.values() for image in group.values()}
@@ -117,15 +114,11 @@ def _taken_at(image: Image) -> Hashable:
 
 def _read_stacks(images: Sequence[Image], imported: Imported) -> tuple[list[Stack], list[Stack]]:
     """Return the stacks of frames with readable pixels that differ, and those of repeats."""
-    usable, bad = list(images), set[Image]()
-    while True:
-        usable = [image for image in usable if image not in bad]
-        stacks, left_out = stacks_of(usable)
-        repeats, again = stacks_of([image for image, reason, _ in left_out if reason is Reason.REPEAT])
-        frames = {image for stack in (*stacks, *repeats) for image in stack.images()}
-        bad = frames.difference(imported.readable(frames))
-        if not bad:
-            break
+    stacks, left_out = stacks_of(images)
+    repeats, again = stacks_of([image for image, reason, _ in left_out if reason is Reason.REPEAT])
+    frames = {image for stack in (*stacks, *repeats) for image in stack.images()}
+    if bad := frames.difference(imported.readable(frames)):
+        return _read_stacks([image for image in images if image not in bad], imported)
     imported.left_out += [line for line in left_out if line[1] is not Reason.REPEAT]
     imported.left_out += [(image, Reason.REPEAT, "") for image, _, _ in again]
     usable_stacks = [each for each in stacks if not _constant(each, imported)]
@@ -133,7 +126,7 @@ def _read_stacks(images: Sequence[Image], imported: Imported) -> tuple[list[Stac
 
 
 def _constant(stack: Stack, imported: Imported) -> bool:
-    frames = map(imported.pixels.of, stack.images())
+    frames = map(pixels_of, stack.images())
     if len({value for frame in frames for value in (frame.min(), frame.max())}) > 1:
         return False
     imported.left_out += [(image, Reason.BROKEN_FILE, "only one grey value") for image in stack.images()]
@@ -149,29 +142,29 @@ def _oriented(proposal: Proposal, frame: HeartFrame, areas: BloodAreas | None) -
     return ordered.flagged(Flag.ORDER, factor=_CONTRADICTED) if is_contradicted else ordered
 
 
-def _with_ids(proposals: Sequence[Proposal], pixels: Pixels, names: Pseudonyms) -> list[Proposal]:
+def _with_ids(proposals: Sequence[Proposal], names: Pseudonyms) -> list[Proposal]:
     """Set the stack id of each proposal; number stacks of frames that share their UIDs."""
     identified: dict[str, Proposal] = {}
     for proposal in sorted(proposals, key=lambda each: (each.stack.series, each.stack.later)):
-        frames, copy = sorted(_frame_key(image, pixels) for image in proposal.stack.images()), 1
+        frames, copy = sorted(_frame_key(image) for image in proposal.stack.images()), 1
         while (stack_id := names.stack(proposal.stack.first.identity, [*frames, str(copy)])) in identified:
             copy += 1
         identified[stack_id] = replace(proposal, stack_id=stack_id)
     return list(identified.values())
 
 
-def _frame_key(image: Image, pixels: Pixels) -> str:
+def _frame_key(image: Image) -> str:
     """Return what every export of a frame shares: its series and UID, else its content."""
     if image.identity.instance:
         return f"{image.identity.series} {image.identity.instance}"
-    return hashlib.sha256(np.asarray(pixels.of(image)).tobytes()).hexdigest()
+    return hashlib.sha256(np.asarray(pixels_of(image)).tobytes()).hexdigest()
 
 
-def _with_picture_flags(proposal: Proposal, pixels: Pixels) -> Proposal:
+def _with_picture_flags(proposal: Proposal) -> Proposal:
     """Flag the proposal if its frames show text, or if two phases of a slice are one picture."""
     if proposal.status == "left_out":
         return proposal
-    slices = [np.array([pixels.of(image) for image in line]) for line in proposal.stack.grid]
+    slices = [np.array([pixels_of(image) for image in line]) for line in proposal.stack.grid]
     again = any(len({phase.tobytes() for phase in phases}) < len(phases) for phases in slices)
     return proposal.flagged(*[Flag.TEXT] * shows_text(slices), *[Flag.REPEATS] * again)
 
@@ -205,7 +198,9 @@ def _confirmed(proposal: Proposal, choice: Choice) -> Proposal:
     sequence, view = str(choice.sequence), str(choice.view)
     stack, lengths = proposal.stack, choice.spacing
     lengths = stack.first.places_mm.get(lengths) if isinstance(lengths, str) else lengths
-    stack = stack if choice.along_normal == stack.along_normal else stack.reversed()
+    is_as_found = choice.along_normal == stack.along_normal
+    stack = stack if is_as_found else stack.reversed()
+    found_ordered = proposal.ordered and is_as_found and view == proposal.view
     for subject, says in (("sequence", sequence), ("view", view)):
         proposal = proposal.witnessed(subject, Witness("person", says, 1.0, "confirmed"))
     return replace(
@@ -217,7 +212,7 @@ def _confirmed(proposal: Proposal, choice: Choice) -> Proposal:
         reason=None,
         stack=stack if lengths is None else _with_spacing(stack, lengths),
         labels="" if choice.mask is False else proposal.labels,
-        ordered=(proposal.ordered or stack.placed) if choice.base_first is None else choice.base_first,
+        ordered=found_ordered if choice.base_first is None else choice.base_first,
     )
 
 
@@ -236,8 +231,10 @@ def _with_spacing(stack: Stack, mm: Vector) -> Stack:
     return replace(stack, grid=tuple(lines))
 
 
-def _shown(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAreas | None) -> Proposal:
-    """Return a proposal with display and times; one that is left out has no times."""
+def _shown(
+    proposal: Proposal, choice: Choice | None, frame: HeartFrame, areas: BloodAreas | None
+) -> Proposal:
+    """Return a proposal with display and times, a person's before those found; one left out has no times."""
     stack = proposal.stack
     displayed = Display(proposal.display or AS_STORED, clear=True)
     if stack.placed and proposal.volume_id:
@@ -246,11 +243,9 @@ def _shown(proposal: Proposal, pixels: Pixels, frame: HeartFrame, areas: BloodAr
     if proposal.status == "left_out":
         return proposal
     flags = [Flag.WITNESSES] * (not displayed.clear) + [Flag.VALUES] * (not one_scale(stack))
-    return with_times(proposal.flagged(*flags), pixels, frame, areas)
-
-
-def _with_choice(proposal: Proposal, choice: Choice) -> Proposal:
-    """Apply the display and the phases of a person's choice; marked phases answer their flag."""
-    if {"ed_phase", "t_peak"} & choice.marks.keys():
+    proposal = with_times(proposal.flagged(*flags), frame, areas)
+    if choice is None:
+        return proposal
+    if {"ed_phase", "t_peak"} & choice.marks.keys():  # marked phases answer their flag
         proposal = replace(proposal, flags=tuple(flag for flag in proposal.flags if flag is not Flag.TIMES))
     return replace(proposal, transform=choice.display or proposal.transform).timed(**choice.marks)

@@ -45,13 +45,13 @@ def are_vocabulary(text: str) -> bool:
 
 @cache
 def _any_word() -> re.Pattern[str]:
-    lists = (pattern for meanings in _vocabulary().values() for pattern in meanings.values())
+    lists = (pattern for meanings in vocabulary().values() for pattern in meanings.values())
     words = "|".join(lists)
     return re.compile(rf"(?:{words})(?: (?:{words}))*")
 
 
 @cache
-def _vocabulary() -> dict[str, dict[str, str]]:
+def vocabulary() -> dict[str, dict[str, str]]:
     """Return the patterns of words.yaml by list and meaning; their sources are for readers."""
     text = files("cardiolens.curation.ingest").joinpath("words.yaml").read_text(encoding="utf-8")
     return {
@@ -75,7 +75,7 @@ def _words(text: str) -> Words:
 
 def _matching(kind: str, text: str) -> tuple[str, ...]:
     """Return the meanings of a list that a text names."""
-    return tuple(name for name, each in _vocabulary()[kind].items() if _compiled(each).search(text))
+    return tuple(name for name, each in vocabulary()[kind].items() if _compiled(each).search(text))
 
 
 @cache

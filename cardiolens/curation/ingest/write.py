@@ -22,14 +22,14 @@ from cardiolens.config.dataset import Windows
 from cardiolens.curation.ingest.classify import Proposal
 from cardiolens.curation.ingest.export_files import Rejects, path_below, reject
 from cardiolens.curation.ingest.frame_records import Frame, Stack
-from cardiolens.curation.ingest.ids import PASSES, age_band, removed, sex, tesla, vendor
+from cardiolens.curation.ingest.ids import age_band, removed, sex, tesla, vendor
 from cardiolens.curation.ingest.orient import affine
-from cardiolens.curation.ingest.pixels import Pixels, stacked, stacked_masks
+from cardiolens.curation.ingest.pixels import stacked, stacked_masks
 from cardiolens.curation.ingest.reasons import Flag, Reason
 from cardiolens.curation.ingest.study import Imported, Task
 from cardiolens.study.anatomy import SHORT_AXIS
 from cardiolens.study.group import refused_volumes
-from cardiolens.study.manifest import MANIFEST_NAME, StudyManifest, read_study
+from cardiolens.study.manifest import MANIFEST_NAME, read_study
 from cardiolens.study.overlay import study_sheet
 
 BUILD_NAME, PROPOSALS_NAME, REJECTS_NAME = "build.json", "proposals.json", "rejects.jsonl"
@@ -41,7 +41,7 @@ _PREFIX = {"waits": "waits", "left_out": "seen"}  # of files for a person, by st
 Entry = dict[str, Any]
 
 
-def write_study(task: Task, imported: Imported, provenance: Entry) -> tuple[Entry, Rejects]:
+def write_study(task: Task, imported: Imported) -> tuple[Entry, Rejects]:
     """Write all files of one study; return the content of its `build.json`, and its rejects."""
     out, study_id, names = task.spec.out, task.study_id, task.names
     drafts = out / ".drafts" / study_id
@@ -54,21 +54,21 @@ def write_study(task: Task, imported: Imported, provenance: Entry) -> tuple[Entr
     for number, proposal in enumerate(imported.proposals, start=1):
         is_taken = proposal.status == "taken"
         name = proposal.volume_id if is_taken else f"{_PREFIX[proposal.status]}_{number:03d}"
-        entry = _write_volume(study if is_taken else notes, proposal, imported.pixels, name)
-        listed.append(_proposal(f"{study_id}-{number:03d}", proposal, entry))
+        entry = _write_volume(study if is_taken else notes, proposal, name)
+        listed.append(_proposal(proposal, entry))
         accepted += [entry] * is_taken
-    refused = ""
     if accepted:
-        manifest = _manifest(task, accepted)
-        StudyManifest.model_validate_json(manifest)
-        disk.write_draft(study / MANIFEST_NAME, manifest.encode())
-        refused = _draw_sheet(study, notes / SHEET_NAME)
-    if refused and _hold_refused(study, imported):
-        return write_study(task, imported, provenance)
+        disk.write_draft(study / MANIFEST_NAME, _manifest(task, accepted).encode())
+        try:
+            study_sheet(study, _SHEET_PHASES, Windows()).save(notes / SHEET_NAME)  # as `prepare` reads it
+        except InputError:
+            if not _hold_refused(study, imported):
+                raise
+            return write_study(task, imported)
     tree = {"schema": "proposals-1", "study_id": study_id, "proposals": listed}
     disk.write_draft(notes / PROPOSALS_NAME, json_text(tree).encode())
     rejects: Rejects = []
-    for image, reason, detail in imported.left_out:
+    for image, reason, detail in imported.unused():
         file = names.file(path_below(image.place, task.spec.source))
         rejects.append(reject(file, reason, frame=image.frame, detail=detail, study_id=study_id))
     fit, image = sum(each.stack_id in task.choices for each in imported.proposals), task.images[0]
@@ -77,7 +77,7 @@ def write_study(task: Task, imported: Imported, provenance: Entry) -> tuple[Entr
         "schema": "build-1",
         "stage": "intake",
         "tool_version": __version__,
-        **provenance,
+        **task.provenance,
         "study_id": study_id,
         "patient_id": names.patient(image.identity),
         "frames": len(task.images),
@@ -85,9 +85,7 @@ def write_study(task: Task, imported: Imported, provenance: Entry) -> tuple[Entr
         "waiting": sorted(each.volume_id for each in imported.proposals if each.status == "waits"),
         "decisions": {"fit": fit, "applied": fit - len(imported.refused), "refused": imported.refused},
         "flags": _open_flags(imported),
-        "prepare_refuses": refused or None,
         "left_out": dict(sorted(Counter(line["reason"] for line in rejects).items())),
-        "passes": sorted({tag for image in task.images for tag in image.tags} & PASSES),
         "removed": removed(task.images),
         "set": {"layout": image.of_set, "group": image.person.group, **measured} if image.of_set else None,
     }
@@ -114,23 +112,15 @@ def _open_flags(imported: Imported) -> list[str]:
     return sorted(flags)
 
 
-def _draw_sheet(study: Path, path: Path) -> str:
-    """Draw the contact sheet of a study as `prepare` reads it; return why `prepare` refuses the study."""
-    try:
-        study_sheet(study, _SHEET_PHASES, Windows()).save(path)
-    except InputError as error:
-        return str(error)
-    return ""
-
-
 def _hold_refused(study: Path, imported: Imported) -> bool:
     """Let the volumes of a study that `prepare` refuses wait for a person; return if any does."""
     refused = refused_volumes(read_study(study), Windows())
-    for number, proposal in enumerate(imported.proposals):
-        why = refused.get(proposal.volume_id) if proposal.status == "taken" else None
-        if why is not None:
-            imported.proposals[number] = proposal.left_out(Reason.CONTRADICTED, why, waits=True)
-            imported.left_out += [(image, Reason.CONTRADICTED, why) for image in proposal.stack.images()]
+    imported.proposals = [
+        each.left_out(Reason.CONTRADICTED, refused[each.volume_id], waits=True)
+        if each.status == "taken" and each.volume_id in refused
+        else each
+        for each in imported.proposals
+    ]
     return bool(refused)
 
 
@@ -142,10 +132,10 @@ def is_whole(folder: Path, build: Entry) -> bool:
     return all(path.is_file() for path in needed)
 
 
-def _write_volume(folder: Path, proposal: Proposal, pixels: Pixels, name: str) -> Entry:
+def _write_volume(folder: Path, proposal: Proposal, name: str) -> Entry:
     """Write a volume as (column, row, slice, phase), and return its entry for study.json."""
     stack, path = proposal.stack, folder / f"{name}.nii"
-    shape = _write_nifti(path, stack, *stacked(stack, pixels))
+    shape = _write_nifti(path, stack, *stacked(stack))
     lengths = (stack.first.spacing[1], stack.first.spacing[0], stack.step)
     entry: Entry = {
         "volume_id": proposal.volume_id,
@@ -160,10 +150,8 @@ def _write_volume(folder: Path, proposal: Proposal, pixels: Pixels, name: str) -
             "n_phases": stack.n_phases,
         },
         "spatial_order": "base_to_apex" if proposal.view == SHORT_AXIS and proposal.ordered else "unknown",
-        "key_layers": None,
         "ed_phase": None,
         "es_phase": None,
-        "layout_source": "declared",
         "display_transform": proposal.transform.model_dump(),
         "sha256": sha256_of(path),
         **proposal.times,
@@ -171,7 +159,7 @@ def _write_volume(folder: Path, proposal: Proposal, pixels: Pixels, name: str) -
     if proposal.labels:
         mask_path = folder / "masks" / f"{name}.nii"
         mask_path.parent.mkdir(exist_ok=True)
-        _write_nifti(mask_path, stack, stacked_masks(stack, pixels), 1.0, 0.0)
+        _write_nifti(mask_path, stack, stacked_masks(stack), 1.0, 0.0)
         digest = sha256_of(mask_path)
         entry["mask"] = {"path": f"masks/{mask_path.name}", "sha256": digest, "labels": proposal.labels}
     return entry | ({"confirmed": ["display"]} if proposal.confirmed else {})
@@ -221,14 +209,12 @@ def _manifest(task: Task, volumes: Sequence[Entry]) -> str:
         "study_id": task.study_id,
         "patient_id": task.names.patient(image.identity),
         "cohort": task.spec.cohort or [image.of_set] * bool(image.of_set),
-        "species": "human",
-        "report_id": None,
     }
     head |= {name: value for name, value in facts.items() if value is not None}
     return json_text(head | {"volumes": sorted(volumes, key=lambda volume: str(volume["volume_id"]))})
 
 
-def _proposal(name: str, proposal: Proposal, entry: Entry) -> Entry:
+def _proposal(proposal: Proposal, entry: Entry) -> Entry:
     """Return the entry of a proposal for proposals.json."""
     stack = proposal.stack
     witnesses = [
@@ -237,7 +223,6 @@ def _proposal(name: str, proposal: Proposal, entry: Entry) -> Entry:
     ]
     return {
         "stack": proposal.stack_id,
-        "proposal": name,
         "status": proposal.status,
         "reason": None if proposal.reason is None else str(proposal.reason),
         "sequence": proposal.sequence,

@@ -282,7 +282,7 @@ def assert_alive(server: LocalServer) -> None:
 
 
 def confirm(folder: Path) -> LocalServer:
-    return desk_server(Desk([], cast(Ledger, None)))
+    return desk_server(Desk(folder, {}, cast(Ledger, None)))
 
 
 def reviewed(folder: Path) -> LocalServer:

@@ -24,10 +24,10 @@ function element(name, text = "", attributes = {}) {
 function standing(own, one) {
   const choice = own.choices[one.stack];
   if (choice && choice.status === "confirmed") return choice;
-  const entry = one.entry || {};
+  const entry = one.entry;
   return {
     sequence: one.sequence, view: one.view, along_normal: one.along_normal,
-    display: entry.display_transform || {transpose: true, flip_rows: false, flip_cols: false},
+    display: entry.display_transform,
     ed_phase: entry.ed_phase ?? null, es_phase: entry.es_phase ?? null,
     spacing: null, base_first: one.view === "sax" ? entry.spatial_order === "base_to_apex" : null,
     mask: one.masked ? Boolean(entry.mask) : null,
@@ -364,12 +364,12 @@ async function start() {
   const told = await (await fetch("studies.json")).json();
   legal = told.legal;
   const rank = {taken: 0, waits: 0, left_out: 1};
-  studies = told.studies.map((own, number) => {
-    own.proposals.forEach((one, k) => {
+  studies = told.studies.map(own => {
+    own.proposals.forEach(one => {
       one.sheet = new Image();
-      one.load = () => { one.sheet.src ||= `sheets/${number}/${k}.png`; };
+      one.load = () => { one.sheet.src ||= `sheets/${own.study_id}/${one.stack}.png`; };
     });
-    return {...own, shown: own.proposals.filter(one => one.entry).sort((a, b) => rank[a.status] - rank[b.status])};
+    return {...own, shown: own.proposals.sort((a, b) => rank[a.status] - rank[b.status])};
   });
   const first = studies.findIndex(own => open(own).length);
   keysAndTools();

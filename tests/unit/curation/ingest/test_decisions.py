@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cardiolens.base.errors import InputError
 from cardiolens.config.curation_specs import IngestSpec
-from cardiolens.curation.ingest.confirm_server import read_imported
+from cardiolens.curation.ingest.confirm_server import read_imported, sheet
 from cardiolens.curation.ingest.conventions import legal_volumes
 from cardiolens.curation.ingest.decisions import Choice, Decisions, Ledger, read_decisions
 from cardiolens.curation.ingest.import_run import ingest
@@ -236,17 +236,37 @@ def test_what_fits_nothing_is_counted_and_said(twice: Path, tmp_path: Path, caps
     assert "decisions: 0 applied, 0 refused, 1 fit nothing" in capsys.readouterr().out
 
 
+def sheets(out: Path) -> list[bytes | None]:
+    """The pictures of the four series of the only study."""
+    [(study_id, stacks)] = read_imported(out).items()
+    assert len(stacks) == 4
+    return [sheet(out, study_id, proposal) for proposal in stacks.values()]
+
+
 def test_a_picture_is_of_the_volume_that_was_proposed_or_none(twice: Path, tmp_path: Path):
     """An import may write other volumes under the same names while the page is open."""
-    [study] = read_imported(twice / "out")
-    assert all(study.sheet(number) for number in range(4))
-    assert study.sheet(4) is None
+    assert all(sheets(twice / "out"))
     shutil.copytree(twice / "out", tmp_path / "out")
     paths = sorted((tmp_path / "out").rglob("*.nii"))
     for path in paths:
         path.write_bytes(paths[0].read_bytes())
-    [study] = read_imported(tmp_path / "out")
-    assert sum(study.sheet(number) is not None for number in range(4)) == 1
+    assert sum(map(bool, sheets(tmp_path / "out"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("is_repeat", "is_turned", "order"),
+    [(False, False, "base_to_apex"), (False, True, "unknown"), (True, False, "unknown")],
+)
+def test_the_base_is_first_only_where_import_or_person_says_so(
+    *, twice: Path, tmp_path: Path, is_repeat: bool, is_turned: bool, order: str
+):
+    """One stack as it was found; the same turned over; the repeat, which was never put in order."""
+    listed = by_series(twice / "out")
+    taken = next(n for n in (10, 11) if listed[n]["status"] == "taken")
+    chosen = 21 - taken if is_repeat else taken
+    made = accepted(listed[chosen], along_normal=listed[chosen]["along_normal"] != is_turned)
+    again(twice, tmp_path / "out", decide(twice, tmp_path / "d", {chosen: made}))
+    assert by_series(tmp_path / "out")[chosen]["entry"]["spatial_order"] == order
 
 
 def test_an_excluded_stack_is_in_no_study_and_its_repeat_may_be_confirmed(

@@ -2,12 +2,14 @@
 
 import re
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydicom.datadict import tag_for_keyword
 
 from cardiolens.base.paths import PACKAGE
+from cardiolens.curation.ingest.dicom import read_images
 from cardiolens.curation.ingest.frame_records import Identity, Person
 from cardiolens.curation.ingest.ids import (
     PASSES,
@@ -17,6 +19,8 @@ from cardiolens.curation.ingest.ids import (
     tesla,
     vendor,
 )
+from cardiolens.curation.ingest.pixels import pixels_of
+from tests.unit.curation.ingest.exports import header, save
 
 KEY = bytes(32)
 
@@ -72,3 +76,10 @@ def test_ids_hide_what_they_stand_for_and_depend_on_the_key(patient, study, name
     assert all(re.fullmatch(r"[PSF][0-9a-f]{16}", each) for each in ids)
     assert ids == [names.patient(identity), names.study(identity), names.file(name)]
     assert not set(ids) & {others.patient(identity), others.study(identity), others.file(name)}
+
+
+def test_bits_above_the_stored_ones_are_cut_off(tmp_path):
+    """Old overlays there may hold a name."""
+    values = np.arange(1024, dtype=np.uint16)
+    [image] = read_images(save(header(PixelData=(values | 0xB000).tobytes()), tmp_path / "IM"))
+    assert np.array_equal(pixels_of(image).ravel(), values)

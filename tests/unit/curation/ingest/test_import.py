@@ -13,6 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.command_words import read_words
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.config.dataset import DatasetSpec, Windows
+from cardiolens.curation.ingest import import_run
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
@@ -21,6 +22,7 @@ from tests.unit.curation.ingest.exports import (
     CINE,
     CURRENT,
     IDENTITIES,
+    LGE,
     NORMAL,
     PATIENT,
     SHORT_AXIS,
@@ -120,6 +122,26 @@ def test_a_study_whose_volume_was_lost_or_whose_options_changed_is_written_again
     assert (only_study(out) / "cine_sax.nii").is_file()
     ingest(IngestSpec(out=out, cohort=("full",), **spec))
     assert read_study(only_study(out)).manifest.cohort == ("full",)
+
+
+def test_a_source_of_one_file_is_imported_again_when_the_file_changes(tmp_path, capsys):
+    path, spec = tmp_path / "IM1", {"out": tmp_path / "out", "key": tmp_path / "key"}
+    for grey in (1, 2):
+        pixels = (np.arange(1024, dtype=np.uint16) * grey).tobytes()
+        facts = {"ImageOrientationPatient": SHORT_AXIS, "SeriesDescription": "lge_sax", **LGE}
+        save(header(SOPInstanceUID="1.2.3.9", PixelData=pixels, **facts), path)
+        ingest(IngestSpec(source=path, **spec))
+        assert "(unchanged)" not in capsys.readouterr().out
+        assert "unreadable" not in (tmp_path / "out" / "rejects.jsonl").read_text()
+    ingest(IngestSpec(source=path, **spec))
+    assert "(unchanged)" in capsys.readouterr().out
+
+
+def test_new_words_of_a_hospital_import_its_studies_again(small, tmp_path, capsys, monkeypatch):
+    shutil.copytree(small / "out", tmp_path / "out")
+    monkeypatch.setattr(import_run, "vocabulary", lambda: {"views": {"sax": "kurzachse"}})
+    ingest(IngestSpec(source=small / "export", out=tmp_path / "out", key=small / "key"))
+    assert "(unchanged)" not in capsys.readouterr().out
 
 
 def test_studies_of_another_import_are_counted(small, tmp_path, capsys):

@@ -95,7 +95,7 @@ def test_myops_of_care_has_cases_and_not_every_sequence(normal, tmp_path):
     export = moved(tmp_path / "export", as_care)
     proposed = propose_layout([str(path.relative_to(export)) for path in export.rglob("*.nii.gz")])
     assert proposed is not None
-    assert proposed[0].name == "myops"
+    assert proposed.name == "myops"
     truth["volumes"].pop("cine_sax")
     out = imported_set(export, tmp_path / "out")
     assert "mask" in volume_of(expect_whole(out, "myops", "Case1001", truth), "lge_sax")

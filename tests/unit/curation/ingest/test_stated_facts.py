@@ -99,14 +99,14 @@ def test_a_decision_that_leaves_the_voxel_size_open_is_refused(waiting, spacing,
 
 
 def test_a_decision_is_carried_to_all_studies_of_the_source(waiting, tmp_path):
-    desk = Desk(read_imported(waiting / "out"), Ledger(tmp_path / "decisions.jsonl"))
-    first = desk.studies[0]
-    stack = open_stacks(waiting)[first.study_id]["stack"]
+    desk = Desk(waiting / "out", read_imported(waiting / "out"), Ledger(tmp_path / "decisions.jsonl"))
+    first, second = desk.studies
+    stack = open_stacks(waiting)[first]["stack"]
     made = choice(ed_phase=0, es_phase=4)
-    change = Change(study_id=first.study_id, revision=0, stacks={stack: made}, everywhere=True)
+    change = Change(study_id=first, revision=0, stacks={stack: made}, everywhere=True)
     reply = desk.decide(Request(("decide",), body=change.model_dump_json().encode()))
-    assert set(json.loads(reply.body)["others"]) == {desk.studies[1].study_id}
-    [carried] = desk.ledger.decisions.of(desk.studies[1].study_id).values()
+    assert set(json.loads(reply.body)["others"]) == {second}
+    [carried] = desk.ledger.decisions.of(second).values()
     assert (carried.spacing, carried.base_first, carried.display) == ("pixdim", True, SHOWN)
     assert (carried.ed_phase, carried.es_phase) == (None, None), "phases belong to one study"
     desk.ledger.close()
@@ -117,6 +117,14 @@ def test_millimetres_of_one_study_are_not_those_of_another(waiting):
     assert carried_over(choice(spacing=(2.0, 2.0, 8.0)), proposal, proposal) is None
     assert carried_over(choice(), proposal, proposal | {"places_mm": {}}) is None
     assert carried_over(choice(), proposal, proposal | {"phases": 1}) is None
+
+
+def test_a_display_as_it_was_found_stays_so_in_other_studies(waiting):
+    proposal = next(iter(open_stacks(waiting).values()))
+    found = proposal["entry"]["display_transform"] | {"flip_rows": True}
+    there = proposal | {"entry": proposal["entry"] | {"display_transform": found}}
+    assert carried_over(choice(), proposal, there).display == DisplayTransform(**found)
+    assert carried_over(choice(display=DisplayTransform(flip_cols=True)), proposal, there) is None
 
 
 def accepted(proposal: dict) -> Choice:
@@ -144,11 +152,10 @@ def test_one_decision_settles_a_set_that_holds_both_directions(tmp_path, form):
     first, second = (study_of(out, form, name.format(number)) for number in (3, 6))
     assert not first.exists()
     assert not second.exists()
-    desk = Desk(read_imported(out), Ledger(tmp_path / "decisions.jsonl"))
-    study = next(each for each in desk.studies if each.study_id == first.name)
-    for revision, proposal in enumerate(study.proposals):
+    desk = Desk(out, read_imported(out), Ledger(tmp_path / "decisions.jsonl"))
+    for revision, proposal in enumerate(desk.studies[first.name].values()):
         change = Change(
-            study_id=study.study_id,
+            study_id=first.name,
             revision=revision,
             stacks={proposal["stack"]: accepted(proposal)},
             everywhere=True,
