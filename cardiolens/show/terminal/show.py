@@ -28,18 +28,20 @@ _CAPTION = (
 )
 
 
-def _table(title: str, columns: Sequence[str], caption: str | None = None) -> Table:
-    """A table without rows; columns of words stand to the left, of numbers to the right."""
+def table_of(
+    title: str, columns: Sequence[str], caption: str | None = None, words: Sequence[str] = ("model", "why")
+) -> Table:
+    """Return a table without rows; columns of `words` stand to the left, of numbers to the right."""
     table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
     for name in columns:
-        table.add_column(name, justify="left" if name in ("model", "why") else "right")
+        table.add_column(name, justify="left" if name in words else "right")
     return table
 
 
 def show_plan(plan: Plan, missing: Mapping[str, Missing], totals: Mapping[str, Totals]) -> None:
     """Print the plan of a sweep, one row per model, and the declared comparison."""
     numbers = ("asked", "unique", "done", "to do", "overflow", "skipped")
-    table = _table(f"plan of {plan.run.root}", ("model", "arms", *numbers, "prompt tokens"))
+    table = table_of(f"plan of {plan.run.root}", ("model", "arms", *numbers, "prompt tokens"))
     notes: list[str] = []
     for name, work in missing.items():
         total, arms = totals[name], [arm for arm in plan.arms if arm.model.name == name]
@@ -132,7 +134,7 @@ def show_changes(changes: Changes, score_changes: Sequence[tuple[str, str, float
 def show_placement(placement: Placement) -> None:
     """Print one row per model, the estimated total, and the models that cannot run."""
     if placement.waves:
-        table = _table(cluster_of(placement), COLUMNS, _CAPTION)
+        table = table_of(cluster_of(placement), COLUMNS, _CAPTION)
         for row in placement_rows(placement):
             table.add_row(*row)
         console.print(table)
