@@ -17,6 +17,7 @@ from cardiolens.curation.ingest import import_run
 from cardiolens.curation.ingest.import_run import ingest
 from cardiolens.study.group import displayed_volumes
 from cardiolens.study.manifest import read_study
+from cardiolens.study.shards import frames_table
 from cardiolens.workflow.steps.prepare_studies import prepare
 from tests.unit.curation.ingest.exports import (
     CINE,
@@ -46,7 +47,7 @@ def shown(folder: Path) -> dict[str, tuple[list[str], int, int, str]]:
     """Digests of the frames in canonical order as displayed, ED, ES and order by volume."""
     return {
         str(volume.row["volume_id"]): (
-            volume.frames["digest"].to_pylist(),
+            frames_table(volume.row, volume.frames)["digest"].to_pylist(),
             *(
                 (volume.row["ed_phase"], volume.row["es_phase"])
                 if volume.row["sequence"] == "cine"
