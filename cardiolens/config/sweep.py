@@ -75,8 +75,9 @@ class StatisticsSpec(Spec):
 
 
 def _scheduler(cluster: Any) -> str:
-    names = cluster.keys() if isinstance(cluster, Mapping) else type(cluster).model_fields.keys()
-    return "<slurm>" if names & (SlurmSpec.model_fields.keys() - ClusterSpec.model_fields.keys()) else "<ray>"
+    own = SlurmSpec.model_fields.keys() - ClusterSpec.model_fields.keys()
+    is_slurm = isinstance(cluster, SlurmSpec) or (isinstance(cluster, Mapping) and cluster.keys() & own)
+    return "<slurm>" if is_slurm else "<ray>"
 
 
 Cluster = Annotated[

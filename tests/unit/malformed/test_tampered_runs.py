@@ -19,6 +19,8 @@ from small_cohort import make_cohort, reader, sweep_spec, swept
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.commands.compare import compare
 from cardiolens.commands.view import served_of
+from cardiolens.config.compose import composed_sweep
+from cardiolens.config.sweep import parse
 from cardiolens.curation.report_judge.report_errors import run_reports
 from cardiolens.phantom.roster import catalogue
 from cardiolens.show.export.table_export import export
@@ -129,6 +131,17 @@ def test_a_document_with_another_value_is_answered_or_named(
     folder = tmp_path_factory.mktemp("tampered") / "place"
     try_verbs(finished, folder, with_value(*damage), [verb])
     shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    "words", [["+experiment=demo"], ["+experiment=controls", "cluster=slurm", "model=[tiny,served]"]]
+)
+def test_a_configuration_with_any_other_value_is_read_or_named(words: list[str]) -> None:
+    tree = composed_sweep(words)
+    for path in places(tree):
+        for value in OTHERS:
+            with suppress(InputError):
+                parse(changed(tree, path, value))
 
 
 def files_of(run: Run) -> list[Path]:
