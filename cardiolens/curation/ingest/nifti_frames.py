@@ -159,8 +159,12 @@ def _files(
         roles |= roles_by_path(images, ids, subject)
     else:
         roles = dict(assignment.roles)
+    from_zero = {role.series for role in roles.values() if role.phase == 0}
     for number, (path, scanned) in enumerate(scans.items(), start=1):
-        file = _File(path, roles[path], scanned, sidecar_of[path], number)
+        role = roles[path]
+        if role.phase is not None and role.series in from_zero:
+            role = replace(role, phase=role.phase + 1)
+        file = _File(path, role, scanned, sidecar_of[path], number)
         if rejection := _rejection(file, of_layout=assignment is not None):
             export.reject(path, *rejection)
         else:

@@ -264,12 +264,12 @@ class _Maker:
     def _opener(self, volumes: pa.Table) -> Callable[[str], StudyFrames]:
         """Return the function that opens the frames of a study of these volumes."""
         looks = any(selector.looks_at_pixels for selector in self.spec.selector)
-        structure_of = structures(volumes, self.anatomy)
+        structure_of, parts = structures(volumes, self.anatomy), FrameParts(self.spec.store)
 
         def opened(study_id: str) -> StudyFrames:
             rows = volumes.filter(pc.equal(volumes["study_id"], study_id))
             features = read_features(self.spec.store, rows, self.anatomy) if looks else None
-            return StudyFrames(structure_of[study_id], FrameParts(self.spec.store).digests(rows), features)
+            return StudyFrames(structure_of[study_id], parts.digests(rows), features)
 
         return opened
 

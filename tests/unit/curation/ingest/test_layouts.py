@@ -294,6 +294,32 @@ def test_a_layout_of_ones_own_needs_no_code(subjects, tmp_path):
     assert {line["subtask"] for line in drafted.lines} >= {"D01", "C10"}
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_phases_that_are_files_may_count_from_zero_or_one(subjects, tmp_path, first):
+    write_set(subjects[:1], "mnms", tmp_path / "export")
+    made = tmp_path / "export" / "OpenDataset" / "Training" / "Labeled" / "A1S9V1"
+    (tmp_path / "in").mkdir()
+    for ending in ("", "_gt"):
+        image = nib.load(made / f"A1S9V1_sa{ending}.nii.gz")
+        for phase in range(image.shape[3]):
+            if not ending or np.asarray(image.dataobj)[..., phase].any():
+                path = tmp_path / "in" / f"heart_7_{phase + first}{ending}.nii.gz"
+                nib.save(image.slicer[..., phase], path)
+    (tmp_path / "in" / "list.csv").write_text("who;first;last\nheart_7;0;4\n")
+    own = tmp_path / "ours.yaml"
+    own.write_text(
+        "title: ours\nsubject: 'heart_[0-9]+'\nlabels: mnms\nheader: {time: none}\n"
+        "files:\n  - {files: '{subject}_{phase}.nii', image: cine_sax}\n"
+        "  - {files: '{subject}_{phase}_gt.nii', mask_of: [cine_sax]}\n"
+        "information:\n  - {files: list.csv, kind: table, subject: who, facts: "
+        "{ed: {column: first, counts_from: 0}, es: {column: last, counts_from: 0}}}\n"
+    )
+    out = imported_set(tmp_path / "in", tmp_path / "out", layout=str(own))
+    volume = volume_of(next((out / "studies").iterdir()), "cine_sax")
+    assert (volume["ed_phase"], volume["es_phase"]) == (0, 4)
+    assert "mask" in volume
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
