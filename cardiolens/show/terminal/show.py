@@ -24,8 +24,8 @@ _MANY_TOKENS = 1_024  # of a frame: four tiles of 256; no model needs so many fo
 COLUMNS = ("begins", "model", "tensor parallel", "replicas", "GPUs", "hours", "GPU hours", "at most", "why")
 _CAPTION = (
     "begins (at the latest), hours: from declared rates, if each beginning of a prompt is computed once and "
-    "replies are as long as expected; at most: GPU hours if no prompt token came from a cache and every reply "
-    "were full"
+    "replies are as long as expected; at most: GPU hours if no prompt token came from a cache and every "
+    "reply were full"
 )
 
 
