@@ -37,6 +37,7 @@ from cardiolens.storage.schemas import FRAME
 
 if TYPE_CHECKING:
     from vllm import CompletionOutput, RequestOutput, SamplingParams
+    from vllm.config import VllmConfig
     from vllm.lora.request import LoRARequest
     from vllm.v1.engine.async_llm import AsyncLLM
     from vllm.v1.metrics.loggers import PrometheusStatLogger
@@ -108,9 +109,7 @@ class VllmEngine(Engine):
         written = startup.written_so_far()
         try:
             config = options.create_engine_config()
-            gpus, share = self._deployment.gpus, self._deployment.utilization
-            room = engine_memory.encoder_room(engine_memory.gpu_gib(), share) if gpus else None
-            engine_memory.tune(config, room)
+            self.tune(config)
             return AsyncLLM.from_vllm_config(  # in a thread: its tasks begin at the first request
                 config,
                 stat_loggers=[self._stat_logger()],
@@ -119,6 +118,12 @@ class VllmEngine(Engine):
             )
         except RuntimeError as error:  # often says only that one of vLLM's processes failed
             raise RuntimeError(startup.with_remedy(startup.root_cause(written) or str(error))) from error
+
+    def tune(self, config: "VllmConfig") -> None:
+        """Give the encoder's cache room for the frames of a study, which is no option of vLLM."""
+        gpus, share = self._deployment.gpus, self._deployment.utilization
+        room = engine_memory.encoder_room(engine_memory.gpu_gib(), share) if gpus else None
+        engine_memory.tune(config, room)
 
     async def _read_numerics(self) -> Numerics:
         """Ask the workers what decides the rounding of their answers; what they do not report is unknown."""
