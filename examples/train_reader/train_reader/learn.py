@@ -28,9 +28,9 @@ from cardiolens.base.errors import InputError
 from cardiolens.inference.models.chat import Chat
 from train_reader.batches import IGNORED, PackTensors, Tokens, normalised, pack_tensors
 from train_reader.examples import Cohort
-from train_reader.network import JOINED, PATCH, make_network, make_processor, save
+from train_reader.network import JOINED, make_network, make_processor, save
 from train_reader.recipe import ReaderSpec, StageSpec
-from train_reader.tiny import IMAGE_SIDE
+from train_reader.tiny import IMAGE_SIDE, PATCH
 from train_reader.tissues import KINDS, LESIONS, WALLS, WEIGHTS, concept_weights, concepts
 
 STATE = "state.pt"

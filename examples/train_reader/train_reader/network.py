@@ -13,10 +13,9 @@ from cardiolens.protocol.prompts.question import AskedQuestion, words
 from cardiolens.protocol.prompts.template import question_block, template_for
 from cardiolens.protocol.tasks.catalogue import Catalogue, load_catalogue
 from cardiolens.study.anatomy import heart
-from train_reader.tiny import CONTEXT, IMAGE_SIDE, SPECIAL, finished, processor
+from train_reader.tiny import IMAGE_SIDE, PATCH, SPECIAL, config, finished, processor
 from train_reader.vision import localise
 
-PATCH = 8  # pixels
 JOINED = 4  # patches per side of an image token: 2 x 2 tokens per frame
 VOCABULARY = 2048
 # Text never merged with its neighbours: numbers (except totals, "of 25"), option letters, colons, line ends.
@@ -40,7 +39,9 @@ def make_network(tokenizer: Any, seed: int) -> Any:
     from transformers import Idefics3ForConditionalGeneration
 
     torch.manual_seed(seed)
-    network = Idefics3ForConditionalGeneration(_config(tokenizer))
+    text = {**_TEXT, "initializer_range": _SPREAD}
+    settings = config(tokenizer, _VISION, text, JOINED, tie_word_embeddings=False)
+    network = Idefics3ForConditionalGeneration(settings)
     localise(network.model.vision_model)
     torch.nn.init.normal_(network.model.connector.modality_projection.proj.weight, std=_QUIET)
     return network
@@ -124,27 +125,3 @@ def _captions() -> Iterator[str]:
         yield f"layer 1 of {total}, phase 1 of {total}"
         yield f"time 1 of {total}"
     yield from (f"Frame {number}: {number} of {number}\n" for number in range(_FRAME_NUMBERS))
-
-
-def _config(tokenizer: Any) -> Any:
-    from transformers import Idefics3Config
-
-    return Idefics3Config(
-        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
-        scale_factor=JOINED,
-        pad_token_id=tokenizer.pad_token_id,
-        tie_word_embeddings=False,
-        vision_config={**_VISION, "image_size": IMAGE_SIDE, "patch_size": PATCH},
-        text_config={
-            **_TEXT,
-            "model_type": "llama",
-            "num_key_value_heads": _TEXT["num_attention_heads"],
-            "initializer_range": _SPREAD,
-            "vocab_size": len(tokenizer),
-            "max_position_embeddings": CONTEXT,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-            "pad_token_id": tokenizer.pad_token_id,
-            "tie_word_embeddings": False,
-        },
-    )

@@ -4,13 +4,15 @@ Idefics3 with 0.8 million parameters, its own byte-level tokenizer and a short c
 meaningless; the model exercises every part of the pipeline with a real engine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 IMAGE_SIDE = 64  # pixels; 8 x 8 patches, 16 image tokens
+PATCH = 8  # pixels
 CONTEXT = 8192
 SEED = 2606
+_WIDTH = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
 
 SPECIAL = (
     "<pad>",
@@ -89,19 +91,25 @@ def finished(core: Any) -> Any:
     )
 
 
-def config(tokenizer: Any) -> Any:
+def config(
+    tokenizer: Any,
+    vision: Mapping[str, Any] = _WIDTH,
+    text: Mapping[str, Any] = _WIDTH,
+    joined: int = 2,
+    **options: Any,
+) -> Any:
+    """Return an Idefics3 configuration: widths of its two parts, patches per side of an image token."""
     from transformers import Idefics3Config
 
-    width = {"hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 2, "num_attention_heads": 2}
     return Idefics3Config(
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
-        scale_factor=2,
+        scale_factor=joined,
         pad_token_id=tokenizer.pad_token_id,
-        vision_config={**width, "image_size": IMAGE_SIDE, "patch_size": 8},
+        vision_config={**vision, "image_size": IMAGE_SIDE, "patch_size": PATCH},
         text_config={
-            **width,
+            **text,
             "model_type": "llama",
-            "num_key_value_heads": 2,
+            "num_key_value_heads": text["num_attention_heads"],
             "vocab_size": len(tokenizer),
             "max_position_embeddings": CONTEXT,
             "bos_token_id": tokenizer.bos_token_id,
@@ -109,6 +117,7 @@ def config(tokenizer: Any) -> Any:
             "pad_token_id": tokenizer.pad_token_id,
             "tie_word_embeddings": False,
         },
+        **options,
     )
 
 
