@@ -21,7 +21,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.base.untrusted.bounded_files import BYTE_ORDER_MARK, check_aliases, decode, read_bytes
 from cardiolens.config.conf_names import GROUPS, ONE_OF, conf_files, conf_folders, legal_names, packaged_conf
 from cardiolens.config.sweep import SweepSpec, parse
-from cardiolens.config.sweep_words import literal, read_sweep_words, unknown_name
+from cardiolens.config.sweep_words import LEFT_OUT, literal, read_sweep_words, unknown_name
 
 _MOST_BYTES = 1 << 20  # size limit of a configuration file
 _ENTRIES = ("model", "selector", "prompt")  # groups with several entries that have options
@@ -88,13 +88,20 @@ def _chooses(group: str, names: Sequence[str]) -> str:
 
 
 def _set(tree: DictConfig, path: str, value: object) -> None:
-    """Set an option; InputError for one of a model, selector or prompt that the sweep does not have."""
+    """Set an option or leave it out; InputError if its model is not in the sweep, or no file sets it."""
     group, _, rest = path.partition(".")
     name, _, option = rest.partition(".")
     if group in _ENTRIES and option and name not in (entries := tree.get(group) or {}):
         legal = ", ".join(map(str, entries))
         raise InputError(f"{path}: this sweep has no {group} {name}; choose from {legal}")
-    OmegaConf.update(tree, path, value, force_add=True)
+    if value is not LEFT_OUT:
+        OmegaConf.update(tree, path, value, force_add=True)
+        return
+    holder, _, last = path.rpartition(".")
+    options = OmegaConf.select(tree, holder) if holder else tree
+    if not isinstance(options, DictConfig) or last not in options:
+        raise InputError(f"~{path}: no file sets this option; leave the word out")
+    del options[last]
 
 
 def check_own_files() -> None:

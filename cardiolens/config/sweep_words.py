@@ -25,6 +25,9 @@ _UNKNOWN = "whether it thinks (reasoning_parser) and its sampling; see docs/guid
 _INTERPOLATION = re.compile(r"\$\{[^{}]*\}")
 _LISTS = "python -m cardiolens.sweep --help"  # every name
 
+LEFT_OUT = object()
+"""The value of an option that a word `~path` takes out of what the files say."""
+
 Option = tuple[str, object]
 """The path of an option, e.g. dataset.studies, and its value."""
 
@@ -39,11 +42,13 @@ class Choice(NamedTuple):
 def read_sweep_words(words: Sequence[str]) -> tuple[dict[str, Sequence[str]], list[Option]]:
     """Return the names chosen of each group of conf/, and the options in the order in which they count.
 
-    Of two words for one group the last one counts. A `+` before a name has no meaning.
+    Of two words for one group the last one counts. A `+` before a name has no meaning; `~model.NAME.source`
+    leaves an option out.
     """
     chosen: dict[str, Choice] = {}
     options: list[Option] = []
-    for word, value in pairs_of(words):
+    left_out = [word for word in words if word.startswith("~") and "=" not in word]
+    for word, value in pairs_of([word for word in words if word not in left_out]):
         name = word.lstrip("+")
         if name in GROUPS:
             chosen[name] = _CHOICES.get(name, _files)(value)
@@ -55,6 +60,7 @@ def read_sweep_words(words: Sequence[str]) -> tuple[dict[str, Sequence[str]], li
     of_groups = [
         (path, literal(value)) for choice in chosen.values() for path, value in choice.options.items()
     ]
+    options += [(word[1:], LEFT_OUT) for word in left_out]
     return {group: choice.names for group, choice in chosen.items()}, [*of_groups, *options]
 
 

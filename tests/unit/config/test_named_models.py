@@ -83,3 +83,15 @@ def test_a_protocol_counts_before_and_behind_a_release(
     release = {"name": "ours", "studies": "/s", "questions": "/q", "protocol": "authors-1"}
     monkeypatch.setattr(sweep_words, "released_options", lambda folder: release)
     assert read_spec(words).dataset.protocol == "openprotocol-1"
+
+
+def test_an_option_of_a_file_is_left_out() -> None:
+    words = ["+experiment=demo", "model=[served]"]
+    assert read_spec(words).model[0].source
+    assert read_spec([*words, "~model.served.source"]).model[0].source == ""
+
+
+@pytest.mark.parametrize("word", ["~model.served.sauce", "~model.other.source", "~budget.first", "~"])
+def test_an_option_that_is_not_there_cannot_be_left_out(word: str) -> None:
+    with pytest.raises(InputError, match=r"no file sets this option|this sweep has no model other"):
+        read_spec(["+experiment=demo", "model=[served]", word])
