@@ -337,6 +337,27 @@ def test_axe_finds_nothing_serious_in_a_whole_study(context: BrowserContext, ren
     bypassing.close()
 
 
+def test_a_picture_that_cannot_be_read_is_said_and_asked_for_once(
+    context: BrowserContext, cine_run: Run
+) -> None:
+    with opened(context, cine_run) as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        page.route(_BLOCK, lambda route: route.fulfill(content_type="image/png", body="no picture"))
+        page.keyboard.press("v")
+        active = page.locator(".port[data-active]")
+        expect(active.locator(".caption")).to_contain_text("cannot be read")
+        expect(active.locator("canvas")).to_have_attribute("aria-label", re.compile("cannot be read"))
+        page.wait_for_timeout(300)  # while it would be asked for again
+        blocks = [url for url in asked if _BLOCK.search(url)]
+        assert blocks
+        assert len(blocks) == len(set(blocks))
+        page.unroute(_BLOCK)
+        page.keyboard.press("v")
+        page.keyboard.press("v")
+        expect(active.locator("canvas")).to_have_attribute("data-frame", re.compile("."))
+
+
 def test_without_the_studys_folder_no_line_is_drawn_and_the_reason_stands(
     context: BrowserContext, cine_run: Run
 ) -> None:

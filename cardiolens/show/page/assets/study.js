@@ -18,6 +18,7 @@ const frameName = (volume, idx) => `${volume} ${idx}`;
 function wholeStudy({ question, study, arms, evidence, sent }) {
   const holder = element("section", { class: "study", "aria-label": "Whole study" }, element("p", { class: "absent" }, "Reading the study\u2026"));
   const own = (desk = { holder, study, arm: arms[0], sent, names: namesOf(sent), lanes: [], ports: [], active: 0, evidence, redraw: 0 });
+  for (const [address, kept] of pictures) if (kept.failed) pictures.delete(address);
   const failed = (error) => own === desk && holder.replaceChildren(element("p", { class: "absent" }, error.message));
   content(`studies/${study}.js`)
     .then((layout) => own === desk && openStudy(layout))
@@ -180,7 +181,8 @@ function redraw() {
   });
 }
 
-// The picture of a block of phases of a slice; it is read once, and the longest unused are forgotten.
+// The picture of a block of phases of a slice. It is read once, and the longest unused are forgotten; one that cannot
+// be read is asked for again only when a study is opened.
 function picture(volume, slice, block) {
   const kind = masks ? "masked-slices" : "slices";
   const address = `${kind}/${desk.study}/${encodeURIComponent(volume.id)}-${slice}-${block}.png`;
@@ -191,7 +193,7 @@ function picture(volume, slice, block) {
     return kept;
   }
   const made = { pixels: Math.min(volume.n_phases, volume.block) * volume.height * volume.width, bitmap: null, failed: false };
-  made.coming = bitmapOf(address).then((bitmap) => (made.bitmap = bitmap), () => ((made.failed = true), pictures.delete(address)));
+  made.coming = bitmapOf(address).then((bitmap) => (made.bitmap = bitmap), () => (made.failed = true));
   pictures.set(address, made);
   let sum = [...pictures.values()].reduce((total, { pixels }) => total + pixels, 0);
   for (const [name, old] of pictures) {
@@ -219,7 +221,7 @@ function drawPort(port) {
   drawLines(port);
   if (!found.bitmap) {
     const own = desk;
-    port.caption.textContent = found.failed ? `${placeInWords(port)}: cannot be read` : `${placeInWords(port)}: reading\u2026`;
+    say(port, [`${placeInWords(port)}: ${found.failed ? "cannot be read" : "reading\u2026"}`]);
     if (!found.failed) found.coming.then(() => own === desk && redraw());
     return;
   }
@@ -252,6 +254,11 @@ function describe(port) {
   const told = [placeInWords(port), sent, ...(isEvidence(port) ? ["shows the answer"] : [])];
   port.node.toggleAttribute("data-sent", desk.names.has(name));
   port.node.toggleAttribute("data-evidence", isEvidence(port));
+  say(port, told);
+}
+
+// The same words below the picture and for those who hear it.
+function say(port, told) {
   port.caption.textContent = told.join(" \u00b7 ");
   port.canvas.setAttribute("aria-label", `${volumeInWords(port.volume)}, ${told.join(", ")}`);
 }
