@@ -49,7 +49,7 @@ def _measure(words: list[str], written: Path) -> None:
     identity = identify(model, planned.store.models)
     work = missing(planned.run.requests(model.name), Path("nowhere"), 1).work
     reader = StudyLoader(planned.store.root, planned.volumes, Rendering(model.long_side))
-    engine: Any = VllmEngine(model, identity, planned.most_frames[model.name], None)  # type: ignore[arg-type]
+    engine: Any = VllmEngine(model, identity, planned.most_frames[model.name], None)
     replica = Replica(lambda: Simulated(lambda ask: "ANSWER: A"), written, 64, spec.stream)
     engine._prompt(Ask("", "", "", (), "", (), 1), dict)  # loads the processor
     spent: dict[str, float] = defaultdict(float)

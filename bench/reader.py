@@ -130,7 +130,7 @@ def rows_of(run: Any) -> dict[tuple[str, str, str], dict[str, Any]]:
         run.__dict__["rows"] = {
             (row["metric"], row["scope"], row["arm_id"]): row for row in run.scores.to_pylist()
         }
-    return run.__dict__["rows"]  # type: ignore[no-any-return]
+    return run.__dict__["rows"]
 
 
 def told(row: Any) -> str:

@@ -111,7 +111,7 @@ def _stream(planned: Plan, given: argparse.Namespace, ran: Path) -> tuple[float,
         return StandIn(ran, given.seconds, given.width, given.rgb_mib)
 
     width = property(lambda _: given.width + given.width // 2)
-    pipeline.make_engine, pipeline.ModelStream.width = make_engine, width  # type: ignore[assignment]
+    pipeline.make_engine, pipeline.ModelStream.width = make_engine, width
     deployment = Deployment("constant", 1, 1, ((),) * given.replicas, 0.9, "", 0.0)
     left = missing_of(planned, "constant")
     began = time.monotonic()

@@ -6,7 +6,8 @@ from pathlib import Path
 import yaml
 
 from cardiolens.protocol.tasks.catalogue import load_catalogue
-from cardiolens.report_text.extract import Entity, extract
+from cardiolens.report_text.entities import Entity
+from cardiolens.report_text.extract import extract
 
 Pair = tuple[set[Entity], frozenset[Entity]]  # what a reader finds, what the extractor finds
 

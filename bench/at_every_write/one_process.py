@@ -5,10 +5,13 @@ import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import nullcontext
+from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
 
+from cardiolens.base.errors import RunError
+from cardiolens.inference.placement.footprint import nodes_to_plan_with
 from cardiolens.inference.placement.placement import Deployment
 from cardiolens.inference.plan.missing import Missing
 from cardiolens.inference.plan.plan import Plan
@@ -22,12 +25,18 @@ from cardiolens.workflow.steps import preparation, prepare_studies
 def run_in_one_process() -> None:
     """Replace Ray and worker processes by loops, in this process."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # `spread` then starts no workers
-    processes._guarded = _guarded
-    for module in (sweep, prepare_studies):
-        module.ray_cluster = nullcontext
-    sweep.nodes_of_ray = sweep.nodes_to_plan_with
-    prepare_studies.outcomes_of, preparation.cpus_of_ray = _outcomes_of, lambda: 1
-    execution.stream = _stream
+    replace_in(processes, _guarded=_guarded)
+    replace_in(sweep, ray_cluster=nullcontext, nodes_of_ray=nodes_to_plan_with)
+    replace_in(prepare_studies, ray_cluster=nullcontext, outcomes_of=_outcomes_of)
+    replace_in(preparation, cpus_of_ray=lambda: 1)
+    replace_in(execution, stream=_stream)
+
+
+def replace_in(module: ModuleType, **replaced: object) -> None:
+    """Replace names of a module, all of which it must have."""
+    for name, value in replaced.items():
+        assert hasattr(module, name), f"{module.__name__} has no {name}"
+        setattr(module, name, value)
 
 
 def _guarded(function: Callable[[Any], Any], items: Iterator[Any], *_: Any) -> Iterable[Any]:
@@ -57,5 +66,5 @@ async def _answered(
                 total += counters_of(done)
                 report(counters_of(done))
     except Exception as error:
-        raise pipeline.RunError(pipeline.cause_of(error)) from error
+        raise RunError(pipeline.cause_of(error)) from error
     return pipeline.Streamed(total, frozenset())

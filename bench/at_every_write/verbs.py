@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
-from at_every_write.one_process import run_in_one_process
+from at_every_write.one_process import replace_in, run_in_one_process
 from at_every_write.people import decide_on_imports, decide_on_questions, read_replies
 from at_every_write.queue import wait_in_file
 from at_every_write.server import AnsweringServer
@@ -82,8 +82,8 @@ def drawn_alike(run: Callable[[], int]) -> Callable[[], int]:
 
     def alike() -> int:
         module = importlib.import_module("cardiolens.curation.release.make")
-        module.secrets = SimpleNamespace(token_hex=lambda n: "0" * 2 * n)
-        module.uuid = SimpleNamespace(uuid4=lambda: "7" * 32)
+        secrets = SimpleNamespace(token_hex=lambda n: "0" * 2 * n)
+        replace_in(module, secrets=secrets, uuid=SimpleNamespace(uuid4=lambda: "7" * 32))
         return run()
 
     return alike

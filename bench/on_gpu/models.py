@@ -154,10 +154,10 @@ def write(size: str, folder: Path, *, rehearse: bool) -> str:
         family = wanted.family if find_spec("torchvision") else "idefics3"
         build(family, folder)
         return family
-    family = FAMILIES[wanted.family]
-    words = tokenizer(family)
+    entry = FAMILIES[wanted.family]
+    words = tokenizer(entry)
     _, processor = BUILDERS[wanted.family](words)
-    processor.chat_template = family.template
+    processor.chat_template = entry.template
     processor.save_pretrained(folder)
     _fill_up(folder / "tokenizer.json", _vocabulary(wanted.config))
     ids = dict(zip(_QWEN_IDS, words.convert_tokens_to_ids(list(_QWEN_IDS)), strict=True))

@@ -56,8 +56,8 @@ class Tokens:
         for number, piece in enumerate(pieces):
             tokens += self._text(piece)
             if number < len(pieces) - 1:
-                volume_id, idx = request.frames[number]
-                key = f"{request.frames_study_id}/{volume_id}/{idx}"
+                frame = request.frames[number]
+                key = f"{request.frames_study_id}/{frame.volume_id}/{frame.idx}"
                 first = _TEXT + self._frames.setdefault(key, len(self._frames)) * _FRAME_ROOM
                 shown.append(ShownFrame(key, len(tokens), self.frame_tokens))
                 tokens += range(first, first + self.frame_tokens)
