@@ -75,7 +75,7 @@ _GRADED = re.compile(r"\s*(?:mild|slight|moderate|severe|mod|sev)[\w/-]*[ ](?=[a
 _NUMBER = re.compile(r"\s*\d{1,3}(?:[.,]\d)?\s*%")
 _MOTION = re.compile(r"motion|rwma|wma|kine", re.IGNORECASE)
 _REGURGITATION = re.compile(r"\W*(?:[MTA]R|[MTA]I)\W*")
-_LAYER = re.compile(r"[ \t]*layers?[ \t]*:", re.IGNORECASE)  # `mid` is no level there
+_LAYER = re.compile(r"\blayers?\b", re.IGNORECASE)  # `mid` is no level there
 _SAM = re.compile(r"SAM/(?=LVOTO?\b)")
 _KINESIS = {"hypo": "hypok", "a": "akin", "dys": "dysk"}
 # An option, a wide gap and the label of another field, which names a structure or a finding of its own.
@@ -150,7 +150,8 @@ def _ticked(line: str) -> str:
     options = _options(line, start, boxes)
     ticked = [span for span, box in zip(options, boxes, strict=True) if _is_ticked(box)]
     blank = re.sub(r"[^\n]", " ", line)
-    if len(ticked) != 1 or _LAYER.match(line) or any(":" in line[slice(*span)] for span in options):
+    is_of_layers = _LAYER.search(line, 0, boxes[0].start())
+    if len(ticked) != 1 or is_of_layers or any(":" in line[slice(*span)] for span in options):
         return blank
     (first, last) = ticked[0]
     read = line[:start] + blank[start:first] + line[first:last] + blank[last:]
