@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -126,6 +127,13 @@ def test_keys_differ_where_the_chosen_frames_do_and_not_where_words_do():
     assert answer(naming(1, 2)) != answer(naming(1))
     assert answer(naming(1, 2)) == answer(f"Well: {naming(2, 1)}")
     assert answer(naming(1)) != choice().next_request([naming(1)]).key
+
+
+def test_all_that_decides_what_may_be_chosen_is_declared_for_the_key():
+    texts = dict.fromkeys(("first", "further", "answer_one", "answer_many", "stage_key"), "other")
+    changes = {**texts, "budget": 4, "rounds": 3, "bound": False}
+    declared = [replace(choice(), **{name: value}).declared for name, value in changes.items()]
+    assert len({choice().declared, *declared}) == 1 + len(changes)
 
 
 @pytest.mark.full

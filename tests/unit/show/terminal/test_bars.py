@@ -1,10 +1,12 @@
 """How far a model is, in words: made from counters alone."""
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
 from cardiolens.inference.plan.missing import WORK, Missing
+from cardiolens.inference.stream import execution
 from cardiolens.inference.stream.execution import Standing, begin_watches
 from cardiolens.show.terminal.bars import progress_display
 
@@ -43,6 +45,17 @@ def test_no_rate_is_told_before_it_is_known_since_when_the_engine_is_up() -> Non
     tell(Counter(ok=1, engine_starts=1))
     assert notes[0] == "0 reused"
     assert "/s" in notes[1]
+
+
+def test_a_rate_counts_from_the_end_of_the_slowest_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter((0.0, 90.0, 100.0))
+    monkeypatch.setattr(execution, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    told: list[Standing] = []
+    watches = [lambda *_: told.append]
+    tell = begin_watches(watches, "tiny", Missing(WORK.empty_table(), unique=9, done=0, exhausted=0))
+    tell(Counter(ok=3, engine_starts=1, load_ms=60_000))
+    tell(Counter(ok=3, engine_starts=1, load_ms=20_000))
+    assert [standing.seconds for standing in told] == [30.0, 40.0]
 
 
 @pytest.mark.parametrize("job", [None, "17"])
