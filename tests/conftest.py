@@ -10,13 +10,19 @@ import random
 from collections.abc import Generator, Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 ON_CI = os.environ.get("CI", "") not in {"", "0", "false"}
 
 # Truth is checked, not speed: a busy machine must not fail a property. Where CI is set, hypothesis would by
 # itself draw the same examples for ever.
-settings.register_profile("drawn_anew", deadline=None, derandomize=False, print_blob=True)
+settings.register_profile(
+    "drawn_anew",
+    deadline=None,
+    derandomize=False,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("drawn_anew")
 
 

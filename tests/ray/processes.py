@@ -28,11 +28,8 @@ def printed_by(command: Sequence[str], folder: Path | None, expect: int = 0, **e
 
 def descendants(pid: int) -> list[int]:
     """Children of every thread, and theirs."""
-    children = [
-        int(child)
-        for task in Path(f"/proc/{pid}/task").glob("*/children")
-        for child in task.read_text().split()
-    ]
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for task in tasks for child in _told(task).split()]
     return [found for child in children for found in (child, *descendants(child))]
 
 
@@ -44,8 +41,13 @@ def process(root: int, name: str) -> int:
 
 
 def command_line(pid: int) -> str:
+    return _told(Path(f"/proc/{pid}/cmdline")).replace("\0", " ")
+
+
+def _told(path: Path) -> str:
+    """What the kernel says; nothing of what has ended."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        return path.read_text()
     except OSError:
         return ""
 

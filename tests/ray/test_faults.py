@@ -30,7 +30,7 @@ def test_a_killed_engine_is_replaced_within_the_run(place: Place, undisturbed: P
     running = place.start(*ASKED)
     place.wait_for_parts(running)
     os.kill(process(running.pid, "VLLM::EngineCore"), signal.SIGKILL)
-    printed, _ = running.communicate(timeout=500)
+    printed, _ = running.communicate(timeout=1500)
     assert running.returncode == 0, printed
     assert "an engine died and was restarted" in printed
     keys = place.keys()
@@ -43,7 +43,7 @@ def test_a_killed_engine_is_replaced_within_the_run(place: Place, undisturbed: P
 @pytest.mark.long
 def test_two_sweeps_at_once_lose_nothing(place: Place, undisturbed: Place) -> None:
     both = [place.start(*ASKED), place.start(*ASKED)]
-    printed = [running.communicate(timeout=500)[0] for running in both]
+    printed = [running.communicate(timeout=1500)[0] for running in both]
     assert [running.returncode for running in both] == [0, 0], printed
     keys = place.keys()
     assert set(keys) == set(undisturbed.keys())

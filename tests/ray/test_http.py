@@ -49,7 +49,6 @@ SERVED = """
   http:
     base_url: {url}
     api_model: {model}
-    timeout_seconds: 2
     {more}
 """
 
@@ -99,7 +98,7 @@ def test_a_storm_changes_nothing_and_a_cap_stops_one_model_alone(place: Place) -
 
     stormy.fault = fault
     with in_the_background(calm, stormy, capped) as urls:
-        told = {"calm": "", "stormy": "", "capped": "max_tokens_total: 2000"}
+        told = {"calm": "", "stormy": "timeout_seconds: 2", "capped": "max_tokens_total: 2000"}
         for (name, more), url in zip(told.items(), urls, strict=True):
             place.write_model(name, SERVED.format(name=name, url=url, model=MODEL, more=more))
         words = [word for word in ASKED if not word.startswith("model")]

@@ -39,7 +39,8 @@ def serving(command: str, folder: Path, environment: dict[str, str], port: int) 
     """The server of the page, on a port of its own."""
     server = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=folder, env=environment)
     try:
-        for _ in range(600):
+        while True:
+            assert server.poll() is None, "the server of the page has ended"
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
                 break
             time.sleep(0.1)

@@ -103,11 +103,10 @@ class Lab:
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                environment = (process / "environ").read_bytes()
+                if b"\0SLURM_JOB_ID=" in b"\0" + (process / "environ").read_bytes():
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
             except OSError:
                 continue
-            if b"\0SLURM_JOB_ID=" in b"\0" + environment:
-                found.append((process / "cmdline").read_text().replace("\0", " "))
         return found
 
     def ended(self, job: str) -> str:
@@ -229,4 +228,4 @@ def site(submitted: Site, tmp_path: Path) -> Iterator[Site]:
     yield here
     if here.lab.queue():
         here.lab.on_login("scancel", "--user=root")
-        here.lab.wait_for_end(60)
+        here.lab.wait_for_end()

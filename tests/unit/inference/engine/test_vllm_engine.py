@@ -1,7 +1,7 @@
 """What vLLM and the processors of models raise for one request: a failed request, and the engine goes on."""
 
 import asyncio
-import time
+import threading
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from pathlib import Path
@@ -203,17 +203,19 @@ def test_an_engine_that_dies_of_its_warm_up_did_not_start(tmp_path: Path):
 def test_the_event_loop_runs_while_a_model_loads(tmp_path: Path, monkeypatch) -> None:
     """Timers that write rows, and the listener for a stop, are in the loop of the replica."""
     engine = Started(tmp_path, Generating())
-    monkeypatch.setattr(VllmEngine, "_loaded", lambda self: time.sleep(0.5) or engine.behind)
+    ran = threading.Event()
 
-    async def ticks() -> int:
-        loading = asyncio.create_task(VllmEngine.start(engine))
-        count = 0
-        while not loading.done():
-            await asyncio.sleep(0.01)
-            count += 1
-        return count
+    def load(self: VllmEngine) -> Any:
+        assert ran.wait(60), "the loop stands still"
+        return engine.behind
 
-    assert asyncio.run(ticks()) > 5
+    monkeypatch.setattr(VllmEngine, "_loaded", load)
+
+    async def start() -> None:
+        asyncio.get_running_loop().call_later(0.05, ran.set)
+        await VllmEngine.start(engine)
+
+    asyncio.run(start())
 
 
 def test_frames_in_rgb_are_bounded_by_their_bytes() -> None:

@@ -138,17 +138,20 @@ def test_every_reply_of_a_part_is_stored_or_named(
 
 
 class Poisoned(Engine):
-    """Engine that answers late, and fails at its second request in a way that no engine announces."""
+    """Engine that fails at its second request in a way that no engine announces, and then answers."""
 
     def __init__(self) -> None:
         self.asked = 0
+        self._failed = asyncio.Event()
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         self.asked += 1
-        number = self.asked
-        await asyncio.sleep(0.05 if number == 2 else 0.2)
-        if number == 2:
+        if self.asked == 2:
+            await asyncio.sleep(0.05)  # while others are asked
+            self._failed.set()
             raise RecursionError("maximum recursion depth exceeded")
+        await self._failed.wait()
+        await asyncio.sleep(0.1)
         return Reply(text="A", finish_reason="stop")
 
 
@@ -175,7 +178,7 @@ class Quick(Engine):
 
     async def answer(self, ask: Ask, pictures: Pictures) -> Reply:
         self.asked += 1
-        await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
         return Reply(text="A", finish_reason="stop")
 
 
