@@ -16,7 +16,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
 from page_run import full_spec, reply_instead, with_probabilities, write_record
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 from small_cohort import make_cohort, reader, swept
 
 from cardiolens.config.model import ModelSpec
@@ -29,6 +37,7 @@ MARKUP = "noisy<b>bold"  # a model's name
 REPLY = "<think>I see <b>nothing</b>.</think>\n<img src=x onerror='window.harmed=1'>\nANSWER: A"
 LOCAL = ("file:", "data:", "blob:", "http://127.0.0.1:")
 MIN_RULES = 10
+expect.set_options(timeout=120_000)  # for hangs alone: five seconds are a busy machine's
 SWITCHES = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -134,6 +143,18 @@ def watch(page: Page, seen: Seen) -> None:
             seen.abroad.append(request.url)
 
     page.on("request", asked)
+
+
+def assert_fits(page: Page, width: int) -> None:
+    """Nothing is wider than a screen of this width, once what is drawn anew for it has been drawn."""
+    page.set_viewport_size({"width": width, "height": 800})
+    page.wait_for_timeout(400)  # while charts may become too wide
+    page.wait_for_function("width => document.documentElement.scrollWidth <= width", arg=width)
+
+
+def settle(page: Page) -> None:
+    """Wait for what is drawn with the next picture of the screen."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def findings_of_axe(page: Page) -> list[str]:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from cardiolens.storage.places import Run
 
-from .conftest import MARKUP, findings_of_axe, opened_at
+from .conftest import MARKUP, assert_fits, findings_of_axe, opened_at
 
 pytestmark = pytest.mark.full
 
@@ -27,6 +27,13 @@ def opened(page: Page, table: str) -> Any:
         block.locator("summary").press("Enter")  # a click may miss while charts above are drawn
     block.locator("tbody tr").first.wait_for()
     return block
+
+
+def open_all(place: Page | Locator) -> None:
+    """Open every block below a place, and wait for the tables in them."""
+    place.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
+    for block in place.locator("details.table").all():
+        block.locator("table").wait_for()
 
 
 def cells(block: Any, column: str) -> list[str]:
@@ -50,8 +57,6 @@ def test_every_section_is_drawn_without_complaint(page: Page) -> None:
     )
     assert page.locator("figure").count() > 8
     assert page.locator(".answer .verdict").count() == 8
-    first_paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-    assert first_paint < 2000
 
 
 def test_differences_of_a_chunk_beside_the_page_are_those_of_the_scores(
@@ -123,11 +128,7 @@ def test_readings_differ_in_shape_and_not_in_colour_alone(page: Page) -> None:
 def test_every_section_shows_numbers(page: Page) -> None:
     for name in SECTIONS.split():
         section = page.locator(f"#{name}")
-        section.locator("details").evaluate_all("all => all.forEach(one => { one.open = true; })")
-        for block in section.locator("details.table").all():
-            if block.get_attribute("open") is None:
-                block.locator("summary").press("Enter")  # a click may miss while charts above are drawn
-            block.locator("table").wait_for()
+        open_all(section)
         assert section.locator("td[data-value]").count() > 0, name
     assert "NaN" not in page.inner_text("main")
 
@@ -159,7 +160,7 @@ def test_a_table_is_searched(page: Page) -> None:
     every = block.locator("tbody tr").count()
     block.get_by_role("searchbox").fill("tier 3")
     assert set(cells(block, "on")) == {"Tier 3 · diagnosis"}
-    assert block.locator("tbody tr").count() <= every
+    assert block.locator("tbody tr").count() < every
 
 
 def test_a_saved_table_has_every_digit(page: Page, scores: list[dict[str, Any]]) -> None:
@@ -214,9 +215,7 @@ def test_markup_in_a_name_is_text(page: Page) -> None:
 
 @pytest.mark.parametrize("width", [360, 768, 1920])
 def test_nothing_is_wider_than_the_screen(page: Page, width: int) -> None:
-    page.set_viewport_size({"width": width, "height": 800})
-    page.wait_for_timeout(400)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert_fits(page, width)
     page.set_viewport_size({"width": 1440, "height": 900})
 
 
@@ -243,9 +242,7 @@ def test_cards_have_the_columns_that_the_screen_has_room_for(
 def test_axe_finds_nothing(browser: Browser, run: Run, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # axe is not part of the page
     with opened_at(context, run.page.as_uri(), "html[data-drawn]") as page:
-        for block in page.locator("details.table").all():
-            block.evaluate("block => { block.open = true; }")
-        opened(page, "headlines")
+        open_all(page)
         assert findings_of_axe(page) == []
     context.close()
 

@@ -259,7 +259,7 @@ def test_a_link_of_nobody_shows_nothing_and_axe_finds_nothing(browser: Browser, 
     page = context.new_page()
     assert page.goto(f"http://127.0.0.1:{verify.port}/x/").status == 404
     page.goto(verify.link("anna"))
-    page.wait_for_function("() => document.body.dataset.item")
+    page.wait_for_function("() => document.body.dataset.drawn")
     assert findings_of_axe(page) == []
     page.keyboard.press("?")
     expect(page.locator("#help")).to_be_visible()

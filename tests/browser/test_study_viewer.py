@@ -25,14 +25,13 @@ from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.study.shards import pixel_digest
 
-from .conftest import findings_of_axe, opened_at
+from .conftest import assert_fits, findings_of_axe, opened_at, settle
 
 pytestmark = pytest.mark.full
 
 SIDE = 160  # pixels
 CINES = {"cine_sax": (10, 30), "cine_4ch": (1, 120), "lge_sax": (10, 1)}  # slices, phases
 FRAMES = 120
-HALVES = 2  # pictures of a loop of so many
 BLANK: dict[str, Any] = {"control": ["none", "blank"]}
 
 DRAWN = """(canvas) => {
@@ -119,10 +118,16 @@ def study(context: BrowserContext, rendered: Run) -> Iterator[Page]:
         page.locator("[data-filter='subtask']").select_option("L02")
         expect(page.locator("#case h2")).to_contain_text("L02 levels")
         page.locator("main").focus()
-        page.keyboard.press("v")
-        expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("."))
-        expect(page.locator(".lane")).to_have_count(6)  # what the other selectors sent comes later
+        open_whole(page)
         yield page
+
+
+def open_whole(page: Page) -> None:
+    """Open the whole study of a rendered phantom, and wait until all of it is drawn."""
+    page.keyboard.press("v")
+    expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("."))
+    expect(page.locator(".lane")).to_have_count(6)  # what the other selectors sent comes later
+    wait_for_views(page)
 
 
 _BLOCK = re.compile(r"([^/]+)-\d+-\d+\.png$")  # of phases of a slice; `cine_4ch-0.png` is a single frame
@@ -140,13 +145,13 @@ def press(page: Page, *keys: str) -> str:
     """Press keys one by one, each drawn before the next; the frame that stands at the end."""
     for key in keys:
         page.keyboard.press(key)
-        settle(page)
+        wait_for_views(page)
     return frame_shown(page)
 
 
-def settle(page: Page) -> None:
+def wait_for_views(page: Page) -> None:
     """Wait until what was asked for is drawn."""
-    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    settle(page)
     expect(page.locator(".port[data-waiting]")).to_have_count(0)
 
 
@@ -174,14 +179,12 @@ def test_a_cine_of_120_frames_scrolls_without_a_gap(context: BrowserContext, cin
     with opened(context, cine_run) as page:
         page.locator("[data-filter='subtask']").select_option("C12")
         page.locator("main").focus()
-        read: list[str] = []
-        page.on("requestfinished", lambda request: read.append(request.url))
         page.keyboard.press("v")
         view = page.locator(".port", has=page.locator("option:checked[value='cine_4ch']"))
         view.locator("canvas").click()
         expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("4ch"))
-        while sum("cine_4ch" in url for url in read) < HALVES:  # of the loop, read one after the other
-            page.wait_for_timeout(20)
+        page.evaluate(SCROLL, FRAMES // 2)  # into the other of the two pictures that hold the loop
+        wait_for_views(page)
         start = int(frame_shown(page).split()[1])
         drawn = page.evaluate(SCROLL, FRAMES)
         names = [int(name.split()[1]) for name, _ in drawn]
@@ -219,7 +222,7 @@ def test_wheel_moves_slices_and_with_shift_phases(context: BrowserContext, cine_
 
         def wheel(**event: Any) -> int:
             box.evaluate("(box, event) => box.dispatchEvent(new WheelEvent('wheel', event))", event)
-            settle(page)
+            wait_for_views(page)
             return int(frame_shown(page).split()[1])
 
         start = int(frame_shown(page).split()[1])
@@ -282,8 +285,7 @@ def test_selectors_stand_side_by_side_with_what_they_sent(study: Page, rendered:
         named = [int(number) for number in re.findall(r"slice (\d+)", label)]
         assert label.startswith(f"{lane['selector']} budget {lane['budget']}: ")
         assert named == slices
-    box = study.locator(".lane canvas").first.bounding_box() or {}
-    study.mouse.click(box["x"] + box["width"] / 2, box["y"] + 2)
+    study.locator(".lane canvas").first.click(position={"x": 2, "y": 2})
     expect(study.locator(".port[data-active] canvas")).to_have_attribute("data-frame", "lge_sax 0")
 
 
@@ -329,11 +331,9 @@ def test_axe_finds_nothing_serious_in_a_whole_study(context: BrowserContext, ren
     loose = context.browser
     bypassing = loose.new_context(bypass_csp=True)
     with opened(bypassing, rendered) as page:
-        page.keyboard.press("v")
-        expect(page.locator(".port[data-active] canvas")).to_have_attribute("data-frame", re.compile("."))
+        open_whole(page)
         assert findings_of_axe(page) == []
-        page.set_viewport_size({"width": 360, "height": 740})
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        assert_fits(page, 360)
     bypassing.close()
 
 
