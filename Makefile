@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test test-all test-long check docs fmt bench clean
+.PHONY: help setup setup-dev demo test test-all test-long check docs fmt clean
 
 python := .venv/bin/python
 
@@ -41,9 +41,6 @@ docs: setup-dev  ## build the docs as a site in build/site; a broken link is an 
 fmt: setup-dev  ## format, and repair what the linter can
 	$(python) -m ruff check --fix .
 	$(python) -m ruff format .
-
-bench: setup-dev  ## run every measurement in bench/
-	@for script in bench/*.py; do echo "== $$script"; PYTHONPATH=. $(python) $$script || exit 1; done
 
 clean:  ## remove the environment and what tools left; data, stores and outputs stay
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
