@@ -122,7 +122,7 @@ def _cells(row: str) -> list[_Cell]:
         cells.append(_Cell(part.strip(), place + len(part) - len(part.lstrip())))
         place += len(part) + 1
     cells = cells[1:] if is_led else cells
-    return cells[:-1] if is_led and not cells[-1].text else cells
+    return cells[:-1] if is_led and cells[1:] and not cells[-1].text else cells
 
 
 def _written(row: str, name: _Cell, cells: list[_Cell]) -> str:

@@ -60,7 +60,7 @@ SAID = ("LVEF 35 %", "LV severely dilated", "No LGE", "scar of the mid septum", 
 BETWEEN = (". ", "\n", ": ", "?\n", " - ", "   ", " | ", "\u00fc", " [x] ", "> ", "(2019: 60) ", "1/2 ")
 
 
-@settings(max_examples=40)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from([*SAID, *BETWEEN]), max_size=12).map("".join))
 @example(SAID[0])
 def test_every_finding_is_quoted_from_its_place(text: str) -> None:
