@@ -50,6 +50,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return read_run(finished(small_spec(root, "audit", control=["none", "shuffled_options"])).root)
 
 
+@pytest.fixture
+def copied(run: FinishedRun, tmp_path: Path) -> Path:
+    """The folder of the run, to write in."""
+    return Path(shutil.copytree(run.folder, tmp_path / "outputs" / run.folder.name))
+
+
 @pytest.fixture(scope="module")
 def sample(run: FinishedRun) -> Sample:
     return draw(judged_choices(run), 30, seed=1)
@@ -122,42 +128,41 @@ def test_a_sample_is_drawn_once_and_a_report_needs_one(
 
 
 def test_the_command_prints_a_link_and_keeps_its_sample(
-    run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: FinishedRun, copied: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(_: LocalServer) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LocalServer, "serve_forever", interrupted)
-    folder = shutil.copytree(run.folder, tmp_path / "outputs" / run.folder.name)
-    words = [f"run={folder}", f"store={run.configuration.store}", "replies=20", "port=0"]
+    words = [f"run={copied}", f"store={run.configuration.store}", "replies=20", "port=0"]
     assert audited(words) == audited(words) == 0
     links = re.findall(r"auditor \(reader\): http://127\.0\.0\.1:\d+/(\S{32})/", capsys.readouterr().out)
     assert len(set(links)) == 2
-    assert read_sample(folder / SAMPLE) == draw(judged_choices(run), 20, seed=0)
-    assert read_ledger(folder / LEDGER).decided["audit"] == {}
+    assert read_sample(copied / SAMPLE) == draw(judged_choices(run), 20, seed=0)
+    assert read_ledger(copied / LEDGER).decided["audit"] == {}
 
 
 def test_a_report_stands_beside_the_scores(
-    run: FinishedRun, sample: Sample, capsys: pytest.CaptureFixture[str]
+    run: FinishedRun, copied: Path, sample: Sample, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    keep(run.folder / SAMPLE, sample)
-    desk = desk_of(run, sample, run.folder / LEDGER)
+    keep(copied / SAMPLE, sample)
+    desk = desk_of(run, sample, copied / LEDGER)
     with closing(desk.queue.ledger), running(review_server(desk, PEOPLE)) as server:
         client = Client(server.server_port, f"/{TOKEN}")
         state = client.tree("GET", "/state.json")
         while state["item"]:
             state = press(client, state, f"r{state['done']}", verdict="cannot_tell")
-    assert report_of([f"run={run.folder}"]) == 0
+    assert report_of([f"run={copied}", f"store={run.configuration.store}"]) == 0
     assert "misread" in capsys.readouterr().out
-    assert json.loads((run.folder / "audit.json").read_text())["schema"] == "audit-1"
-    facts = read_facts(Run(run.folder), [Run(run.folder)])
+    assert json.loads((copied / "audit.json").read_text())["schema"] == "audit-1"
+    facts = read_facts(Run(copied), [Run(copied)])
     tables = section_of(facts, "asked").tables
     (table,) = (one for one in tables if one.title == "Replies that a person read")
     assert sorted(str(row[0]) for row in table.rows) == sorted(facts.models)
-    (run.folder / "audit.json").write_text('{"models": 5}')
+    (copied / "audit.json").write_text('{"models": 5}')
     with pytest.raises(InputError, match="make it anew with"):
-        read_facts(Run(run.folder), [Run(run.folder)])
-    (run.folder / "audit.json").unlink()
+        read_facts(Run(copied), [Run(copied)])
+    (copied / "audit.json").unlink()
     unknown = "is not known of this run"
     notes = " ".join(
         section_of(replace(facts, audits=()), "asked").notes

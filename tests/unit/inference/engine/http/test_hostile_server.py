@@ -44,7 +44,7 @@ def choice(content: object, **more: object) -> list[dict[str, object]]:
 
 
 def attacked(planned: Plan, folder: Path, fault: Fault, **http: Any) -> Asked:
-    """A run that is attacked in two of its calls, and run again without."""
+    """A run that is attacked in two of its calls, each of which is made once."""
     asked = Asked(planned, folder, tries=1, **http)
     server = Server(lambda number, body: number in ATTACKED, fault)
     asked.against(server)
