@@ -86,7 +86,7 @@ SAYING = frozenset({"place", "grade", "predicate", "verb", "negated", "negated_b
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
     """Extract the statements of a report, each with its quote and what leaves it in doubt."""
-    words_only = plain(without_names(text))
+    words_only = plain(_without_names(text))
     pieces = pieces_of(words_only, headings_of(catalogue))
     statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex, catalogue)]
     statements += diagnoses(words_only, pieces, catalogue)
@@ -132,9 +132,10 @@ def _is_named_only(statement: ReportStatement, sentence: Sentence, text: str, ca
     return is_bare or has(words()["quality"], statement.quote)
 
 
-def without_names(text: str) -> str:
-    """Blank out titles of persons and the modality (`MR`), which look like mitral regurgitation."""
-    return re.sub(words()["names"], lambda match: " " * len(match[0]), text)
+def _without_names(text: str) -> str:
+    """Blank out what looks like a finding: titles of persons, the modality (`MR`), and normal ranges."""
+    pattern = rf"{words()['names']}|(?i:{words()['norms']})"
+    return re.sub(pattern, lambda match: " " * len(match[0]), text)
 
 
 def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iterator[ReportStatement]:
