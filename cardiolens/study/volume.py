@@ -151,7 +151,7 @@ def read_mask(folder: Path, manifest: VolumeManifest) -> Volume:
 
 
 def _labels(values: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as integers that a writer took for numbers and scaled; values that are none as they are."""
+    """Return labels that a writer scaled as integers; values that are no labels as they are."""
     whole = np.rint(values)
     return whole.astype(np.int64) if np.abs(values - whole).max() < _ROUNDING else values
 

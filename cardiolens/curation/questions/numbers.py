@@ -163,11 +163,11 @@ def _values(phrase: str, first: re.Match[str], unit: str) -> Iterator[tuple[tupl
         factor = 10.0 if number.group().lower().endswith("cm") else 1.0
         ends = (number["low"], number["high"] or number["low"])
         low, high = sorted(float(end.replace(",", ".")) * factor for end in ends)  # `60 % to 25 %`
-        is_today = re.search(ranges()["today"], between, re.IGNORECASE) is not None
-        is_past = past.search(between) is not None or (told_before and not is_today)
-        yield (low, high), first.start() + number.end(), is_past
-        told_before = told_before and not is_today
+        *before, recent = re.split(ranges()["today"], between, flags=re.IGNORECASE)
+        told_before = told_before and not before
         at = first.start() + number.end()
+        behind = re.match(ranges()["ago"], phrase[at:], re.IGNORECASE)
+        yield (low, high), at, bool(told_before or behind or past.search(recent))
 
 
 def _of_bands(bands: list[Band], low: float, high: float) -> Reading:

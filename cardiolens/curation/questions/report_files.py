@@ -66,7 +66,8 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
     found: list[Report] = []
     rejects: Rejects = []
     for record in raw:
-        study_id = next((names[name] for name in record.names if name in names), None)
+        named = {names[name] for name in record.names if name in names}
+        study_id = named.pop() if len(named) == 1 else None
         reason = _unusable(record.text) or (Reason.NO_STUDY if study_id is None else None)
         if reason is not None or study_id is None or record.text is None:
             rejects.append(reject(1, reason or Reason.NO_STUDY, number=record.number, study_id=study_id))
@@ -119,7 +120,8 @@ def _names(studies: Mapping[str, StudyManifest], links: Mapping[str, str]) -> di
 def _folder(folder: Path) -> Iterator[_Raw]:
     if not folder.is_dir():
         raise InputError(f"reports={folder}: no such folder or file; correct reports")
-    for number, path in enumerate(sorted(folder.rglob("*.txt")), start=1):
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".txt")
+    for number, path in enumerate(paths, start=1):
         try:
             text = read_bytes(path, 4 * MOST_CHARACTERS).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError):
