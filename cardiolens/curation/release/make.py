@@ -175,7 +175,7 @@ def _write(
             {"id": new.study, "study": old, "patient": patients[old], "patient_id": new.patient}
             for old, new in ids.items()
         ]
-        disk.write_private(spec.links, "".join(f"{json.dumps(link)}\n" for link in links).encode())
+        write_lines(spec.links, links)
     disk.write_text(out / INDEX, json.dumps({**facts, "files": index_of(out)}, indent=1) + "\n")
     return facts
 
