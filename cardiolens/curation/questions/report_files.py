@@ -133,9 +133,8 @@ def _table(path: Path) -> Iterator[_Raw]:
     try:
         rows = read_rows(path, _MOST_TABLE)
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"reports={path}: cannot be read ({type(error).__name__}); expected a CSV file in UTF-8"
-        ) from None
+        reason = error if type(error) is ValueError else type(error).__name__
+        raise InputError(f"reports={path}: cannot be read ({reason}); expected a CSV file in UTF-8") from None
     columns = set(rows[0]) if rows else set()
     if rows and ("text" not in columns or not columns & {"study_id", "report_id", "accession"}):
         raise InputError(
@@ -146,7 +145,7 @@ def _table(path: Path) -> Iterator[_Raw]:
         names = tuple(
             (row[name] or "").strip() for name in ("study_id", "report_id", "accession") if row.get(name)
         )
-        yield _Raw(number, row["text"], names, _SEXES.get((row.get("sex") or "").strip().lower()))
+        yield _Raw(number, row["text"] or "", names, _SEXES.get((row.get("sex") or "").strip().lower()))
 
 
 def _unusable(text: str | None) -> Reason | None:
