@@ -23,7 +23,7 @@ _SWAPPED = 1.5  # ratio of change along the phases to change along the slices: a
 _FEWEST_PHASES = 3
 _FEWEST_SLICES = 8  # smaller stacks are not tested for being a cycle
 _CLOSED = 2.0  # largest difference of last and first frame of a cycle, in mean steps
-_ROUNDING = 1e-3  # of labels that are stored with a scale
+_DECIMALS = 3  # of labels that are stored with a scale, which rounds
 _TURNS = 3.0  # least difference of the first and the most unlike frame of a cycle, in mean steps
 
 
@@ -146,14 +146,10 @@ def read_mask(folder: Path, manifest: VolumeManifest) -> Volume:
     mask = read_volume(folder, manifest.model_copy(update=fields))
     if (mask.slope, mask.inter) == (1, 0):
         return mask
-    stored, used = (_labels(frames * mask.slope + mask.inter) for frames in (mask.in_file_order, mask.grid))
+    stored, used = (
+        np.round(frames * mask.slope + mask.inter, _DECIMALS) for frames in (mask.in_file_order, mask.grid)
+    )
     return replace(mask, slope=1.0, inter=0.0, in_file_order=stored, grid=used)
-
-
-def _labels(values: NDArray[Any]) -> NDArray[Any]:
-    """Return labels that a writer scaled as integers; values that are no labels as they are."""
-    whole = np.rint(values)
-    return whole.astype(np.int64) if np.abs(values - whole).max() < _ROUNDING else values
 
 
 @contextmanager

@@ -5,18 +5,13 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from cardiolens.base.untrusted.bounded_files import decode, lines_from, read_bytes
+from cardiolens.base.untrusted.bounded_files import lines_from
 
 csv.field_size_limit(512 << 20)  # bytes; an image as base64 is one cell
 
 
-def read_rows(path: Path, most: int) -> list[dict[str, str | None]]:
-    """Rows by column name of a file of at most `most` bytes; OSError or ValueError where it is not CSV."""
-    return parse_rows(decode(read_bytes(path, most)))
-
-
 def parse_rows(text: str, delimiter: str = ",") -> list[dict[str, str | None]]:
-    """Rows by column name; a cell that is missing is None. ValueError where it is not CSV, quoting nothing."""
+    """Rows by column name; a missing cell is None. ValueError, which quotes nothing, where it is not CSV."""
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         rows = list(reader)

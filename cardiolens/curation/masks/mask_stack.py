@@ -15,7 +15,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues, label_maps
 from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_header
-from cardiolens.study.orientation import StudyOrientation
+from cardiolens.study.orientation import StudyOrientation, VolumePlacement
 from cardiolens.study.volume import naming_file, read_mask
 from cardiolens.study.volume_manifest import VolumeManifest
 
@@ -70,15 +70,14 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
         sizes = _sizes(affine, manifest)
         ed, es = _moments(tissues, manifest, manifest.timing().ed_phase)
     orientation = StudyOrientation(study)
-    place = orientation.placements.get(manifest.volume_id)
-    is_turned = affine is not None and place is not None and _is_turned(affine, place.header.affine)
+    image = orientation.placements.get(manifest.volume_id)
     return Masked(
         volume_id=manifest.volume_id,
         sequence=manifest.sequence,
         ed=Stack(tissues[:, ed], *sizes),
         es=None if es is None else Stack(tissues[:, es], *sizes),
         ordered=manifest.spatial_order != "unknown",
-        display_contradicted=is_turned or orientation.contradicts(manifest),
+        display_contradicted=_is_turned(affine, image) or orientation.contradicts(manifest),
         moments=(ed, es),
     )
 
@@ -99,10 +98,12 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
     return ed, None if es == ed else es
 
 
-def _is_turned(mask: NDArray[Any], image: NDArray[Any]) -> bool:
+def _is_turned(affine: NDArray[Any] | None, image: VolumePlacement | None) -> bool:
     """Return whether the axes of a mask run against those of its image, or along others of them."""
-    axes, others = (affine[:3, :3] / np.linalg.norm(affine[:3, :3], axis=0) for affine in (image, mask))
-    cosines = axes.T @ others
+    if affine is None or image is None:
+        return False
+    axes = np.diag([-1, -1, 1]) @ affine[:3, :3] / np.linalg.norm(affine[:3, :3], axis=0)
+    cosines = image.axes @ axes  # to the left, back and head
     nearest = np.rint(cosines)
     return bool(np.abs(cosines - nearest).max() < _TURNED) and not np.array_equal(nearest, np.eye(3))
 

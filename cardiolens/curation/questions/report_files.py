@@ -14,7 +14,7 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.private_file import check_private
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
-from cardiolens.base.untrusted.csv_file import parse_rows, read_rows
+from cardiolens.base.untrusted.csv_file import parse_rows
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.manifest import StudyManifest, read_studies
@@ -75,7 +75,8 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
         manifest = study_of[study_id]
         sequences = tuple(dict.fromkeys(volume.sequence for volume in manifest.volumes))
         sex = record.sex or (manifest.sex if manifest.sex in ("male", "female") else None)
-        found.append(Report(_id(record.text), record.number, record.text, study_id, sex, sequences))
+        report_id = f"R-{hashlib.sha256(record.text.encode()).hexdigest()[:16]}"
+        found.append(Report(report_id, record.number, record.text, study_id, sex, sequences))
     return _one_a_study(found, rejects), rejects
 
 
@@ -131,7 +132,7 @@ def _folder(folder: Path) -> Iterator[_Raw]:
 
 def _table(path: Path) -> Iterator[_Raw]:
     try:
-        rows = read_rows(path, _MOST_TABLE)
+        rows = parse_rows(read_text(path, _MOST_TABLE))
     except (OSError, ValueError) as error:
         reason = error if type(error) is ValueError else type(error).__name__
         raise InputError(f"reports={path}: cannot be read ({reason}); expected a CSV file in UTF-8") from None
@@ -156,10 +157,6 @@ def _unusable(text: str | None) -> Reason | None:
     if len(text) > MOST_CHARACTERS:
         return Reason.TOO_LONG
     return Reason.FRAME_MARK if FRAME in text else None
-
-
-def _id(text: str) -> str:
-    return f"R-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _one_a_study(reports: list[Report], rejects: Rejects) -> list[Report]:

@@ -152,8 +152,9 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             known = with_known_words(phrase, catalogue)
             if not _is_own(subtask.sequence, sentence, known, text):
                 continue
-            if finding.quote.strip() == phrase.strip() and _is_known_heading(phrase):
-                continue
+            heading = tuple(re.findall(r"[^\W_]+", phrase.lower()))
+            if finding.quote.strip() == phrase.strip() and heading in grammar().headings:
+                continue  # a line that opens a section, and says nothing: `LGE`
             statement = ReportStatement(
                 subtask.id, finding.value, finding.start, finding.end, finding.quote, finding.section,
                 finding.polarity,
@@ -222,11 +223,6 @@ def _is_own(sequence: str, sentence: Sentence, phrase: str, text: str) -> bool:
     pattern = words()["own_words"].get(sequence)
     above = heading_above(sentence, text)
     return pattern is None or sentence.section == sequence or has(pattern, f"{above} {phrase}")
-
-
-def _is_known_heading(phrase: str) -> bool:
-    """Return whether a line is nothing but the heading of a section: `LGE`."""
-    return tuple(re.findall(r"[^\W_]+", phrase.lower())) in grammar().headings
 
 
 def _is_heading(finding: Finding) -> bool:

@@ -69,10 +69,7 @@ def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTE
 
 
 def is_prepared(spec: SweepSpec) -> bool:
-    """Return whether `prepare` and `prepare_features` have nothing to do; no image is read.
-
-    InputError for studies that `prepare` refuses for images that stand in two of them.
-    """
+    """Return whether preparing has nothing to do; InputError for images that stand in two studies."""
     dataset, store = spec.dataset, spec.store
     if "absent_studies" in dataset.allow:
         return bool(_as_found(dataset, store).records)
