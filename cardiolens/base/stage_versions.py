@@ -9,4 +9,4 @@ from typing import Final
 PREPARED: Final = "1"  # a study's frames: study/
 PLAN: Final = "2"  # requests: protocol/, inference/plan
 IMPORT: Final = "5"  # studies of an export: curation/ingest
-DRAFTS: Final = "3"  # questions of reports and masks: curation/questions
+DRAFTS: Final = "4"  # questions of reports and masks: curation/questions

@@ -70,7 +70,7 @@ def read_labels(path: Path) -> dict[int, str]:
 
 def visible_values(labels: Mapping[int, str], values: Iterable[int]) -> dict[int, str]:
     """Return the values to draw, with their names."""
-    labels_of = {value: labels.get(value, f"value {value}") for value in values if value}
+    labels_of = {value: labels.get(value, f"value {value:g}") for value in values if value}
     if not any("segment" in name for name in labels.values()):
         return labels_of
     return {value: name for value, name in labels_of.items() if "segment" in name or _is_lesion(name)}

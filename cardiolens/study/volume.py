@@ -6,7 +6,7 @@ copying has the axes (j, i). A displayed frame has the axes (row, column).
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ _SWAPPED = 1.5  # ratio of change along the phases to change along the slices: a
 _FEWEST_PHASES = 3
 _FEWEST_SLICES = 8  # smaller stacks are not tested for being a cycle
 _CLOSED = 2.0  # largest difference of last and first frame of a cycle, in mean steps
+_DECIMALS = 3  # of labels that are stored with a scale, which rounds
 _TURNS = 3.0  # least difference of the first and the most unlike frame of a cycle, in mean steps
 
 
@@ -138,11 +139,17 @@ def read_volume(folder: Path, manifest: VolumeManifest) -> Volume:
 
 
 def read_mask(folder: Path, manifest: VolumeManifest) -> Volume:
-    """Read the mask of a volume as a volume with the same place; InputError names the file."""
+    """Read the mask of a volume as a volume of its labels; InputError names the file."""
     assert manifest.mask is not None, "only a volume with a mask is asked for it"
     fields: dict[str, object] = {"path": manifest.mask.path, "sha256": manifest.mask.sha256, "mask": None}
     fields["confirmed"] = (*manifest.confirmed, "layout")  # the empty end slices of a mask look like a cycle
-    return read_volume(folder, manifest.model_copy(update=fields))
+    mask = read_volume(folder, manifest.model_copy(update=fields))
+    if (mask.slope, mask.inter) == (1, 0):
+        return mask
+    stored, used = (
+        np.round(frames * mask.slope + mask.inter, _DECIMALS) for frames in (mask.in_file_order, mask.grid)
+    )
+    return replace(mask, slope=1.0, inter=0.0, in_file_order=stored, grid=used)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import NAME, Reviews, read_ledger
+from cardiolens.curation.review.review_items import SECTIONS
 from cardiolens.phantom.phantom_cohort import make_cohort
 
 from .conftest import Seen, findings_of_axe, watch
@@ -77,8 +78,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if line["answer_type"] != "report":
             line |= {"evidence": ["R1"], "origin": "report", "verification": {"status": "draft"}}
     (root / "drafts" / "questions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    item: dict[str, object] = {"id": "R1", "quote": MARKUP, "start": 0, "end": len(MARKUP)}
+    text = f"\N{ANATOMICAL HEART} {MARKUP}"  # a character of two units of UTF-16
+    item: dict[str, object] = {"id": "R1", "quote": MARKUP, "start": 2, "end": len(text)}
     found = {"study_id": "PH-NORMAL", "items": [item]}
+    (root / "drafts" / SECTIONS).write_text(json.dumps({"study_id": "PH-NORMAL", "text": text}) + "\n")
     (root / "drafts" / "2-findings.rules.jsonl").write_text(json.dumps(found) + "\n")
     return root
 
@@ -151,6 +154,8 @@ def test_two_people_at_once_a_third_and_undo(browser: Browser, verify: Served) -
     assert [decided(kept, name) for name in ("anna", "berta", "third")] == [2, 1, 1]
     assert anna.evaluate("window.harmed") is None
     assert MARKUP in anna.locator("#truth").inner_text()
+    anna.keyboard.press("*")
+    expect(anna.locator("#report mark")).to_have_text(MARKUP)
     for context, _ in pages.values():
         context.close()
     assert seen == Seen()

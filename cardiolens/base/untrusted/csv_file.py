@@ -5,25 +5,25 @@ import io
 from collections.abc import Iterator
 from pathlib import Path
 
-from cardiolens.base.untrusted.bounded_files import decode, lines_from, read_bytes
+from cardiolens.base.untrusted.bounded_files import lines_from
 
-_LONGEST_CELL = 512 << 20  # bytes; an image as base64 is one cell
-
-
-def read_rows(path: Path, most: int) -> list[dict[str, str | None]]:
-    """Rows by column name of a file of at most `most` bytes; OSError or ValueError where it is not CSV."""
-    return parse_rows(decode(read_bytes(path, most)))
+csv.field_size_limit(512 << 20)  # bytes; an image as base64 is one cell
 
 
 def parse_rows(text: str, delimiter: str = ",") -> list[dict[str, str | None]]:
-    """Rows by column name; a cell that is missing is None. ValueError where it is not CSV."""
+    """Rows by column name; a missing cell is None. ValueError, which quotes nothing, where it is not CSV."""
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        rows = list(
-            csv.DictReader(io.StringIO(text, newline=""), restkey="", restval=None, delimiter=delimiter)
-        )
+        rows = list(reader)
     except csv.Error as error:
-        raise ValueError(f"not CSV ({error})") from None
-    return [{name: value for name, value in row.items() if name} for row in rows]
+        raise ValueError(f"not CSV: {error}") from None
+    names = list(filter(None, reader.fieldnames or ()))
+    if len({*names}) < len(names):
+        raise ValueError("a column stands twice")
+    for number, row in enumerate(rows, start=1):
+        if any(row.get(None, ())):
+            raise ValueError(f"row {number} has more cells than columns; quote cells that hold {delimiter!r}")
+    return [{name: row[name] for name in names} for row in rows]
 
 
 def rows_from(path: Path, at: int, delimiter: str) -> Iterator[tuple[int, list[str]]]:
@@ -31,7 +31,6 @@ def rows_from(path: Path, at: int, delimiter: str) -> Iterator[tuple[int, list[s
 
     OSError or ValueError where the file is not CSV.
     """
-    csv.field_size_limit(_LONGEST_CELL)
     begins: list[int] = []
 
     def lines() -> Iterator[str]:

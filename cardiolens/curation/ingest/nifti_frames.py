@@ -97,7 +97,7 @@ def add_nifti(
             owners.setdefault(_stem_path(file.path), frames[file.path][0])
             for image in frames[file.path]:
                 export.take(image)
-        for name in (*(mask.path for mask in masks), *facts.files) if usable else ():
+        for name in (*(file.path for file in members), *facts.files) if usable else ():
             export.use(frames[usable[0].path][0], name)
     for path in jsons:
         if owner := owners.get(_stem_path(path)):

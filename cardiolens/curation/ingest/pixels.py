@@ -18,32 +18,39 @@ from cardiolens.curation.ingest.reasons import Reason
 
 
 @cache
-def _decoded(place: Path, *, nifti: bool) -> Frame:
-    """Decode all frames of a file of DICOM or NIfTI; RejectedError if it cannot be decoded."""
-    with broken():
-        return frames_at(place) if nifti else _dicom_frames(read_dataset(place, pixels=True))
+def _decoded(place: Path, *, nifti: bool) -> Frame | RejectedError:
+    """Decode all frames of a file of DICOM or NIfTI, or return why it cannot be decoded."""
+    try:
+        with broken():
+            return frames_at(place) if nifti else _dicom_frames(read_dataset(place, pixels=True))
+    except RejectedError as error:
+        return error
 
 
 forget = _decoded.cache_clear
 
 
+def _frame(place: Path, number: int, image: Image, *, nifti: bool) -> Frame:
+    """Return a frame of a file, of an image's size; RejectedError if it cannot be read."""
+    frames = _decoded(place, nifti=nifti)
+    if isinstance(frames, RejectedError):
+        raise frames.with_traceback(None)
+    if number >= len(frames) or frames.shape[1:] != (image.rows, image.columns):
+        raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
+    frame: Frame = frames[number]
+    return frame
+
+
 def pixels_of(image: Image) -> Frame:
     """Return a frame's stored values (row, column); RejectedError if they cannot be read."""
-    frames = _decoded(image.place, nifti=image.nifti is not None)
-    if image.frame >= len(frames) or frames.shape[1:] != (image.rows, image.columns):
-        raise RejectedError(Reason.BROKEN_FILE, "fewer frames or another matrix than the header says")
-    frame: Frame = frames[image.frame]
-    return frame
+    return _frame(image.place, image.frame, image, nifti=image.nifti is not None)
 
 
 def mask_of(image: Image) -> Frame:
     """Return the labels of a frame (row, column), 0 without a mask; RejectedError if unreadable."""
     if image.mask is None:
         return np.zeros((image.rows, image.columns), np.int16)
-    masks = _decoded(image.mask.place, nifti=True)
-    if image.mask.frame >= len(masks) or masks.shape[1:] != (image.rows, image.columns):
-        raise RejectedError(Reason.MASK, "has other frames than its header says")
-    labels = masks[image.mask.frame]
+    labels = _frame(image.mask.place, image.mask.frame, image, nifti=True)
     if not np.array_equal(labels, np.round(labels)) or labels.min() < 0 or labels.max() >= 1 << 15:
         raise RejectedError(Reason.MASK, "holds values that are no labels")
     checked: Frame = labels.astype(np.int16)

@@ -114,12 +114,11 @@ class Quantity:
     def grade(self, number: float, sex: Sex | None) -> str | None:
         """Return the grade of a number; None between two bands, or if the grade depends on an unknown sex."""
         bands = [self.male, self.female] if sex is None else [self.male if sex == "male" else self.female]
-        grades_met = {_within(band, number) for band in bands}
+        grades_met = {
+            next((value for value, (low, high) in band.items() if low <= number <= high), None)
+            for band in bands
+        }
         return grades_met.pop() if len(grades_met) == 1 else None
-
-
-def _within(bands: Bands, number: float) -> str | None:
-    return next((value for value, (low, high) in bands.items() if low <= number <= high), None)
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,7 @@ A wrong label map is detected: left ventricular blood must lie within a ring of 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,12 @@ from cardiolens.base.errors import InputError
 from cardiolens.curation.masks.labels import CAVITY, WALL, LabelMap, Tissue, Tissues, label_maps
 from cardiolens.study.manifest import Study
 from cardiolens.study.nifti import read_header
-from cardiolens.study.orientation import StudyOrientation
+from cardiolens.study.orientation import StudyOrientation, VolumePlacement
 from cardiolens.study.volume import naming_file, read_mask
 from cardiolens.study.volume_manifest import VolumeManifest
 
 _SKEW = 0.02  # largest cosine of the angle between pixel axes
+_TURNED = 0.1  # largest difference of its axes' cosines from those of turns by 90 degrees and of mirrors
 
 Mask = NDArray[np.bool_]
 
@@ -55,7 +56,7 @@ class Masked:
     ed: Stack
     es: Stack | None
     ordered: bool  # whether slice 0 is known to be the most basal
-    display_contradicted: bool  # whether the affine contradicts the display transform
+    display_contradicted: bool  # whether affines contradict the display, or place the mask as no mask of it
     moments: tuple[int, int | None] = (0, None)  # phases of end-diastole and, if labelled, end-systole
 
 
@@ -65,15 +66,18 @@ def read_masked(study: Study, manifest: VolumeManifest, labels: LabelMap) -> Mas
     mask, path = read_mask(study.folder, manifest), manifest.mask.path
     with naming_file(path):
         tissues = labels.tissues(mask.displayed(mask.grid), manifest.sequence)
-        sizes = _sizes(study.folder / path, manifest)
+        affine = read_header(study.folder / path).affine
+        sizes = _sizes(affine, manifest)
         ed, es = _moments(tissues, manifest, manifest.timing().ed_phase)
+    orientation = StudyOrientation(study)
+    image = orientation.placements.get(manifest.volume_id)
     return Masked(
         volume_id=manifest.volume_id,
         sequence=manifest.sequence,
         ed=Stack(tissues[:, ed], *sizes),
         es=None if es is None else Stack(tissues[:, es], *sizes),
         ordered=manifest.spatial_order != "unknown",
-        display_contradicted=StudyOrientation(study).contradicts(manifest),
+        display_contradicted=_is_turned(affine, image) or orientation.contradicts(manifest),
         moments=(ed, es),
     )
 
@@ -94,12 +98,21 @@ def _moments(tissues: Tissues, manifest: VolumeManifest, ed: int) -> tuple[int, 
     return ed, None if es == ed else es
 
 
-def _sizes(mask: Path, manifest: VolumeManifest) -> tuple[float, float, float]:
+def _is_turned(affine: NDArray[Any] | None, image: VolumePlacement | None) -> bool:
+    """Return whether the axes of a mask run against those of its image, or along others of them."""
+    if affine is None or image is None:
+        return False
+    axes = np.diag([-1, -1, 1]) @ affine[:3, :3] / np.linalg.norm(affine[:3, :3], axis=0)
+    cosines = image.axes @ axes  # to the left, back and head
+    nearest = np.rint(cosines)
+    return bool(np.abs(cosines - nearest).max() < _TURNED) and not np.array_equal(nearest, np.eye(3))
+
+
+def _sizes(affine: NDArray[Any] | None, manifest: VolumeManifest) -> tuple[float, float, float]:
     """Return the declared row, column and slice spacing in mm, which `read_volume` compares with the affine.
 
     InputError if the affine is skewed.
     """
-    affine = read_header(mask).affine
     if affine is not None:
         i, j = affine[:3, 0], affine[:3, 1]
         if abs(float(i @ j)) > _SKEW * float(np.linalg.norm(i) * np.linalg.norm(j)):

@@ -198,11 +198,8 @@ def _with_masks(
         say(f"masks of {len(problems)} studies cannot be used, e.g. {problem}")
     lines, against = joined(of_reports, measured, catalogue)
     drafted = {(line["study"], line["subtask"]) for line in lines}
-    return lines, [
-        reject_record
-        for reject_record in rejects
-        if (reject_record["study_id"], reject_record.get("subtask")) not in drafted
-    ] + against
+    left_out = [each for each in rejects if (each["study_id"], each.get("subtask")) not in drafted]
+    return lines, left_out + against
 
 
 def _read(stages: Stages) -> str:

@@ -10,7 +10,7 @@ class Reason(NameWithMeaning):
     EMPTY = "empty", "the report has no text"
     UNREADABLE = "unreadable", "the file is no UTF-8 text"
     TOO_LONG = "too_long", "the report is longer than any that is read"
-    NO_STUDY = "no_study", "no study belongs to the report"
+    NO_STUDY = "no_study", "the names of the report lead to no study, or to several"
     SEVERAL_REPORTS = (
         "several_reports",
         "several reports belong to one study, and which of them holds is not known",

@@ -100,11 +100,8 @@ def settle(text: str, statements: Sequence[ReportStatement], catalogue: Catalogu
             extraction.undetermined[subtask.id] = outcome
         else:
             extraction.answers[subtask.id] = outcome
-        extraction.evidence[subtask.id] = tuple(
-            place
-            for place, statement in enumerate(statements)
-            if statement.subtask == subtask.id and statement.certainty in ("certain", "uncertain")
-        )
+        places = (place for place, statement in enumerate(statements) if statement in spoken)
+        extraction.evidence[subtask.id] = tuple(places)
     _close(extraction, catalogue)
     return extraction
 
@@ -154,9 +151,7 @@ class _Report:
             return reason
         if subtask.parent and (reason := self._lacks_places(subtask, stated)):
             return reason
-        clear = (
-            statement.value for statement in stated if statement.value is not None and not statement.doubt
-        )
+        clear = (each.value for each in stated if each.value is not None and not each.doubt)
         values = _one(tuple(dict.fromkeys(clear)), subtask)
         if isinstance(values, str):
             return values
@@ -172,11 +167,7 @@ class _Report:
     ) -> Reason | None:
         """Return whether a value is hedged and no other sentence states it, with a place, for certain."""
         values = {statement.value for statement in stated if statement.value and not statement.doubt}
-        sure = {
-            (self._sentence(statement), statement.value)
-            for statement in stated
-            if has(words()["place"], statement.quote)
-        }
+        sure = {(self._sentence(each), each.value) for each in stated if has(words()["place"], each.quote)}
         elsewhere = {value for _, value in sure} & values
         is_unsure = any(
             statement.value not in elsewhere or (self._sentence(statement), statement.value) in sure
@@ -197,10 +188,7 @@ class _Report:
             and statement.value is not None
             and not statement.doubt
         ]
-        anchored, mentioned = (
-            {self._sentence(statement) for statement in gate},
-            {self._sentence(statement) for statement in stated},
-        )
+        anchored, mentioned = ({self._sentence(each) for each in group} for group in (gate, stated))
         if subtask.tier == 1 and mentioned - anchored:
             return Reason.UNANCHORED
         if subtask.id in words()["places"] and not self._covers(anchored, subtask, stated):
@@ -227,10 +215,8 @@ def _is_range(phrase: str, *, levels: bool) -> bool:
 
 def _lacks_parts(subtask: Subtask, certain: Sequence[ReportStatement]) -> bool:
     """Return whether a question asks about several structures and one of them is not mentioned."""
-    quotes = " ".join(
-        re.sub(words()["heading_of_valves"], "", statement.quote, flags=re.IGNORECASE)
-        for statement in certain
-    )
+    heading = words()["heading_of_valves"]
+    quotes = " ".join(re.sub(heading, "", each.quote, flags=re.IGNORECASE) for each in certain)
     return not all(has(part, quotes) for part in words()["parts"].get(subtask.id, {}).values())
 
 
@@ -241,14 +227,12 @@ def _doubt(subtask: Subtask, stated: Sequence[ReportStatement]) -> str | None:
     no more.
     """
     normal = {option.text for option in subtask.options if option.normal}
-    abnormal_statements = [
-        statement for statement in stated if statement.value not in normal and not statement.doubt
-    ]
+    is_abnormal = any(statement.value not in normal and not statement.doubt for statement in stated)
     clear = {statement.value for statement in stated if not statement.doubt}
     for statement in stated:
         if not statement.doubt or (statement.value in clear and statement.doubt not in _DENYING):
             continue
-        if statement.doubt not in _PARTIAL or not abnormal_statements:
+        if statement.doubt not in _PARTIAL or not is_abnormal:
             return statement.doubt
     return None
 
@@ -282,10 +266,8 @@ def _with_numbers(
         return str(doubts[0])
     if values:
         allowed = [{number.value} if number.value else set(number.near) for number in numbers]
-        against = [
-            contradicted for contradicted in allowed if contradicted and not contradicted & set(values)
-        ]
-        return Reason.NUMBER_AGAINST_WORDS if against else _keys(subtask, values)
+        is_against = any(each and not each & set(values) for each in allowed)
+        return Reason.NUMBER_AGAINST_WORDS if is_against else _keys(subtask, values)
     if len(number_values) != 1 or any(
         number.value is None and number_values.isdisjoint(number.near) for number in numbers
     ):

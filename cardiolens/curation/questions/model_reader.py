@@ -186,13 +186,11 @@ def read_reply(
 
 def _entries(reply: str) -> Mapping[str, Any] | None:
     """Return the fields of a reply, or None if it is no JSON object."""
-    bare = (
-        re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", reply, re.DOTALL)
-        if len(reply) < _MOST_REPLY
-        else None
-    )
+    if len(reply) >= _MOST_REPLY:
+        return None
+    bare = re.fullmatch(r"\s*```(?:json)?\s*(.*?)\s*```\s*", reply, re.DOTALL)
     try:
-        value = parse_json(bare[1] if bare else reply) if len(reply) < _MOST_REPLY else None
+        value = parse_json(bare[1] if bare else reply)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -20,6 +20,7 @@ _LEFT_CHAMBER = re.compile(r"\b(?:lv|left ventric\w*)\b", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;]\s")
 _CHAMBERS = {
     "C01": r"\b(rv|right)\b",
+    "C02": r"\b(rv|right|aort\w*|atri\w*)\b",
     "C10": r"\b(rv|right|la|ra|atri\w*|left atri\w*|emptying|regurg\w*|valve\w*)\b",
     "C12": r"\b(lv|left)\b",
     "C15": r"\b(lv|left)\b",
@@ -153,20 +154,20 @@ def _without_unit(phrase: str, names: list[str]) -> re.Match[str] | None:
 
 def _values(phrase: str, first: re.Match[str], unit: str) -> Iterator[tuple[tuple[float, float], int, bool]]:
     """Yield measurements of one unit: (low, high), end offset, and whether it is an earlier one."""
-    past = re.compile(rf"\b({'|'.join(ranges()['past'])})\b", re.IGNORECASE)
+    past = re.compile(rf"\b({'|'.join(ranges()['past'])})\b|{ranges()['limit']}", re.IGNORECASE)
     head = re.split(ranges()["today"], phrase[: first.start()], flags=re.IGNORECASE)[-1]
     told_before = re.search(ranges()["elsewhere"], head, re.IGNORECASE) is not None
     at = first.start()
     for number in re.finditer(rf"(?<![\d.,/]){_NUMBER}(?:{unit})(?!\w)", phrase[at:], re.IGNORECASE):
         between = phrase[at : first.start() + number.start()]
         factor = 10.0 if number.group().lower().endswith("cm") else 1.0
-        low = float(number["low"].replace(",", ".")) * factor
-        high = float((number["high"] or number["low"]).replace(",", ".")) * factor
-        is_today = re.search(ranges()["today"], between, re.IGNORECASE) is not None
-        is_past = past.search(between) is not None or (told_before and not is_today)
-        yield (low, high), first.start() + number.end(), is_past
-        told_before = told_before and not is_today
+        ends = (number["low"], number["high"] or number["low"])
+        low, high = sorted(float(end.replace(",", ".")) * factor for end in ends)  # `60 % to 25 %`
+        *before, recent = re.split(ranges()["today"], between, flags=re.IGNORECASE)
+        told_before = told_before and not before
         at = first.start() + number.end()
+        behind = re.match(ranges()["ago"], phrase[at:], re.IGNORECASE)
+        yield (low, high), at, bool(told_before or behind or past.search(recent))
 
 
 def _of_bands(bands: list[Band], low: float, high: float) -> Reading:

@@ -14,7 +14,7 @@ from typing import Any
 from cardiolens.base.errors import InputError
 from cardiolens.base.private_file import check_private
 from cardiolens.base.untrusted.bounded_files import parse_json, read_bytes, read_text
-from cardiolens.base.untrusted.csv_file import parse_rows, read_rows
+from cardiolens.base.untrusted.csv_file import parse_rows
 from cardiolens.curation.questions.draft_reasons import Reason, meaning_of
 from cardiolens.storage.schemas import FRAME
 from cardiolens.study.manifest import StudyManifest, read_studies
@@ -66,7 +66,8 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
     found: list[Report] = []
     rejects: Rejects = []
     for record in raw:
-        study_id = next((names[name] for name in record.names if name in names), None)
+        named = {names[name] for name in record.names if name in names}
+        study_id = named.pop() if len(named) == 1 else None
         reason = _unusable(record.text) or (Reason.NO_STUDY if study_id is None else None)
         if reason is not None or study_id is None or record.text is None:
             rejects.append(reject(1, reason or Reason.NO_STUDY, number=record.number, study_id=study_id))
@@ -74,7 +75,8 @@ def read_reports(reports: Path, studies: Path, links: Path | None) -> tuple[list
         manifest = study_of[study_id]
         sequences = tuple(dict.fromkeys(volume.sequence for volume in manifest.volumes))
         sex = record.sex or (manifest.sex if manifest.sex in ("male", "female") else None)
-        found.append(Report(_id(record.text), record.number, record.text, study_id, sex, sequences))
+        report_id = f"R-{hashlib.sha256(record.text.encode()).hexdigest()[:16]}"
+        found.append(Report(report_id, record.number, record.text, study_id, sex, sequences))
     return _one_a_study(found, rejects), rejects
 
 
@@ -119,7 +121,8 @@ def _names(studies: Mapping[str, StudyManifest], links: Mapping[str, str]) -> di
 def _folder(folder: Path) -> Iterator[_Raw]:
     if not folder.is_dir():
         raise InputError(f"reports={folder}: no such folder or file; correct reports")
-    for number, path in enumerate(sorted(folder.rglob("*.txt")), start=1):
+    paths = sorted(path for path in folder.rglob("*") if path.suffix.lower() == ".txt")
+    for number, path in enumerate(paths, start=1):
         try:
             text = read_bytes(path, 4 * MOST_CHARACTERS).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError):
@@ -129,11 +132,10 @@ def _folder(folder: Path) -> Iterator[_Raw]:
 
 def _table(path: Path) -> Iterator[_Raw]:
     try:
-        rows = read_rows(path, _MOST_TABLE)
+        rows = parse_rows(read_text(path, _MOST_TABLE))
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"reports={path}: cannot be read ({type(error).__name__}); expected a CSV file in UTF-8"
-        ) from None
+        reason = error if type(error) is ValueError else type(error).__name__
+        raise InputError(f"reports={path}: cannot be read ({reason}); expected a CSV file in UTF-8") from None
     columns = set(rows[0]) if rows else set()
     if rows and ("text" not in columns or not columns & {"study_id", "report_id", "accession"}):
         raise InputError(
@@ -144,7 +146,7 @@ def _table(path: Path) -> Iterator[_Raw]:
         names = tuple(
             (row[name] or "").strip() for name in ("study_id", "report_id", "accession") if row.get(name)
         )
-        yield _Raw(number, row["text"], names, _SEXES.get((row.get("sex") or "").strip().lower()))
+        yield _Raw(number, row["text"] or "", names, _SEXES.get((row.get("sex") or "").strip().lower()))
 
 
 def _unusable(text: str | None) -> Reason | None:
@@ -155,10 +157,6 @@ def _unusable(text: str | None) -> Reason | None:
     if len(text) > MOST_CHARACTERS:
         return Reason.TOO_LONG
     return Reason.FRAME_MARK if FRAME in text else None
-
-
-def _id(text: str) -> str:
-    return f"R-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _one_a_study(reports: list[Report], rejects: Rejects) -> list[Report]:

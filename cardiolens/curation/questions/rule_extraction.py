@@ -86,7 +86,7 @@ SAYING = frozenset({"place", "grade", "predicate", "verb", "negated", "negated_b
 
 def extract(text: str, sex: str | None, catalogue: Catalogue) -> list[ReportStatement]:
     """Extract the statements of a report, each with its quote and what leaves it in doubt."""
-    words_only = plain(without_names(text))
+    words_only = plain(_without_names(text))
     pieces = pieces_of(words_only, headings_of(catalogue))
     statements = [*_stated(words_only, pieces, catalogue), *_measured(words_only, pieces, sex, catalogue)]
     statements += diagnoses(words_only, pieces, catalogue)
@@ -132,9 +132,10 @@ def _is_named_only(statement: ReportStatement, sentence: Sentence, text: str, ca
     return is_bare or has(words()["quality"], statement.quote)
 
 
-def without_names(text: str) -> str:
-    """Blank out titles of persons and the modality (`MR`), which look like mitral regurgitation."""
-    return re.sub(words()["names"], lambda match: " " * len(match[0]), text)
+def _without_names(text: str) -> str:
+    """Blank out what looks like a finding: titles of persons, the modality (`MR`), and normal ranges."""
+    pattern = rf"{words()['names']}|(?i:{words()['norms']})"
+    return re.sub(pattern, lambda match: " " * len(match[0]), text)
 
 
 def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iterator[ReportStatement]:
@@ -151,8 +152,9 @@ def _stated(text: str, pieces: Sequence[Sentence], catalogue: Catalogue) -> Iter
             known = with_known_words(phrase, catalogue)
             if not _is_own(subtask.sequence, sentence, known, text):
                 continue
-            if finding.quote.strip() == phrase.strip() and _is_known_heading(phrase):
-                continue
+            heading = tuple(re.findall(r"[^\W_]+", phrase.lower()))
+            if finding.quote.strip() == phrase.strip() and heading in grammar().headings:
+                continue  # a line that opens a section, and says nothing: `LGE`
             statement = ReportStatement(
                 subtask.id, finding.value, finding.start, finding.end, finding.quote, finding.section,
                 finding.polarity,
@@ -221,11 +223,6 @@ def _is_own(sequence: str, sentence: Sentence, phrase: str, text: str) -> bool:
     pattern = words()["own_words"].get(sequence)
     above = heading_above(sentence, text)
     return pattern is None or sentence.section == sequence or has(pattern, f"{above} {phrase}")
-
-
-def _is_known_heading(phrase: str) -> bool:
-    """Return whether a line is nothing but the heading of a section: `LGE`."""
-    return tuple(re.findall(r"[^\W_]+", phrase.lower())) in grammar().headings
 
 
 def _is_heading(finding: Finding) -> bool:

@@ -54,7 +54,9 @@ def write_set_questions(out: Path, convention: Convention) -> SetQuestions:
     ]
     masks, rejects, problems = _of_masks(out, groups, convention, folder, catalogue)
     lines, against = joined(by_group, masks, catalogue)
-    lines = [_labelled(line, convention.name) for line in lines]
+    for line in lines:
+        kept = {name: value for name, value in line["verification"].items() if name.startswith("mask")}
+        line["verification"] = {"status": STATUS, "layout": convention.name, **kept}
     write_lines(folder / "questions.jsonl", lines)
     write_lines(folder / "rejects.jsonl", [*rejects, *against])
     counts = Counter(group or _NO_GROUP for group in groups.values())
@@ -144,8 +146,3 @@ def _of_masks(
     if not any(has_masks(study.manifest, labels) for study in ours):
         return [], [], []
     return of_masks(studies, labels.name, PROTOCOL, Stages(folder, catalogue.sha256), catalogue, chosen=ours)
-
-
-def _labelled(line: Item, layout: str) -> Item:
-    mask_notes = {name: value for name, value in line["verification"].items() if name.startswith("mask")}
-    return {**line, "verification": {"status": STATUS, "layout": layout, **mask_notes}}

@@ -69,7 +69,7 @@ def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTE
 
 
 def is_prepared(spec: SweepSpec) -> bool:
-    """Return whether `prepare` and `prepare_features` have nothing to do; no image is read."""
+    """Return whether preparing has nothing to do; InputError for images that stand in two studies."""
     dataset, store = spec.dataset, spec.store
     if "absent_studies" in dataset.allow:
         return bool(_as_found(dataset, store).records)
@@ -83,6 +83,8 @@ def is_prepared(spec: SweepSpec) -> bool:
     untried = source.states.keys() - records.keys() - unusable
     if untried or _cohort(source, current, records, failed) != current:
         return False
+    if dataset.source is None:
+        _check_same_pixels(store, dataset)
     return not (_looks_at_pixels(spec) and missing_parts(store, read_volumes(store)))
 
 

@@ -78,6 +78,20 @@ def test_any_text_is_a_value_or_a_value_error(text) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a,b\n1,no scar, no oedema\n", "more cells than columns"),
+        ("a,a\n1,2\n", "twice"),
+        ('a,b\n1,"2\n3,4\n', "not CSV"),
+    ],
+)
+def test_a_table_of_which_a_part_would_be_lost_is_refused(text: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        csv_file.parse_rows(text)
+    assert csv_file.parse_rows(f"a,b\n1,{'2' * 200_000},\n3\n")[1] == {"a": "3", "b": None}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "a: &a [*a]",

@@ -178,6 +178,9 @@ def test_one_patient_under_two_ids_is_named_and_refused(tmp_path):
         prepare(dataset(root / "in"), root / "store")
     with pytest.raises(InputError, match="A and C"):  # nor by asking again
         prepare(dataset(root / "in"), root / "store")
+    given = dataset(root / "in").model_dump(mode="json")
+    with pytest.raises(InputError, match="A and C"):  # nor by a job of SLURM
+        is_prepared(sweep_spec(root, reader("uniform"), dataset=given))
 
 
 def test_it_is_kept_where_it_is_allowed(tmp_path):

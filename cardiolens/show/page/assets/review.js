@@ -160,13 +160,14 @@ function truth() {
 function report(item) {
   const made = element("div", "", {id: "report", tabindex: "0"});
   const spans = item.evidence.filter(quote => quote.start !== null).sort((a, b) => a.start - b.start);
+  const letters = [...item.report]; // places count characters, and JavaScript's own count halves of some
   let from = 0;
   for (const {start, end} of spans) {
     if (start < from) continue;
-    made.append(item.report.slice(from, start), element("mark", item.report.slice(start, end)));
+    made.append(letters.slice(from, start).join(""), element("mark", letters.slice(start, end).join("")));
     from = end;
   }
-  made.append(item.report.slice(from));
+  made.append(letters.slice(from).join(""));
   return made;
 }
 

@@ -110,6 +110,16 @@ def test_a_patient_of_acdc_has_its_cine_its_declared_phases_and_no_mask(volumes,
     assert "DOE" not in "".join(path.read_text() for path in out.rglob("*.json"))
 
 
+def test_copies_that_name_ed_and_es_are_heeded_whenever_they_come(volumes, tmp_path):
+    grid, folder = volumes["cine_sax"], tmp_path / "in" / "Doe01"
+    whole(folder, grid)
+    imported(tmp_path)
+    for moment, phase in (("ED", 3), ("ES", 7)):
+        save(folder / f"cine_sax_{moment}.nii", grid.voxels[..., phase], grid.affine)
+    (volume,) = read_study(only_study(imported(tmp_path))).manifest.volumes
+    assert (volume.ed_phase, volume.es_phase) == (3, 7)
+
+
 def test_files_of_ed_and_es_alone_are_a_cine_of_two_phases(volumes, tmp_path):
     acdc(tmp_path / "in" / "patient007", volumes["cine_sax"], with_4d=False)
     (volume,) = read_study(only_study(imported(tmp_path, subject=""))).manifest.volumes

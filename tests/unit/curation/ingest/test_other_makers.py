@@ -8,9 +8,12 @@ from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
 
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted import dicom_file
 from cardiolens.config.curation_specs import IngestSpec
 from cardiolens.curation.ingest.dicom import read_images
+from cardiolens.curation.ingest.frame_records import RejectedError
 from cardiolens.curation.ingest.import_run import ingest
+from cardiolens.curation.ingest.pixels import pixels_of
 from cardiolens.curation.ingest.scan import mixed
 from cardiolens.curation.ingest.sequence import kind_by_tags, sequence_witnesses
 from cardiolens.curation.ingest.series_stacks import stacks_of
@@ -111,7 +114,7 @@ def test_numbers_that_were_never_set_are_none(tmp_path):
     assert (read.pulse.echo, read.pulse.inversion) == (None, 0.0)
 
 
-def test_many_frames_of_an_enhanced_file_are_read(tmp_path):
+def test_frames_of_an_enhanced_file_are_read_and_damaged_ones_decoded_once(tmp_path, monkeypatch):
     """Their records are one element of more than 64 KiB."""
     dataset = header(SOPClassUID=ENHANCED, NumberOfFrames=400)
     dataset.file_meta.MediaStorageSOPClassUID = ENHANCED
@@ -125,7 +128,14 @@ def test_many_frames_of_an_enhanced_file_are_read(tmp_path):
         frames.append(frame)
     dataset.PerFrameFunctionalGroupsSequence = Sequence(frames)
     dataset.PixelData = np.zeros((400, 32, 32), np.uint16).tobytes()
-    assert len(read_images(Path(str(save(dataset, tmp_path / "IM"))))) == 400
+    images = read_images(Path(str(save(dataset, tmp_path / "IM"))))
+    assert len(images) == 400
+    decoded = []
+    monkeypatch.setattr(dicom_file, "frames_of", lambda dataset: decoded.append(1) or 1 / 0)
+    for each in images[:3]:
+        with pytest.raises(RejectedError):
+            pixels_of(each)
+    assert len(decoded) == 1
 
 
 def people(folder: Path, **second) -> list:

@@ -6,6 +6,7 @@ import math
 import tempfile
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,7 +27,8 @@ from cardiolens.phantom.parameters import canonical_values
 from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.manifest import read_study
-from tests.unit.curation.masks.hearts import folder_of, heart
+from tests.unit.curation.masks.hearts import UPRIGHT, folder_of, heart
+from tests.unit.study_folders import SHORT_AXIS_AFFINE
 
 LENGTH, RADIUS = 72.0, 26.0
 
@@ -193,6 +195,18 @@ def test_a_right_ventricle_is_not_taken_for_a_scar_nor_a_scar_for_a_right_ventri
         mask_findings(folder, labels)
 
 
+def test_labels_that_a_writer_scaled_are_those_that_it_was_given(place):
+    path = folder_of(folder := place(), heart(), heart(radius=lambda z: 14.0)) / "masks" / "cine_sax.nii.gz"
+    told, image = mask_findings(folder, "acdc"), nib.load(path)
+    image.header.set_data_dtype(np.int16)
+    nib.save(nib.Nifti1Image(image.get_fdata(), image.affine, image.header), path)
+    assert nib.load(path).dataobj.get_unscaled().min() < -30_000
+    manifest = json.loads((folder / "study.json").read_text())
+    manifest["volumes"][0]["mask"].pop("sha256")
+    (folder / "study.json").write_text(json.dumps(manifest))
+    assert mask_findings(folder, "acdc") == told
+
+
 def test_unknown_values_maps_and_spacings_are_named(place):
     folder_of(folder := place(), heart(), labels="myops", sequence="lge")
     with pytest.raises(InputError, match="the mask has the values 200, 500, 600; expected those of emidec"):
@@ -213,8 +227,12 @@ def test_unknown_values_maps_and_spacings_are_named(place):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"spatial_order": "unknown"}, {"display_transform": {"flip_rows": True, "flip_cols": True}}],
-    ids=["order", "display"],
+    [
+        {"spatial_order": "unknown"},
+        {"display_transform": {"flip_rows": True, "flip_cols": True}},
+        {"turned": SHORT_AXIS_AFFINE[:3, :3] / [2, 2, -10] @ UPRIGHT.T},  # its slices against the image's
+    ],
+    ids=["order", "display", "mask"],
 )
 def test_without_a_known_order_or_display_volumes_are_told_but_no_segments(changes, place):
     folder_of(folder := place(), heart(), heart(radius=lambda z: 14.0), **changes)

@@ -142,18 +142,19 @@ def test_links_that_name_patients_are_read_only_if_they_are_closed(tmp_path: Pat
 
 
 def test_a_table_is_linked_by_accession_number_and_one_study_has_one_report(tmp_path: Path) -> None:
-    for name in ("S1", "S2", "S3"):
+    for name in ("S1", "S2", "S3", "S4"):
         write_study(tmp_path, name, **({"report_id": "ACC-3"} if name == "S3" else {}))
     (tmp_path / "links.csv").write_text("accession,study_id\nACC-1,S1\nACC-2,S2\nACC-9,S1\nACC-9,S2\n")
     told = ((1, 60), (2, 20), (2, 60), (3, 45), (9, 60))
-    rows = [f"ACC-{number},LVEF {share} %.\n" for number, share in told]
-    (tmp_path / "reports.csv").write_text("".join(["accession,text\n", *rows]))
+    rows = [f"ACC-{number},LVEF {share} %.,\n" for number, share in told]
+    text = "".join(["accession,text,study_id\n", *rows, "ACC-1,LVEF 20 %.,S4\n"])
+    (tmp_path / "reports.csv").write_text(text)
     words = [f"reports={tmp_path}/reports.csv", f"studies={tmp_path}/studies", f"out={tmp_path}/out"]
     questions(read_words(QuestionsSpec, [*words, f"links={tmp_path}/links.csv"]))
     made = {one["study"]: one["answer"] for one in lines(tmp_path / "out" / "questions.jsonl")}
     assert made == {"S1": ["A"], "S3": ["B"]}
     lost = [(one["reason"], one["number"]) for one in lines(tmp_path / "out" / "rejects.jsonl")]
-    assert sorted(lost) == [("no_study", 5), ("several_reports", 2), ("several_reports", 3)]
+    assert sorted(lost) == [("no_study", 5), ("no_study", 6), ("several_reports", 2), ("several_reports", 3)]
 
 
 def test_a_study_whose_name_tells_the_answer_has_no_such_question(tmp_path: Path) -> None:
