@@ -55,9 +55,9 @@ def test_patients_are_exported_where_asked_for(runs: tuple[Run, Run]) -> None:
 
 def test_tables_for_a_paper_escape_what_their_language_would_read() -> None:
     columns = (Column("a", "model & co"), Column("b", "score", "score"), Column("p", "p", "p"))
-    table = Table("t", "T_1", columns, [("x|y_1", 56.25, 0.0002), ("50 %", float("nan"), None)])
+    table = Table("t", "T_1", columns, [("x|y_1 d′", 56.25, 0.0002), ("50 %", float("nan"), None)])
     assert r"model \& co & score & p \\" in latex(table)
-    assert r"x|y\_1 & 56.2 & $<$ 0.001 \\" in latex(table)
+    assert r"x|y\_1 d$'$ & 56.2 & $<$ 0.001 \\" in latex(table)
     assert r"\caption{T\_1}" in latex(table)
     assert r"50 \% & -- & -- \\" in latex(table)
 
