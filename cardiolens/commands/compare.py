@@ -8,7 +8,6 @@ cannot be compared.
 one page. Runs of other questions, words or studies are refused.
 """
 
-import math
 from typing import Annotated
 
 from pydantic import Field
@@ -36,14 +35,14 @@ def compare(first: Run, second: Run, margin: float) -> int:
     comparisons = compare_runs(first, second)
     for comparison in comparisons:
         interval = (
-            "no interval"
-            if math.isnan(comparison.low)
-            else f"{signed(comparison.low)} to {signed(comparison.high)}"
+            f"95 % CI {signed(comparison.low)} to {signed(comparison.high)}"
+            if comparison.has_interval
+            else "no interval to rely on"
         )
         verdict = "worse" if comparison.worse(margin) else "not shown to be worse"
         say(
             f"{comparison.arm}, {comparison.scope.replace(':', ' ')}: {signed(comparison.value)} points "
-            f"(95 % CI {interval}), {counted(comparison.n_patients, 'patient')}, "
+            f"({interval}), {counted(comparison.n_patients, 'patient')}, "
             f"{counted(comparison.n_items, 'item')}, "
             f"{comparison.gained} gained, {comparison.lost} lost: {verdict}"
         )

@@ -1,5 +1,6 @@
 """Comparison of two runs: configuration, paired differences, flips; changes from judging a run again."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -42,9 +43,14 @@ class ArmDifference:
     gained: int  # wrong in a, right in b
     lost: int
 
+    @property
+    def has_interval(self) -> bool:
+        """Whether there is an interval of patients enough to rely on."""
+        return self.n_patients >= FEWEST_FOR_CLAIM and not math.isnan(self.low)
+
     def worse(self, margin: float) -> bool:
         """Return whether b is lower by more than a margin: the whole interval lies below it."""
-        return self.n_patients >= FEWEST_FOR_CLAIM and self.high < -margin
+        return self.has_interval and self.high < -margin
 
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:
