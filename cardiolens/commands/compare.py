@@ -8,6 +8,7 @@ cannot be compared.
 one page. Runs of other questions, words or studies are refused.
 """
 
+import math
 from typing import Annotated
 
 from pydantic import Field
@@ -35,9 +36,9 @@ def compare(first: Run, second: Run, margin: float) -> int:
     comparisons = compare_runs(first, second)
     for comparison in comparisons:
         interval = (
-            f"95 % CI {signed(comparison.low)} to {signed(comparison.high)}"
-            if comparison.has_interval
-            else "no interval to rely on"
+            "no interval to rely on"
+            if math.isnan(comparison.low)
+            else f"95 % CI {signed(comparison.low)} to {signed(comparison.high)}"
         )
         verdict = "worse" if comparison.worse(margin) else "not shown to be worse"
         say(

@@ -179,17 +179,15 @@ def _estimate(label: str, value: float, low: float, high: float, **more: Any) ->
 def _sentences(rows: Sequence[Row]) -> Iterator[str]:
     """What is claimed, or else the largest difference; a table has all comparisons but what was declared."""
     claimed = [row for row in rows if row["decision"] in ("higher", "lower")]
-    equivalent = [row for row in rows if row["margin"] == "within" and row not in claimed]
-    others = [row for row in rows if row not in claimed and row not in equivalent]
+    others = [row for row in rows if row["margin"] != "within"]
     shown = rows if len(rows) == 1 else claimed or _largest(others)
     for row in shown:
         words = f"{_where(row)}: {result(row)}, {status(row)}."
         yield _capital(sentence(row) if row["factor"] == "tier" else words)
-    if len(rows) == 1:
-        return
-    if equivalent:
+    rest = [row for row in rows if row not in shown]
+    if equivalent := [row for row in rest if row["margin"] == "within"]:
         yield f"Equivalent within {MARGIN:g} points: {'; '.join(map(_where, equivalent))}."
-    if more := len(others) - (0 if claimed else len(shown)):
+    if more := len(rest) - len(equivalent):
         yield f"{counted(more, 'further comparison')}, not claimed."
 
 
