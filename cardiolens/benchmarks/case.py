@@ -299,7 +299,7 @@ def line_of(record: Record, column: Column | None) -> str:
 
 
 def _checked(name: str, value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and not _is_blank(value):
         value = str(value)
     if not isinstance(value, str) or not fold(value):
         raise wrong(name, value, "text")
@@ -352,7 +352,7 @@ def _pairs(value: object, name: str) -> list[tuple[str, str]]:
     if isinstance(value, Mapping):
         letters = sorted(key for key in value if value[key] is not None)
         if letters != list(ascii_uppercase[: len(letters)]):
-            last = ascii_uppercase[max(len(value) - 1, 1)]
+            last = ascii_uppercase[: max(len(value), 2)][-1]
             raise wrong(name, value, f"an object with the keys A to {last}")
         return [(letter, line_of(value, letter)) for letter in letters]
     if not isinstance(value, list) or len(value) > len(ascii_uppercase):

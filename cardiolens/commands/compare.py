@@ -36,14 +36,14 @@ def compare(first: Run, second: Run, margin: float) -> int:
     comparisons = compare_runs(first, second)
     for comparison in comparisons:
         interval = (
-            "no interval"
+            "no interval to rely on"
             if math.isnan(comparison.low)
-            else f"{signed(comparison.low)} to {signed(comparison.high)}"
+            else f"95 % CI {signed(comparison.low)} to {signed(comparison.high)}"
         )
         verdict = "worse" if comparison.worse(margin) else "not shown to be worse"
         say(
             f"{comparison.arm}, {comparison.scope.replace(':', ' ')}: {signed(comparison.value)} points "
-            f"(95 % CI {interval}), {counted(comparison.n_patients, 'patient')}, "
+            f"({interval}), {counted(comparison.n_patients, 'patient')}, "
             f"{counted(comparison.n_items, 'item')}, "
             f"{comparison.gained} gained, {comparison.lost} lost: {verdict}"
         )

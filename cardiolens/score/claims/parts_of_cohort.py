@@ -158,7 +158,7 @@ def gold_shift(answers: ArmAnswers, part: Collection[str]) -> dict[str, float]:
     inside = np.isin(answers.patients, list(part))
     if not answers.arms:  # numbers and rankings have no classes
         return {}
-    items = answers.judged(answers.arms[0]).items
+    items = answers.asked[answers.arms[0]].items  # judged or not
     shifts = {}
     for subtask, rows in items.where(items.answer_type != "multi").by_subtask():
         options = np.array([rows.gold >> bit & 1 for bit in range(rows.size)], np.float64)

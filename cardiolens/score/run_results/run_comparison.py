@@ -1,5 +1,6 @@
 """Comparison of two runs: configuration, paired differences, flips; changes from judging a run again."""
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import StatisticsSpec
 from cardiolens.score.claims.parts_of_cohort import groups_of
 from cardiolens.score.run_results.run_analyses import read_judged
-from cardiolens.score.statistics.bootstrap import FEWEST_FOR_CLAIM
+from cardiolens.score.statistics.comparisons import is_reliable
 from cardiolens.score.statistics.items import FEWEST_HOSPITALS, ArmAnswers, Bools, Items, Reports
 from cardiolens.score.statistics.pairs import compare_arms
 from cardiolens.score.statistics.statistic import Resampling, Settings
@@ -35,7 +36,7 @@ class ArmDifference:
     arm: str
     scope: str
     value: float
-    low: float
+    low: float  # NaN where no interval is to rely on
     high: float
     n_patients: int
     n_items: int
@@ -44,7 +45,7 @@ class ArmDifference:
 
     def worse(self, margin: float) -> bool:
         """Return whether b is lower by more than a margin: the whole interval lies below it."""
-        return self.n_patients >= FEWEST_FOR_CLAIM and self.high < -margin
+        return self.high < -margin
 
 
 def configuration_changes(first: Run, second: Run) -> Iterator[str]:
@@ -144,18 +145,16 @@ def _differences(
     for *_, row in compare_arms(answers, {}, sampling, ("b", "a")):
         scope = f"tier:{row['tier']}"
         was_right, is_right = (_is_right(side.of_tier(scope)) for side in (then, now))
-        numbers = row["difference"], row["low"], row["high"], row["n_patients"], row["n_items"]
+        low, high = (row["low"], row["high"]) if is_reliable(row) else (math.nan, math.nan)
+        numbers = row["difference"], low, high, row["n_patients"], row["n_items"]
         gained, lost = int((is_right & ~was_right).sum()), int((was_right & ~is_right).sum())
         yield ArmDifference(arm, scope, *numbers, gained, lost)
 
 
 def _is_right(rows: Items | Reports) -> Bools:
     """Whether each answer is exact; of reports, whether all their fields are."""
-    is_right: Bools
-    if isinstance(rows, Reports):
-        is_right = (rows.gold == rows.predicted).all(axis=1)
-    else:
-        is_right = rows.gold == rows.parsed
+    equal = rows.gold == (rows.predicted if isinstance(rows, Reports) else rows.parsed)
+    is_right: Bools = equal.all(axis=-1) if isinstance(rows, Reports) else equal
     return is_right
 
 

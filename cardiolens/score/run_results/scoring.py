@@ -7,6 +7,7 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.base.phases import begin, phase
 from cardiolens.config.sweep import SweepSpec
@@ -140,6 +141,7 @@ def write_results(
     of_run = analyses_of(verdicts, answers, scores, factors, groups=groups, settings=settings)
     analyses = {**of_run, **further}
     begin("writing verdicts, scores and analyses")
+    disk.remove(run.analyses)  # without it no one reads a run: killed on the way, its tables would be mixed
     if replies.seen.num_rows or run.seen.exists():
         tables.replace(run.seen, replies.seen, schemas.SEEN)
     tables.replace(run.verdicts, verdicts.blocks(), schemas.VERDICTS)

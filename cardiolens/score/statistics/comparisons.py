@@ -123,7 +123,7 @@ def adjust(rows: Sequence[Row]) -> None:
             p_values = adjusted([row[test] for row in tested], "fdr_bh" if adjustment == "fdr" else "holm")
             for row, p in zip(tested, p_values, strict=True):
                 row[f"{test}_adjusted"] = float(p)
-        size = sum(row.get("p") is not None for row in of_family)
+        size = sum(not math.isnan(row["p"]) for row in of_family if row.get("p") is not None)
         for row in of_family:
             row["family_size"] = size
 

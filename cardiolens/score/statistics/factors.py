@@ -82,7 +82,8 @@ def families(arms: Sequence[ArmFactors]) -> dict[str, list[ArmPair]]:
 def _rank(arm: ArmFactors, factor: str) -> tuple[bool, float, str]:
     value = str(getattr(arm, factor))
     baseline = (factor == "prompt" and value == "standard") or (factor == "control" and value != "none")
-    return not baseline, float(value) if value.isdecimal() else 0.0, value
+    number = value.removeprefix("tokens:")
+    return not baseline, float(number) if number.isdecimal() else 0.0, value
 
 
 def control_pairs(arms: Sequence[ArmFactors], control: str) -> list[ArmPair]:

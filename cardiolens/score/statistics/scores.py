@@ -91,7 +91,7 @@ def compute_scores(answers: ArmAnswers, arms: Sequence[ArmFactors], settings: Se
     comparisons += pooled_rows(questions, effects, sampling)
     changed = [*_repeat_rows(answers, arms, sampling)]
     begin("comparing models")
-    rows, between, means = _headlines(answers, statistics, of_models, sampling, simulated)
+    rows, between, means = _headlines(answers, statistics, of_models, sampling, arms)
     scores.append(from_rows([*changed, *rows], SCORES))
     comparisons += [*between, *tier_change_rows(means, sampling.method)]
     begin("adjusting tests")
@@ -148,16 +148,18 @@ def _headlines(
     statistics: Mapping[str, Mapping[Key, Statistic]],
     models: Headlines,
     sampling: Resampling,
-    simulated: Collection[str],
+    factors: Sequence[ArmFactors],
 ) -> tuple[list[Row], list[Row], Mapping[str, Mapping[Key, Statistic]]]:
     """Scores of `headline:<model>` on every tier, their differences between models, and means of models.
 
     They are over the items judged in all arms behind headlines. Seeds are averaged first, then protocols; all
-    arms share their resamples. `simulated` are arms of readers that are not models: they are compared only if
-    there are no others, and are not among the means.
+    arms share their resamples. Models with other selectors or seeds are not compared, and simulated readers
+    only if there are no models; they are not among the means.
     """
     if not models:
         return [], [], {}
+    selectors = {arm.arm_id: arm.selector for arm in factors}
+    simulated = {arm.arm_id for arm in factors if arm.simulated}
     judged = _common_items(answers, [arm for of in models.values() for arm in arms_of(of)], simulated)
     by_arm = {
         arm: statistics[arm] if len(of_arm) == len(answers.judged(arm)) else arm_statistics(of_arm, sampling)
@@ -172,11 +174,12 @@ def _headlines(
         for key in (key for key in of_model if key[1] == tier):
             row = as_row(key, of_model[key], sampling.method)
             rows.append(row | {"arm_id": f"{PREFIX}{model}", "percent_judged": share})
-    real = {model: of for model, of in means.items() if not {*arms_of(models[model])} <= {*simulated}}
+    real = {model: of for model, of in means.items() if not {*arms_of(models[model])} <= simulated}
     family = {"simulated": not real, "family": "models" if real else "models, simulated readers"}
     comparisons = []
     for model, versus in combinations(sorted(real) or sorted(means), 2):
-        if _sizes(models[model]) == _sizes(models[versus]):
+        first, second = ([selectors[arm] for arm in arms_of(models[name])] for name in (model, versus))
+        if first == second:
             names = {"factor": "model", "level": model, "versus": versus, "adjustment": "holm", **family}
             ours, theirs = (
                 _side(answers, judged, models[name], means[name], sampling) for name in (model, versus)
@@ -202,10 +205,6 @@ def _common_items(
     for arm in arms:
         judged[arm] = answers.judged(arm).among(items, reports)
     return judged
-
-
-def _sizes(protocols: Protocols) -> dict[str, int]:
-    return {name: len(arms) for name, arms in protocols.items()}
 
 
 def _side(

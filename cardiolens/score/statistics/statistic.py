@@ -52,8 +52,8 @@ class Statistic:
         value, low, high = bootstrapped.value, bootstrapped.low, bootstrapped.high
         if not math.isnan(low):
             name, _, suffix = metric.partition(".")
-            ends = None
-            if name in _SHARES and suffix != "skill":
+            ends, is_share = None, name in _SHARES and suffix != "skill"
+            if is_share:
                 of_ends = difference_ends if self.of_pairs else share_ends
                 ends = of_ends(value, resampled_variance(values, basis.units), basis, (1 - level) / 2)
             if ends is not None and self.of_pairs:
@@ -63,6 +63,8 @@ class Statistic:
                 (low, high), how = ends, "near the boundary: Clopper-Pearson with an effective n"
             elif high - low < _NO_WIDTH:
                 low, high, how = math.nan, math.nan, "no interval: no resample differs from another"
+            if is_share:  # the t interval of a few hospitals may reach beyond what there is
+                low, high = max(low, -1.0 if self.of_pairs else 0.0), min(high, 1.0)
         return Interval(value * unit, low * unit, high * unit, how)
 
 

@@ -112,12 +112,8 @@ def _sample(arm: ArmFactors, verdicts: Sequence[Row]) -> dict[str, Any]:
 
 
 def _score(row: Row) -> dict[str, Any]:
-    """`C` correct, `I` incorrect, `N` not judged; for report text, the counts behind its score."""
-    value: object = "N"
-    if row["correct"] is not None:
-        value = "C" if row["correct"] else "I"
-    elif row["counts"]:
-        value = {count["name"]: count["value"] for count in row["counts"]}
+    """`C` correct, `I` incorrect, `N` not judged."""
+    value = {True: "C", False: "I", None: "N"}[row["correct"]]
     reasons = [row["parse_status"] or row["status"], row["rule"]]
     explanation = ", ".join(word for word in reasons if word)
     return {"value": value, "answer": ", ".join(row["parsed"] or []), "explanation": explanation}

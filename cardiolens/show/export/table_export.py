@@ -27,7 +27,7 @@ _PAPER = ("headlines", "questions", "slice_scores", "readings_by_model", "readin
 _LATEX = str.maketrans(
     {"&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-    | {"−": r"$-$", "–": "--", "·": r"$\cdot$", "<": r"$<$", ">": r"$>$"}
+    | {"−": r"$-$", "′": "$'$", "–": "--", "·": r"$\cdot$", "<": r"$<$", ">": r"$>$"}
 )
 _LEFT_OUT = frozenset({"method"})  # a sentence in every row, too long here; the CSV file has it
 

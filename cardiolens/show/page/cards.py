@@ -177,17 +177,17 @@ def _estimate(label: str, value: float, low: float, high: float, **more: Any) ->
 
 
 def _sentences(rows: Sequence[Row]) -> Iterator[str]:
-    """What is claimed, or else the largest difference; a table has all comparisons."""
+    """What is claimed, or else the largest difference; a table has all comparisons but what was declared."""
     claimed = [row for row in rows if row["decision"] in ("higher", "lower")]
-    equivalent = [row for row in rows if row["margin"] == "within" and row not in claimed]
-    others = [row for row in rows if row not in claimed and row not in equivalent]
-    shown = claimed or _largest(others)
+    others = [row for row in rows if row["margin"] != "within"]
+    shown = rows if len(rows) == 1 else claimed or _largest(others)
     for row in shown:
         words = f"{_where(row)}: {result(row)}, {status(row)}."
         yield _capital(sentence(row) if row["factor"] == "tier" else words)
-    if equivalent:
+    rest = [row for row in rows if row not in shown]
+    if equivalent := [row for row in rest if row["margin"] == "within"]:
         yield f"Equivalent within {MARGIN:g} points: {'; '.join(map(_where, equivalent))}."
-    if more := len(others) - (0 if claimed else len(shown)):
+    if more := len(rest) - len(equivalent):
         yield f"{counted(more, 'further comparison')}, not claimed."
 
 
@@ -217,7 +217,8 @@ def _verdict(rows: Sequence[Row]) -> str:
         among = f", the largest of {len(claimed)}" if len(claimed) > 1 else ""
         return _capital(f"{_where(largest)}: {size(largest)}, claimed{among}")
     if all(row["margin"] == "within" for row in rows):
-        return f"Within {MARGIN:g} points on every tier, claimed"
+        tiers = sorted({row["tier"] for row in rows})
+        return f"Within {MARGIN:g} points on {' and '.join(f'tier {tier}' for tier in tiers)}, claimed"
     largest = _largest(defined)[0]
     state = "described" if largest["p_adjusted"] is None else "not claimed"
     return _capital(f"{_where(largest)}: {size(largest)}, {state}")

@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import shutil
 
 import numpy as np
@@ -95,8 +96,11 @@ def record(root):
 
 
 WRONG = {
-    "CLINICAL_HISTORY": [None, [3], "  "],
-    "options": [None, {"A": "x"}, "not JSON", {**dict.fromkeys("ABCD", "x"), "E": None}],
+    "CLINICAL_HISTORY": [None, [3], "  ", math.nan],
+    "options": [
+        *(None, {"A": "x"}, "not JSON", {**dict.fromkeys("ABCD", "x"), "E": None}),
+        {str(number): f"x{number}" for number in range(30)},
+    ],
     "correct_answer": [None, "F", "a", ["A"]],
     "image_count": [None, 0, 50, True, "3"],
     "image_01_path": [None, "/etc/passwd", "../x.jpg", "images/../../x.jpg", 7],

@@ -8,10 +8,15 @@ import pytest
 from bench.claims import arms_of, verdicts
 from cardiolens.score.claims.descriptions import hospital_rows
 from cardiolens.score.claims.parts_of_cohort import full_minus_part, subgroup_rows
-from cardiolens.score.statistics.bootstrap import over_hospitals, resampling_weights, variance_inflation
+from cardiolens.score.statistics.bootstrap import (
+    Basis,
+    over_hospitals,
+    resampling_weights,
+    variance_inflation,
+)
 from cardiolens.score.statistics.items import ArmAnswers, hospital_codes
 from cardiolens.score.statistics.scores import compute_scores
-from cardiolens.score.statistics.statistic import Resampling, Settings
+from cardiolens.score.statistics.statistic import Resampling, Settings, Statistic
 from cardiolens.storage.schemas import VERDICTS
 from cardiolens.storage.tables import from_rows
 
@@ -70,6 +75,18 @@ def test_intervals_over_five_hospitals_cover(sizes: tuple[int, ...]) -> None:
         )
         covered += interval.low <= 2 <= interval.high
     assert covered >= 0.93 * 300
+
+
+@pytest.mark.parametrize("value", [0.9, 0.1])
+def test_a_share_is_between_0_and_100_percent(value: float) -> None:
+    """The items of four hospitals are all right, or all wrong, and those of the fifth by half."""
+    hospital = np.repeat(np.arange(5), 80)
+    shares = np.where(hospital == 4, 0.5, round(value))
+    weights = resampling_weights(400, 300, 1, hospital)
+    basis = Basis(400, 400, 0, 0, n_hospitals=5, hospital_inflation=variance_inflation(np.full(5, 80)))
+    interval = Statistic(weights @ shares / weights.sum(axis=1), basis).interval("accuracy")
+    assert interval.value == pytest.approx(100 * value)
+    assert (interval.low, interval.high)[value > 0.5] == 100 * round(value)
 
 
 def scored(number: int) -> tuple[dict[str, Any], dict[tuple[Any, ...], dict[str, Any]]]:

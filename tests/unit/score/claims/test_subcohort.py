@@ -69,10 +69,14 @@ def test_part_and_remainder_keep_their_sizes() -> None:
     assert (weights[:, ~inside].sum(axis=1) == 3).all()
 
 
-def test_shift_of_gold_answers() -> None:
+@pytest.mark.parametrize("n_missing", [0, 20])
+def test_shift_of_gold_answers(n_missing: int) -> None:
     verdicts = cohort()
+    missing = dict.fromkeys(("parsed", "parse_status", "correct", "counts")) | {"status": "overflow"}
+    rows = [row | missing for row in verdicts.to_pylist()[:n_missing]]
     share_of_b = sum(row["gold"] == ["B"] for row in verdicts.to_pylist()) / 60
-    assert gold_shift(ArmAnswers.of(verdicts), EASY) == {"L01": pytest.approx(share_of_b)}
+    answers = ArmAnswers.of(pa.concat_tables([from_rows(rows, VERDICTS), verdicts.slice(n_missing)]))
+    assert gold_shift(answers, EASY) == {"L01": pytest.approx(share_of_b)}
 
 
 def test_patients_are_in_the_subgroups_that_all_of_their_studies_name(tmp_path: Path) -> None:

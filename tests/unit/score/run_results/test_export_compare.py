@@ -55,9 +55,9 @@ def test_patients_are_exported_where_asked_for(runs: tuple[Run, Run]) -> None:
 
 def test_tables_for_a_paper_escape_what_their_language_would_read() -> None:
     columns = (Column("a", "model & co"), Column("b", "score", "score"), Column("p", "p", "p"))
-    table = Table("t", "T_1", columns, [("x|y_1", 56.25, 0.0002), ("50 %", float("nan"), None)])
+    table = Table("t", "T_1", columns, [("x|y_1 d′", 56.25, 0.0002), ("50 %", float("nan"), None)])
     assert r"model \& co & score & p \\" in latex(table)
-    assert r"x|y\_1 & 56.2 & $<$ 0.001 \\" in latex(table)
+    assert r"x|y\_1 d$'$ & 56.2 & $<$ 0.001 \\" in latex(table)
     assert r"\caption{T\_1}" in latex(table)
     assert r"50 \% & -- & -- \\" in latex(table)
 
@@ -75,6 +75,16 @@ def test_a_worse_run_is_told_with_its_flips_and_gates(
     assert compare(runs[1], runs[0], margin=2) == 0
     assert compare(*runs, margin=99) == 0
     assert "configuration: model[model].options.error: 0.0 to 0.6" in capsys.readouterr().out
+
+
+def test_an_interval_of_few_patients_is_not_printed(
+    runs: tuple[Run, Run], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("cardiolens.score.statistics.comparisons.FEWEST_FOR_CLAIM", 25)
+    assert compare(*runs, margin=2) == 0
+    words = capsys.readouterr().out
+    assert " points (no interval to rely on), 24 patients, " in words
+    assert "95 % CI" not in words
 
 
 def _right(verdicts: pa.Table, tier: int) -> set[str]:

@@ -15,6 +15,7 @@ from cardiolens.config.sweep import SweepSpec
 from cardiolens.inference.plan.missing import missing_of
 from cardiolens.inference.plan.plan import Plan
 from cardiolens.score.run_results.model_replies import Replies
+from cardiolens.score.run_results.run_analyses import read_judged
 from cardiolens.score.run_results.run_comparison import changes
 from cardiolens.score.run_results.scoring import judge_and_write, judge_replies
 from cardiolens.score.statistics.verdict_rows import Verdicts
@@ -204,6 +205,21 @@ def test_a_truncated_part_file_is_named_and_nothing_is_replaced(stored: Stored) 
     with pytest.raises(InputError, match=rf"{part.name}: not a whole Parquet file .*delete it and run again"):
         judge_and_write(*arguments, stored.spec)
     assert [path.read_bytes() for path in tables.parts(before)] == kept
+
+
+def test_tables_of_two_judgements_are_not_read_as_one(stored: Stored, monkeypatch) -> None:
+    arguments = (stored.planned.run, stored.planned.store, stored.keys, stored.spec)
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "cardiolens.score.run_results.scoring.tables.replace",
+            lambda place, *_: (_ for _ in ()).throw(OSError("full")) if place.name == "scores" else None,
+        )
+        with pytest.raises(OSError, match="full"):
+            judge_and_write(*arguments)
+    with pytest.raises(InputError, match=r"has no readable analyses .*python -m cardiolens\.judge run="):
+        read_judged(stored.planned.run)
+    judge_and_write(*arguments)
+    assert read_judged(stored.planned.run)
 
 
 def change_questions(stored: Stored, **changes: Any) -> None:

@@ -139,8 +139,9 @@ def test_headlines_are_made_of_protocols_that_all_models_have() -> None:
     assert headlines(arms) == {"m1": {"clinical": ["a"]}, "m2": {"clinical": ["c"]}}
     arms.append(arm("d", "reader", "random@1", simulated=True))
     assert headlines(arms)["m1"] == {"clinical": ["a"]}
-    apart = arm("b", "m1", "random@1"), arm("c", "m2", "clinical")
-    assert not [row for row in results(cohort(8, arms="bc"), *apart)[1] if row["factor"] == "model"]
+    for selector in ("clinical", "random@2"):
+        apart = arm("b", "m1", "random@1"), arm("c", "m2", selector)
+        assert not [row for row in results(cohort(8, arms="bc"), *apart)[1] if row["factor"] == "model"]
 
 
 def readers(kind: str, number: int = 8, patients: int = 150) -> list[dict[str, Any]]:

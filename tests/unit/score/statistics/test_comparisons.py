@@ -1,5 +1,6 @@
 """What a comparison allows to say: signs, the margin, bounds of dropped items, and families of tests."""
 
+import math
 from typing import Any
 
 import pytest
@@ -70,9 +71,11 @@ def test_families_are_adjusted_each_for_itself_and_single_tests_by_nothing() -> 
     plain = {name: value for name, value in ROW.items() if "adjusted" not in name and name != "family_size"}
     values = [0.001, 0.02, 0.03, 0.5]
     rows = [{**plain, "p": p} for p in values]
+    untested = {**plain, "p": math.nan}  # of too few patients
     rows += [{**plain, "p": p, "family": "pairs", "adjustment": "fdr"} for p in values]
     rows.append({**plain, "family": None, "p": 0.04, "p_adjusted": 0.04})
-    found = from_rows(concluded(rows), COMPARISONS).to_pylist()
+    *found, last = from_rows(concluded([*rows, untested]), COMPARISONS).to_pylist()
+    assert (last["family_size"], last["decision"]) == (4, "open")
     assert [one["p_adjusted"] for one in found[:4]] == pytest.approx(list(adjusted(values, "holm")))
     assert [one["p_adjusted"] for one in found[:4]] == pytest.approx([0.004, 0.06, 0.06, 0.5])
     assert [one["p_adjusted"] for one in found[4:8]] == pytest.approx([0.004, 0.04, 0.04, 0.5])
@@ -141,9 +144,10 @@ def arm(name: str, **changes: str) -> ArmFactors:
 def test_families_hold_pairs_one_factor_apart_and_order_budgets_as_numbers() -> None:
     arms = [arm("a"), arm("b", selector="random@1"), arm("c", prompt="reasoning"), arm("d", control="blind")]
     arms += [arm("e", budget="8"), arm("f", selector="random@1", prompt="reasoning")]
+    arms += [arm(f"m{size}", model="n", budget=f"tokens:{size}") for size in (8192, 16384)]
     assert families(arms) == {
         "selector": [("b", "a"), ("f", "c")],
-        "budget": [("a", "e")],
+        "budget": [("a", "e"), ("m16384", "m8192")],
         "prompt": [("c", "a"), ("f", "b")],
         "control": [("a", "d")],
     }

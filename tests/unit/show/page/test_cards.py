@@ -168,20 +168,32 @@ def test_a_run_of_simulated_readers_answers_no_question_over_models(simulated: F
     assert (card.verdict, card.sentence.startswith("Simulated readers only")) == ("No model", True)
 
 
-@pytest.mark.parametrize(("answered", "begins"), [(0, "Declared before the run"), (480, "Declared after")])
-def test_a_comparison_declared_after_looking_is_called_so(facts: Facts, answered: int, begins: str) -> None:
-    row = declared_row(PrimarySpec(model="a", versus="b", tier=1), answered, facts.findings)
-    assert row is not None
+def declared_card(facts: Facts, answered: int, **changes: Any) -> Card:
     primary = PrimarySpec(model="a", versus="b", tier=1)
+    row = declared_row(primary, answered, facts.findings)
+    assert row is not None
     changed = replace(
         facts,
-        comparisons=from_rows([*facts.findings, row], COMPARISONS),
+        comparisons=from_rows([*facts.findings, row | changes], COMPARISONS),
         specs=(facts.specs[0].model_copy(update={"primary": primary}),),
         manifests=({**facts.manifests[0], "primary": {"answered_before": answered}},),
     )
-    card = by_name(changed)["declared"]
+    return by_name(changed)["declared"]
+
+
+@pytest.mark.parametrize(("answered", "begins"), [(0, "Declared before the run"), (480, "Declared after")])
+def test_a_comparison_declared_after_looking_is_called_so(facts: Facts, answered: int, begins: str) -> None:
+    card = declared_card(facts, answered)
     assert card.question.startswith(begins)
     assert ("declared before the run and tested alone" in card.sentence) == (answered == 0)
+
+
+def test_a_declared_equivalence_is_of_its_tier_and_has_its_numbers(facts: Facts) -> None:
+    card = declared_card(facts, 0, margin="within", decision="open", within_p_adjusted=0.01)
+    assert card.verdict == "Within 2 points on tier 1, claimed"
+    words = "equivalent within 2 points (p = 0.01, declared before the run and tested alone)."
+    assert "60 patients" in card.sentence
+    assert card.sentence.endswith(words)
 
 
 def test_a_synthetic_cohort_and_a_reader_of_its_kind_are_called_so(simulated: Facts) -> None:

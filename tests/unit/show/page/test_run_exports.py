@@ -2,6 +2,7 @@
 
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pandas as pd
@@ -12,9 +13,10 @@ from page_run import finished, small_spec
 from small_cohort import reader
 
 from cardiolens.commands.export import main
-from cardiolens.show.export.dataset_export import answers_schema, write_dataset
-from cardiolens.show.export.inspect_logs import write_inspect_logs
+from cardiolens.show.export.dataset_export import answers_of, answers_schema, write_dataset
+from cardiolens.show.export.inspect_logs import log_of, write_inspect_logs
 from cardiolens.show.notebook.run import read_run
+from cardiolens.show.page.page_data import read_header
 from cardiolens.storage import schemas, tables
 from cardiolens.storage.places import Run
 
@@ -98,8 +100,21 @@ def test_every_question_of_every_arm_is_a_sample_with_its_verdict(run: Run) -> N
     assert len(told) == len(verdicts)
     for row in verdicts:
         value, target, answer = told[row["arm_id"], row["qa_id"], row["channel"]]
-        assert (value, target) == ("C" if row["correct"] else "I", row["gold"]) or row["channel"] == "text"
+        assert (value, target) == ("C" if row["correct"] else "I", row["gold"])
         assert answer == ", ".join(row["parsed"] or [])
+
+
+def test_what_was_not_judged_is_noted_so_whatever_is_counted_of_it(run: Run) -> None:
+    header = read_header(run, [run])
+    (first, *_), *_ = (
+        part.to_pylist() for part in answers_of(run, header, header.arms[:1], patient_ids=False)
+    )
+    missing = dict.fromkeys(("correct", "reply", "parsed", "parse_status")) | {"status": "missing"}
+    row = first | missing | {"counts": [{"name": "letters", "value": 3.0}]}  # of options with gaps
+    log = log_of(header, header.arms[0], [row], datetime.now(UTC))
+    (sample,) = log["samples"]
+    assert [score["value"] for score in sample["scores"].values()] == ["N"]
+    assert (log["results"]["completed_samples"], log["results"]["scores"][0]["scored_samples"]) == (0, 0)
 
 
 def test_a_name_of_a_log_begins_with_its_time_as_inspect_lists_them(run: Run) -> None:
