@@ -65,7 +65,7 @@ class StatisticsSpec(Spec):
     seed: Seed = 2026  # seed of the resamples
     # metrics of report text, besides ROUGE-L and BLEU-4; package.name: of another package
     report_metrics: tuple[ReportMetric, ...] = ()
-    bertscore_model: Path | None = None  # folder of BERTScore's encoder
+    bertscore_model: GivenPath | None = None  # folder of BERTScore's encoder
     bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # encoder layer that BERTScore compares
 
     @property
