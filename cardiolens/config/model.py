@@ -238,8 +238,8 @@ class ModelSpec(Spec):
                 yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
         if self.options and not (self.simulated or self.plugged):
             yield (
-                f"options are of simulated readers and engines of other packages, and {self.name} has engine: "
-                f"{self.engine}; remove them{', or write engine_options' if is_vllm else ''}"
+                f"options are of simulated readers and engines of other packages, and {self.name} has "
+                f"engine: {self.engine}; remove them{', or write engine_options' if is_vllm else ''}"
             )
         if self.reasoning_parser == "mistral":
             yield (

@@ -1,7 +1,6 @@
 """The sweep's configuration as frozen, validated values; no code after `parse` sees a DictConfig."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator

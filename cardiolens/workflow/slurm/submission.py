@@ -97,7 +97,7 @@ def _unplanned(model: ModelSpec, spec: SweepSpec, nodes: Sequence[Node]) -> Cand
 
 
 def _has_page(planned: Plan | None) -> bool:
-    """Return whether the page is newer than the plan and every completion part of each of the run's models."""
+    """Return whether the page is newer than the plan and all completions of the run's models."""
     if planned is None or not planned.run.page.exists():
         return False
     folders = [
