@@ -50,6 +50,10 @@ class StreamSpec(Spec):
     # the run ends after this time without a completion; of a model that loads, after nine times as long
     stall_seconds: Annotated[float, Field(gt=0)] = 1800.0
 
+    def _problems(self) -> Iterator[str]:
+        if self.flush_seconds > self.stall_seconds:
+            yield "flush_seconds is more than stall_seconds, which would end the run before it writes; lower it"
+
 
 ReportMetric = Annotated[
     Annotated[Literal["meteor", "bertscore"], Tag(BUILT_IN)] | PluginMetric, Discriminator(part_of)
