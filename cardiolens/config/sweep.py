@@ -52,7 +52,7 @@ class StreamSpec(Spec):
 
     def _problems(self) -> Iterator[str]:
         if self.flush_seconds > self.stall_seconds:
-            yield "flush_seconds is more than stall_seconds, which would end the run before it writes; lower it"
+            yield "flush_seconds is more than stall_seconds, which would end the run before; lower it"
 
 
 ReportMetric = Annotated[

@@ -244,6 +244,4 @@ def test_a_question_in_words_of_its_own_has_no_other_wording(
     dataset = {"name": "small", "studies": worded, "questions": changed}
     plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, name="own", **further))
     with pytest.raises(InputError, match="asks in words of its own"):
-        plan(
-            sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, wording=[0, 1], **further)
-        )
+        plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, wording=[0, 1], **further))
