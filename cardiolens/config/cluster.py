@@ -27,7 +27,7 @@ Option = Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")]
 class ClusterSpec(Spec):
     """The Ray cluster that runs the stream; declare its size to plan for another machine."""
 
-    address: str | None = None  # None: start one on this machine
+    address: Annotated[str, Field(pattern=r"\S")] | None = None  # None: start one on this machine
     nodes: Positive = 1  # number of nodes
     gpus: Positive | None = None  # GPUs per node; None: as found
     gpu_memory_gib: Gib | None = None  # memory per GPU; None: as found
