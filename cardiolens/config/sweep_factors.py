@@ -239,11 +239,6 @@ class Arm:
         return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{wording}{control}"
 
     @property
-    def budget_value(self) -> int | str:
-        """The budget as charts show it: a number of frames, or the text tokens:N."""
-        return self.budget if isinstance(self.budget, int) else str(self.budget)
-
-    @property
     def arm_id(self) -> str:
         """The label and eight hex digits of a digest of every option that decides the requests.
 

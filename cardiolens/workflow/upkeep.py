@@ -7,7 +7,7 @@ every column; the next compaction drops them. A process that finds its listed pa
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -183,8 +183,9 @@ def compact_folder(name: str, folder: Path) -> Compaction:
     """Merge the completion parts in the folder of one model, after any other compaction of it has ended."""
     with disk.locked(folder / _LOCK):
         before, rows, repeated = tables.parts(folder), 0, 0
-        counts, seen = tables.from_parts(folder, schemas.COMPLETIONS, ("request_key",), _counted), set[str]()
-        for group in tables.grouped(before, _n_rows, PART_ROWS):
+        keys = tables.read(folder, schemas.COMPLETIONS, ("request_key",))["request_key"]
+        counts, seen = Counter(keys.to_pylist()), set[str]()
+        for group in tables.grouped(before, lambda path: pq.read_metadata(path).num_rows, PART_ROWS):
             parts = (tables.read_part(path, schemas.COMPLETIONS) for path in group)
             table = tables.concat(parts, schemas.COMPLETIONS)
             merged = _distinct(table, counts, seen)
@@ -196,15 +197,6 @@ def compact_folder(name: str, folder: Path) -> Compaction:
                 for path in group:
                     disk.remove(path)
         return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)
-
-
-def _n_rows(path: Path) -> int:
-    return int(pq.read_metadata(path).num_rows)
-
-
-def _counted(parts: Iterable[pa.Table]) -> Counter[str]:
-    """Count the rows of each request key."""
-    return Counter(key for part in parts for key in part["request_key"].to_pylist())
 
 
 def _distinct(rows: pa.Table, counts: Counter[str], seen: set[str]) -> pa.Table:

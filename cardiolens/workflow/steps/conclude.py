@@ -120,7 +120,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
                 "arm_id": arm.arm_id,
                 "model": arm.model.name,
                 "selector": arm.selector_name,
-                "budget": arm.budget_value,
+                "budget": arm.budget if isinstance(arm.budget, int) else str(arm.budget),
                 "prompt": arm.prompt.name,
                 "control": arm.control,
                 "wording": arm.wording,
