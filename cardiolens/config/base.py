@@ -23,7 +23,7 @@ from cardiolens.base.sanitize import one_line, without_credentials
 Positive = Annotated[int, Field(gt=0)]
 Auto = Literal["auto"]
 Gib = Annotated[float, Field(gt=0)]
-Seed = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 def _checked_path(value: object) -> object:

@@ -27,7 +27,7 @@ Option = Annotated[str, Field(pattern=r"^--[^\x00-\x1f\x7f]*$")]
 class ClusterSpec(Spec):
     """The Ray cluster that runs the stream; declare its size to plan for another machine."""
 
-    address: str | None = None  # None: start one on this machine
+    address: Annotated[str, Field(pattern=r"\S")] | None = None  # None: start one on this machine
     nodes: Positive = 1  # number of nodes
     gpus: Positive | None = None  # GPUs per node; None: as found
     gpu_memory_gib: Gib | None = None  # memory per GPU; None: as found
@@ -47,6 +47,8 @@ class SlurmSpec(ClusterSpec):
         "--gpus-per-node={}"  # {}: the number of GPUs
     )
     time: Duration = "12:00:00"  # time limit of a job
+    # time for requests in flight: SLURM's signal comes 120 s before the time limit, which ends the job
+    grace_seconds: Annotated[float, Field(gt=0, lt=120)] = 30.0
     python: Line | None = None  # Python command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines that run first, e.g. module load cuda
     # further sbatch options of every job, e.g. --account=mri, --mem=200G; they take precedence

@@ -95,7 +95,12 @@ def _set(tree: DictConfig, path: str, value: object) -> None:
         legal = ", ".join(map(str, entries))
         raise InputError(f"{path}: this sweep has no {group} {name}; choose from {legal}")
     if value is not LEFT_OUT:
-        OmegaConf.update(tree, path, value, force_add=True)
+        try:
+            OmegaConf.update(tree, path, value, force_add=True)
+        except OmegaConfBaseException:
+            raise
+        except (ValueError, TypeError):  # of a name in the place of a number
+            raise InputError(f"{path}: leads into a list, whose entries are numbered from 0") from None
         return
     holder, _, last = path.rpartition(".")
     options = OmegaConf.select(tree, holder) if holder else tree

@@ -33,7 +33,7 @@ def conf_folders() -> list[Path]:
     """
     own_conf = Path.cwd() / "conf"
     packaged = packaged_conf()
-    if is_release(Path.cwd()):  # its makers are strangers
+    if (Path.cwd() / INDEX).is_file():  # of a release, whose makers are strangers
         return [packaged]
     return [packaged] if not own_conf.is_dir() or own_conf.samefile(packaged) else [own_conf, packaged]
 
@@ -53,11 +53,6 @@ SCHEMA = "release-1"
 MOST_INDEX = 24 << 20  # bytes: the files of twenty thousand studies; more could take a GiB when parsed
 _QUESTIONS = "questions.jsonl"
 _PROTOCOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def is_release(folder: Path) -> bool:
-    """Whether a folder has the index of a release."""
-    return (folder / INDEX).is_file()
 
 
 def released_options(folder: Path) -> dict[str, Any]:

@@ -233,9 +233,14 @@ class ModelSpec(Spec):
 
     def _problems(self) -> Iterator[str]:
         is_vllm, is_http = self.engine == "vllm", self.engine == "http"
-        for name in ("engine_options", "reasoning_parser"):
+        for name in ("engine_options", "reasoning_parser", "adapter"):
             if getattr(self, name) and not is_vllm:
                 yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
+        if self.options and not (self.simulated or self.plugged):
+            yield (
+                f"options are of simulated readers and engines of other packages, and {self.name} has "
+                f"engine: {self.engine}; remove them{', or write engine_options' if is_vllm else ''}"
+            )
         if self.reasoning_parser == "mistral":
             yield (
                 f"reasoning_parser: mistral of {self.name} works with Mistral's own tokenizer alone, which "

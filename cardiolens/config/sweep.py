@@ -1,7 +1,6 @@
 """The sweep's configuration as frozen, validated values; no code after `parse` sees a DictConfig."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator
@@ -51,6 +50,10 @@ class StreamSpec(Spec):
     # the run ends after this time without a completion; of a model that loads, after nine times as long
     stall_seconds: Annotated[float, Field(gt=0)] = 1800.0
 
+    def _problems(self) -> Iterator[str]:
+        if self.flush_seconds > self.stall_seconds:
+            yield "flush_seconds is more than stall_seconds, which would end the run before; lower it"
+
 
 ReportMetric = Annotated[
     Annotated[Literal["meteor", "bertscore"], Tag(BUILT_IN)] | PluginMetric, Discriminator(part_of)
@@ -65,7 +68,7 @@ class StatisticsSpec(Spec):
     seed: Seed = 2026  # seed of the resamples
     # metrics of report text, besides ROUGE-L and BLEU-4; package.name: of another package
     report_metrics: tuple[ReportMetric, ...] = ()
-    bertscore_model: Path | None = None  # folder of BERTScore's encoder
+    bertscore_model: GivenPath | None = None  # folder of BERTScore's encoder
     bertscore_layer: Annotated[int, Field(ge=0)] | None = None  # encoder layer that BERTScore compares
 
     @property

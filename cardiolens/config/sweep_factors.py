@@ -34,8 +34,8 @@ class SelectorSpec(Spec):
     def _problems(self) -> Iterator[str]:
         if not self.plugged and (self.kind in ("random", "stratified")) != bool(self.seeds):
             yield "a random or stratified selector needs seeds, e.g. [2026]; no other has any"
-        if self.kind == "stratified" and self.pool != "routed":
-            yield "kind stratified has clinical's quotas of the routed views; leave out pool"
+        if self.kind in ("clinical", "stratified") and self.pool != "routed":
+            yield f"kind {self.kind} has clinical's quotas of the routed views; leave out pool"
         if len(set(self.seeds)) != len(self.seeds):
             yield f"seeds {list(self.seeds)} contain a seed twice; give each once"
         if self.kind == "self" and self.order != "presented":
@@ -237,11 +237,6 @@ class Arm:
         wording = f"/wording{self.wording}" if self.wording else ""
         control = "" if self.control == "none" else f"/{self.control}"
         return f"{self.model.name}/{self.selector_name}/{self.budget}/{self.prompt.name}{wording}{control}"
-
-    @property
-    def budget_value(self) -> int | str:
-        """The budget as charts show it: a number of frames, or the text tokens:N."""
-        return self.budget if isinstance(self.budget, int) else str(self.budget)
 
     @property
     def arm_id(self) -> str:

@@ -1,5 +1,6 @@
 """The words that describe a sweep: which files of conf/ they name, and which options they set."""
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -151,7 +152,7 @@ def _named_model(entry: str) -> dict[str, Any] | None:
         if not re.fullmatch(r"[\w.-]+/[\w.-]+", source):
             raise InputError(f"model={entry}: expected hf:OWNER/NAME, e.g. hf:Qwen/Qwen2.5-VL-7B-Instruct")
     elif "/" in entry or entry.startswith((".", "~")):
-        folder = Path(entry).expanduser()
+        folder = Path(os.path.expanduser(entry))  # which leaves ~nobody as it is
         if not (folder / "config.json").is_file():
             raise InputError(
                 f"model={entry}: holds no config.json; name a folder of weights, or hf:OWNER/NAME"
@@ -189,7 +190,7 @@ def _dataset(value: str) -> Choice:
     inner = value[1:-1] if is_quoted else value
     if "/" not in inner and not inner.startswith("."):
         return _files(value)
-    options = released_options(Path(inner).expanduser())
+    options = released_options(Path(os.path.expanduser(inner)))
     return Choice(["real"], {f"dataset.{name}": option for name, option in options.items()})
 
 

@@ -6,7 +6,7 @@ import re
 import socket
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Final
 
 from cardiolens.base.errors import RunError
@@ -117,10 +117,16 @@ def _connect(address: str, **options: object) -> None:
     import ray
 
     workers: dict[str, object] = {"env_vars": for_workers(os.environ)}
-    if address != "local":  # local workers inherit the driver's umask, others that of the cluster's starter
-        mask = os.umask(0o077)
+    if address != "local":  # local workers inherit umask and folder of the driver, others of who began it
+        mask, folder = os.umask(0o077), os.getcwd()
         os.umask(mask)
-        workers["worker_process_setup_hook"] = lambda: os.umask(mask)
+
+        def begin() -> None:
+            os.umask(mask)
+            with suppress(OSError):  # a folder of this machine alone; then no path may be relative to it
+                os.chdir(folder)
+
+        workers["worker_process_setup_hook"] = begin
     job = ray.job_config.JobConfig()
     if not imports_from_working_folder():
         job._py_driver_sys_path = _WithoutWorkingFolder()  # no option of Ray leaves it out

@@ -29,6 +29,7 @@ Result = TypeVar("Result")
 UNREADABLE = (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError)
 
 _ROW_GROUP = 2**16  # rows from which blocks are written as a row group
+_ONLY_PART = "part-00000.parquet"
 
 
 def from_rows(rows: Sequence[dict[str, object]], schema: pa.Schema) -> pa.Table:
@@ -53,17 +54,18 @@ def write_part(folder: Path, table: pa.Table, schema: pa.Schema, name: str | Non
 def replace(folder: Path, blocks: pa.Table | Iterable[pa.Table], schema: pa.Schema) -> None:
     """Replace the content of a folder by one part: a table, or blocks that are not all in memory at once.
 
-    Old parts are deleted after the new one is complete.
+    The part has always the same name, so that of two processes which replace at once the later one counts.
     """
-    old = parts(folder)
+    only, old = folder / _ONLY_PART, parts(folder)
     with (
-        disk.atomic(folder / part_name()) as temporary,
+        disk.atomic(only) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer,
     ):
         for rows in _row_groups([blocks] if isinstance(blocks, pa.Table) else blocks, schema):
             writer.write_table(rows)
     for path in old:
-        disk.remove(path)
+        if path != only:
+            disk.remove(path)
 
 
 def _row_groups(blocks: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:

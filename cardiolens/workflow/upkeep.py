@@ -183,30 +183,31 @@ def compact_folder(name: str, folder: Path) -> Compaction:
     """Merge the completion parts in the folder of one model, after any other compaction of it has ended."""
     with disk.locked(folder / _LOCK):
         before, rows, repeated = tables.parts(folder), 0, 0
-        for group in tables.grouped(before, _n_rows, PART_ROWS):
+        keys = tables.read(folder, schemas.COMPLETIONS, ("request_key",))["request_key"]
+        counts, seen = Counter(keys.to_pylist()), set[str]()
+        for group in tables.grouped(before, lambda path: pq.read_metadata(path).num_rows, PART_ROWS):
             parts = (tables.read_part(path, schemas.COMPLETIONS) for path in group)
             table = tables.concat(parts, schemas.COMPLETIONS)
-            merged = _distinct(table)
+            merged = _distinct(table, counts, seen)
             rows += merged.num_rows
             repeated += table.num_rows - merged.num_rows
             if len(group) > 1 or merged.num_rows < table.num_rows:
-                tables.write_part(folder, merged, schemas.COMPLETIONS)
+                if merged.num_rows:
+                    tables.write_part(folder, merged, schemas.COMPLETIONS)
                 for path in group:
                     disk.remove(path)
         return Compaction(name, len(before), len(tables.parts(folder)), rows, repeated)
 
 
-def _n_rows(path: Path) -> int:
-    return int(pq.read_metadata(path).num_rows)
+def _distinct(rows: pa.Table, counts: Counter[str], seen: set[str]) -> pa.Table:
+    """Return the rows in order, without repetitions of a row in `seen`, equal in every column.
 
-
-def _distinct(rows: pa.Table) -> pa.Table:
-    """Return the rows in order, without duplicates that are equal in every column."""
-    keys = rows["request_key"].to_pylist()
-    counts, distinct, places = Counter(keys), set[str](), list[int]()
-    for place, key in enumerate(keys):
-        row = key if counts[key] == 1 else repr(rows.slice(place, 1).to_pylist())
-        if row not in distinct:
-            distinct.add(row)
+    `counts` are the rows of each key in all parts: what a kill left lies beside what it was merged into.
+    """
+    places = list[int]()
+    for place, key in enumerate(rows["request_key"].to_pylist()):
+        row = "" if counts[key] == 1 else repr(rows.slice(place, 1).to_pylist())
+        if not row or row not in seen:
+            seen.add(row)
             places.append(place)
-    return rows if len(places) == rows.num_rows else rows.take(places)
+    return rows if len(places) == rows.num_rows else rows.take(pa.array(places, pa.int64()))

@@ -180,7 +180,8 @@ def test_groups_stand_on_their_nodes_beside_others_and_a_failure_frees_them(
 def test_what_fits_nowhere_is_an_error_before_any_load_or_left_out(place: Place) -> None:
     chosen = rehearse(place, vast="weight_gib: 1400", one="weight_gib: 131", other="weight_gib: 130")
     with ray_of(4) as address:
-        words = [*WORDS, chosen, f"cluster.address={address}"]
+        relative = ["store=store", "outputs=outputs"]  # to the folder of the sweep, not of the cluster
+        words = [*WORDS, chosen, f"cluster.address={address}", *relative]
         printed = place.sweep(*words, expect=2)
         assert "1400 GiB of weights" in printed
         assert "keep_going=true" in printed

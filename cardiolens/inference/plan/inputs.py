@@ -83,7 +83,8 @@ def read_inputs(spec: SweepSpec) -> Inputs:
     lend = lending(spec, table, prepared, training, catalogue)
     questions = _chosen(spec, table, catalogue, volumes, study_ids, lend=lend)
     every = [question for group in questions.values() for question in group]
-    _check_asked(spec, every, catalogue)
+    lent = {example.qa_id: example for question in every for example in question.examples}
+    _check_asked(spec, [*every, *lent.values()], catalogue)
     check_examples(spec, every, training)
     questions_sha256 = sha256_of(path)
     further = {*study_ids, *(study_id for question in every for study_id in question.further_studies)}

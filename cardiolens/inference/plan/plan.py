@@ -57,7 +57,7 @@ class PlanTotals(NamedTuple):
     """Counts of the requests written for one model."""
 
     status_counts: Counter[str]
-    most_frames: int  # the largest number of frames in one request
+    most_frames: int  # the largest number of frames in one request that is sent
 
 
 class _Part(NamedTuple):
@@ -84,7 +84,7 @@ class Plan:
     protocol: str  # the protocol's name, even if a folder was configured
     catalogue_sha256: str
     status_counts: Mapping[str, int]
-    most_frames: Mapping[str, int]  # the largest number of frames in one request, by model name
+    most_frames: Mapping[str, int]  # the largest number of frames in one request that is sent, by model
     seconds: float
     failed: Mapping[str, str]  # reason by model that could not be planned; empty without `keep_going`
     examples_kept: int = 0  # patients of the cohort `train`, who lend examples and are not asked
@@ -258,8 +258,8 @@ class _Maker:
         write_chains(path, chains)
         write_examples(path, examples)
         tables.write_part(path.parent, table_of(requests), schemas.REQUESTS, path.name)
-        most_frames = max((request.most_frames for request in requests), default=0)
-        return PlanTotals(Counter(request.status for request in requests), most_frames)
+        sent = (request.most_frames for request in requests if request.status == PLANNED)
+        return PlanTotals(Counter(request.status for request in requests), max(sent, default=0))
 
     def _opener(self, volumes: pa.Table) -> Callable[[str], StudyFrames]:
         """Return the function that opens the frames of a study of these volumes."""

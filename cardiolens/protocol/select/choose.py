@@ -91,7 +91,9 @@ def choose(
     frames = _frames(pool, lent, budget, context)
     flags = {
         "short": len(frames) < budget,
-        "no_temporal_evidence": subtask.temporal and not _shows_motion(frames),
+        # no layer of any view at two phases or more
+        "no_temporal_evidence": subtask.temporal
+        and len({(frame.volume_id, frame.slice) for frame in frames}) == len(frames),
         "levels_unknown": any(
             not volume.levels_known and volume.slice_axis is not None for volume in pool + lent
         ),
@@ -119,8 +121,3 @@ def _whole_sequences(pool: Volumes, volumes: Volumes) -> Volumes:
     listed = pool[0].anatomy.sequences.items() if pool else ()
     names = (name for sequence, kind in listed if sequence in sequences for name in kind.volume_ids)
     return pool + tuple(by_id[name] for name in names if name in by_id)
-
-
-def _shows_motion(frames: Sequence[Frame]) -> bool:
-    """Return whether any layer of any view is shown at two phases or more."""
-    return len({(frame.volume_id, frame.slice) for frame in frames}) < len(frames)

@@ -97,11 +97,15 @@ def _unplanned(model: ModelSpec, spec: SweepSpec, nodes: Sequence[Node]) -> Cand
 
 
 def _has_page(planned: Plan | None) -> bool:
-    """Return whether the page is newer than every completion part of the run's models."""
+    """Return whether the page is newer than the plan and all completions of the run's models."""
     if planned is None or not planned.run.page.exists():
         return False
-    folders = [planned.store.completions(identity.model_key) for identity in planned.identities.values()]
-    parts = [part.stat().st_mtime for folder in folders for part in tables.parts(folder)]
+    parts = (
+        part.stat().st_mtime
+        for name, identity in planned.identities.items()
+        for folder in (planned.run.requests(name), planned.store.completions(identity.model_key))
+        for part in tables.parts(folder)
+    )
     return planned.run.page.stat().st_mtime >= max(parts, default=0.0)
 
 

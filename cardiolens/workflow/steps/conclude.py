@@ -120,7 +120,7 @@ def write_manifest(plan: Plan, outcome: Mapping[str, Any]) -> None:
                 "arm_id": arm.arm_id,
                 "model": arm.model.name,
                 "selector": arm.selector_name,
-                "budget": arm.budget_value,
+                "budget": arm.budget if isinstance(arm.budget, int) else str(arm.budget),
                 "prompt": arm.prompt.name,
                 "control": arm.control,
                 "wording": arm.wording,
@@ -304,8 +304,11 @@ def _exit_code(
     )
     show.show_second_turns(replies.counts)
     if replies.unfinished:
-        number = counted(replies.unfinished, "request")
-        say(f"incomplete: {number} without a final completion; run the same command again")
+        number, tries = counted(replies.unfinished, "request"), planned.spec.stream.max_attempts
+        say(
+            f"incomplete: {number} without a final completion; run the same command again, which tries each "
+            f"request {tries} times in all (stream.max_attempts)"
+        )
     for warning, n_studies in sorted(prepared.warnings.items()):
         say(f"check ({counted(n_studies, 'study')}): {warning}")
     for study, error in sorted(prepared.failed.items()):

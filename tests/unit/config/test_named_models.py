@@ -69,6 +69,7 @@ def test_a_server_is_a_model() -> None:
         ("hf:qwen", "expected hf:OWNER/NAME"),
         ("http:qwen", "expected http:MODEL@URL"),
         ("./nowhere", "holds no config.json"),
+        ("~no-such-user/x", "holds no config.json"),
     ],
 )
 def test_what_names_no_model_is_refused(entry: str, said: str) -> None:

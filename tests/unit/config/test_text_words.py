@@ -70,6 +70,8 @@ def test_a_text_that_hydra_cannot_read_is_taken_too() -> None:
 def test_a_tilde_is_the_home_also_where_the_shell_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/x")
     assert read_spec([*ASKED, "dataset.studies=~/a b"]).dataset.studies == Path("/home/x/a b")
+    encoder = read_spec([*ASKED, "statistics.bertscore_model=~/e"]).statistics.bertscore_model
+    assert encoder == Path("/home/x/e")
     assert read_words(RunWord, ["run=~/r"]).run == Path("/home/x/r")
 
 

@@ -1,7 +1,9 @@
 """Tables on disk: whole or absent, of one schema, read back as written."""
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pyarrow.parquet as pq
 import pytest
@@ -50,6 +52,17 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         fail_half_way()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_that_replace_at_once_one_part_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, both, listed = tables.from_rows([{"metric": "a"}], schemas.SCORES), Barrier(2), tables.parts
+    tables.write_part(tmp_path, table, schemas.SCORES)
+    monkeypatch.setattr(tables, "parts", lambda folder: (listed(folder), both.wait(30))[0])
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda _: tables.replace(tmp_path, table, schemas.SCORES), range(2)))
+    assert len(listed(tmp_path)) == 1
 
 
 def test_blocks_become_one_part_in_their_order(tmp_path: Path) -> None:

@@ -150,6 +150,20 @@ def test_compacting_keeps_every_row_and_drops_exact_repetitions(store: Store):
     assert (again.parts_before, again.parts_after, again.repeated) == (1, 1, 0)
 
 
+def test_what_a_killed_compaction_left_is_dropped_beside_what_it_was_merged_into(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("cardiolens.workflow.upkeep.PART_ROWS", 60)  # less than both together
+    rows = [completion(number) for number in range(38)]
+    rows += [completion(7, status="engine_error", attempt=number) for number in (1, 2)]
+    write(store, *([row] for row in rows))
+    before = state_of(store)
+    write(store, rows)
+    (done,) = compact(store)
+    assert (done.parts_after, done.rows, done.repeated) == (1, 40, 40)
+    assert state_of(store) == before
+
+
 def test_large_parts_are_left_alone(store: Store):
     write(store, [completion(n) for n in range(PART_ROWS)], [completion(-1 & 0xFFFF_FFFF)])
     large = tables.parts(store.completions(KEY))[0]

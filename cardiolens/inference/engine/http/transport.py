@@ -91,7 +91,8 @@ def proxy_of(http: HttpSpec) -> str | None:
     """Return the proxy that the environment names for a server; None without one or for this machine."""
     if is_loopback(http.host) or proxy_bypass(http.host):
         return None
-    return getproxies().get(urlsplit(http.base_url).scheme)
+    proxy = getproxies().get(urlsplit(http.base_url).scheme)
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy  # as curl reads host:port
 
 
 _CONNECT_SECONDS = 5.0

@@ -229,11 +229,19 @@ def test_a_wording_that_is_none_is_refused(worded: Path, wording: list[int], sai
         plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, wording=wording))
 
 
-def test_a_question_in_words_of_its_own_has_no_other_wording(worded: Path, tmp_path: Path) -> None:
+SHOT = {"name": "one", "style": "standard", "max_tokens": 64, "shots": 1}
+
+
+@pytest.mark.parametrize("further", [{}, {"limit": 1, "prompt": [SHOT]}], ids=["asked", "shown as solved"])
+def test_a_question_in_words_of_its_own_has_no_other_wording(
+    worded: Path, tmp_path: Path, further: dict[str, Any]
+) -> None:
     changed = tmp_path / "questions.jsonl"
-    lines = (worded / "questions.jsonl").read_text()
-    changed.write_text(lines.replace(CATALOGUE["C10"].question, "How well does it pump?"))
+    lines = (worded / "questions.jsonl").read_text().splitlines(keepends=True)
+    kept = [line for line in lines if further and '"study_id": "PH-0001"' in line]  # of the first study
+    own = [line.replace(CATALOGUE["C10"].question, "How well does it pump?") for line in lines[len(kept) :]]
+    changed.write_text("".join(kept + own))
     dataset = {"name": "small", "studies": worded, "questions": changed}
-    plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, name="own"))
+    plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, name="own", **further))
     with pytest.raises(InputError, match="asks in words of its own"):
-        plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, wording=[0, 1]))
+        plan(sweep_spec(worded, reader("oracle"), subtask=WORDED, dataset=dataset, wording=[0, 1], **further))

@@ -148,7 +148,8 @@ def test_a_template_that_refuses_is_left_out_and_the_sweep_is_concluded(
     prepared = Prepared({"A": StudyRecord(part="p", state="s", warnings=("a doubt",))}, {"B": "no file"})
     assert conclude(planned, prepared, Placement((), ()), executed) == 1
     said = capsys.readouterr().out
-    for words in ("not run: tiny: ", "check (1 study): a doubt", "not prepared: B: no file"):
+    tries = "run the same command again, which tries each request 3 times in all"
+    for words in (tries, "not run: tiny: ", "check (1 study): a doubt", "not prepared: B: no file"):
         assert words in said
     assert json.loads(planned.run.manifest.read_text())["preparation"]["warnings"] == {"a doubt": 1}
     assert list(json.loads(planned.run.manifest.read_text())["failed"]) == ["tiny"]

@@ -182,14 +182,15 @@ def test_examples_take_the_templates_of_their_own_protocol(root: Path, tmp_path:
 def test_tokens_and_frames_of_examples_are_counted_and_what_does_not_fit_is_marked(root: Path) -> None:
     entry = served().model_dump() | {"name": "served", "image_tokens": 100}
     wide, narrow = entry | {"max_model_len": 32768}, entry | {"name": "narrow", "max_model_len": 1500}
-    planned = plan(sweep_spec(root, wide, narrow, subtask=["C10"], prompt=[STANDARD, TWO]))
+    none = narrow | {"name": "none", "max_model_len": 100}
+    planned = plan(sweep_spec(root, wide, narrow, none, subtask=["C10"], prompt=[STANDARD, TWO]))
     rows = [requests_of(planned, "served", prompt=name) for name in ("standard", "two")]
     for one, two in zip(*rows, strict=True):
         assert len(one["frames"]) == len(two["frames"]) == 8
         assert two["predicted_tokens"] - one["predicted_tokens"] > 2 * 8 * 100
     for name, status in (("standard", "planned"), ("two", "overflow")):
         assert {row["status"] for row in requests_of(planned, "narrow", prompt=name)} == {status}
-    assert planned.most_frames["served"] == 3 * 8
+    assert planned.most_frames == {"served": 3 * 8, "narrow": 8, "none": 0}, "an engine reserves no more"
 
 
 @pytest.mark.parametrize(

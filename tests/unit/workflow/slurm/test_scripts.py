@@ -119,6 +119,7 @@ def test_times_are_read_as_slurm_writes_them(written: str, seconds: int) -> None
     [
         ("cluster.scratch=relative", "absolute path"),
         ("cluster.time=43200", "in quotes"),
+        ("cluster.grace_seconds=120", "grace_seconds: Input should be less than 120"),
         ("cluster.partition='gpu # x'", "cluster"),
         ("cluster.gpu_request=--gres=gpu:4", "gpu_request"),
     ],

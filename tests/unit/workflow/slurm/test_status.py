@@ -1,11 +1,13 @@
 """Submitting and status without SLURM: plans, records of a model's job, models and files that are missing."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from small_cohort import answer
 
 from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.phases import phase
@@ -133,6 +135,26 @@ def test_what_is_not_in_the_queue_is_queued_behind_what_is(
     monkeypatch.setattr(commands, "execute", lambda *_: "main|infinite\n")
     assert submit(sweep_of("model=[oracle,uniform]", "subtask=[C01]", "budget=[4]", "cluster=slurm")) == 0
     assert told == queued
+
+
+def test_a_page_of_answers_that_were_corrected_since_is_made_anew(
+    sweep_of: Callable[..., SweepSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(commands, "alive", lambda _: [])
+    monkeypatch.setattr(commands, "submit", lambda script, *_, **__: told.append(script.stem) or "1")
+    monkeypatch.setattr(commands, "execute", lambda *_: "main|infinite\n")
+    spec = sweep_of("model=[uniform]", "subtask=[C01]", "budget=[4]", "cluster=slurm")
+    answer(plan(spec))
+    run_of(spec).page.write_text("of these answers")
+    assert (submit(spec), told) == (0, [])
+    path = spec.dataset.questions
+    lines = path.read_text().splitlines()
+    corrected = [json.loads(line) for line in lines if '"C01"' in line]
+    for question in corrected:
+        question["answer"] = ["B"] if question["answer"] == ["A"] else ["A"]
+    path.write_text("".join(f"{json.dumps(question)}\n" for question in corrected))
+    assert (submit(spec), told) == (0, ["score"])
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -223,6 +223,8 @@ def test_a_proxy_is_used_for_other_hosts_alone(monkeypatch: pytest.MonkeyPatch) 
     other = model(base_url="https://x.org/v1").served
     assert proxy_of(other) == "http://proxy:3128"
     assert way_to(other).endswith("through a proxy that the environment names")
+    monkeypatch.setenv("https_proxy", "proxy:3128")
+    assert proxy_of(other) == "http://proxy:3128"
 
 
 TOKENS = st.integers(0, 2**31 - 1)
