@@ -1,18 +1,20 @@
 """Parts of a cohort: the full one against e.g. the public one, and headlines of subgroups (8.5)."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cardiolens.score.statistics.arm_statistics import claimed_statistics
-from cardiolens.score.statistics.bootstrap import FEWEST_FOR_INTERVAL, resampling_weights
+from cardiolens.score.statistics.bootstrap import Basis, resampling_weights
 from cardiolens.score.statistics.comparisons import comparison, concluded
 from cardiolens.score.statistics.counting import Key, cells_of
 from cardiolens.score.statistics.factors import Headlines, Protocols, arms_of
 from cardiolens.score.statistics.hypothesis_tests import row_p
-from cardiolens.score.statistics.items import ArmAnswers, Bools, Floats
+from cardiolens.score.statistics.items import Answers, ArmAnswers, Bools, Floats, Items
 from cardiolens.score.statistics.metrics import ratio
 from cardiolens.score.statistics.scores import PREFIX, model_means
 from cardiolens.score.statistics.statistic import Resampling, Row, Settings, Statistic, as_row
@@ -73,45 +75,81 @@ def full_minus_part(
 ) -> list[Row]:
     """The headlines of every model on the full cohort minus those on a part, one family of Holm.
 
-    Part and remainder are resampled separately; the full cohort is both together. `simulated` are models that
-    are simulated readers: they are in no test.
+    Part and remainder are resampled separately; the full cohort is both together, on the subtasks and gold
+    diagnoses that are scored on the part. `simulated` are models that are simulated readers: they are in no
+    test.
     """
     inside = np.isin(answers.patients, list(part))
-    weights = separate_weights(inside, settings.resamples, settings.seed)
-    sampling = Resampling(settings, weights)
-    method = f"full cohort minus {int(inside.sum())} patients; part and remainder resampled separately"
-    method += f", expanded percentile, B={settings.resamples}, seed {settings.seed}"
+    sampling = Resampling(settings, separate_weights(inside, settings.resamples, settings.seed))
+    method = (
+        f"full cohort minus {int(inside.sum())} patients, on the subtasks and diagnoses of both; from the "
+        f"intervals of part and remainder, resampled separately, B={settings.resamples}, seed {settings.seed}"
+    )
     rows: list[Row] = []
     for model, protocols in models.items():
-        full, of_part = (_headline(answers, protocols, sampling, patients) for patients in (None, inside))
+        judged = {arm: answers.judged(arm) for arm in arms_of(protocols)}
+        few = {arm: _of_patients(own, inside) for arm, own in judged.items()}
+        alike = {arm: _alike(own, few[arm], settings.min_n) for arm, own in judged.items()}
+        others = {arm: _of_patients(own, ~inside) for arm, own in alike.items()}
+        full, of_part, rest = (_headline(by_arm, protocols, sampling) for by_arm in (alike, few, others))
         for key in (key for key in full if key in of_part):
-            whole, few = full[key].basis, of_part[key].basis
-            fewest = min(few.n_patients, whole.n_patients - few.n_patients)  # of part and remainder
-            basis = replace(whole, n_effective=min(whole.n_effective, few.n_effective, fewest))
-            values = full[key].values - of_part[key].values
-            values = values if fewest >= FEWEST_FOR_INTERVAL else values[:1]
+            whole, n_few = full[key].basis, of_part[key].basis.n_patients
+            fewest = min(n_few, whole.n_patients - n_few)  # of part and remainder
+            basis = replace(whole, n_patients=fewest)
+            difference = Statistic(full[key].values[:1] - of_part[key].values[:1], basis, of_pairs=True)
             # what is equivalent is asked of settings, not of cohorts
-            row = comparison(key, Statistic(values, basis, of_pairs=True), method, against_margin=False)
+            row = comparison(key, difference, method, against_margin=False)
             row |= {"factor": "cohort", "level": "full", "versus": name, "model": model}
-            row |= {"simulated": model in simulated, "n_patients": fewest}
+            row["simulated"] = model in simulated
+            if key in rest:
+                row |= _ends(row["difference"], whole, of_part[key], rest[key])
             if model not in simulated:
-                row |= {"p": row_p(row, basis.units), "adjustment": "holm"}
+                row |= {"p": row_p(row, fewest), "adjustment": "holm"}
                 row["family"] = f"full cohort against {name}"
             rows.append(row)
     return concluded(rows)
 
 
+def _ends(difference: float, whole: Basis, part: Statistic, rest: Statistic) -> dict[str, float]:
+    """The ends of a difference, in points, from those of part and remainder (Zou and Donner 2008).
+
+    A difference of full cohort and part is that of remainder and part times the remainder's share.
+    """
+    few, many = part.interval("primary"), rest.interval("primary")
+    share = 1 - part.basis.n_items / whole.n_items
+    below = math.hypot(few.high - few.value, many.value - many.low)
+    above = math.hypot(few.value - few.low, many.high - many.value)
+    return {"low": difference - share * below, "high": difference + share * above}
+
+
+def _of_patients(answers: Answers, inside: Bools) -> Answers:
+    """The answers of some patients."""
+    return answers.where(inside[answers.items.patient], inside[answers.reports.patient])
+
+
+def _alike(answers: Answers, part: Answers, min_n: int) -> Answers:
+    """The answers to subtasks, on tier 3 of gold classes, that a part has enough items of to be scored."""
+    kinds, first, numbers = np.unique(_kinds(part.items), return_index=True, return_counts=True)
+    kinds = kinds[numbers >= np.where(part.items.tier[first] == 1, min_n, 1)]
+    return answers.where(
+        np.isin(_kinds(answers.items), kinds), np.isin(answers.reports.subtask, part.reports.subtask)
+    )
+
+
+def _kinds(items: Items) -> NDArray[np.str_]:
+    """The subtask of each item, on tier 3 with its gold class."""
+    return np.char.add(items.subtask, np.where(items.tier == 3, items.gold, 0).astype(np.str_))
+
+
 def _headline(
-    answers: ArmAnswers, protocols: Protocols, sampling: Resampling, patients: Bools | None
+    answers: Mapping[str, Answers], protocols: Protocols, sampling: Resampling
 ) -> dict[Key, Statistic]:
-    """The tier scores of a model, of some patients: the mean over its protocols of the mean over seeds."""
-    by_arm = {}
-    for arm in arms_of(protocols):
-        own = answers.asked[arm].judged
-        if patients is not None:
-            own = own.where(patients[own.items.patient], patients[own.reports.patient])
-        if len(own):
-            by_arm[arm] = claimed_statistics(own, cells_of(own, sampling.patients), sampling)
+    """The tier scores of a model from answers by arm: the mean over its protocols of the mean over seeds."""
+    by_arm = {
+        arm: claimed_statistics(own, cells_of(own, sampling.patients), sampling)
+        for arm, own in answers.items()
+        if len(own)
+    }
     protocols = {name: [arm for arm in arms if arm in by_arm] for name, arms in protocols.items()}
     return {key: mean for key, mean in model_means(by_arm, protocols).items() if key[0] == "primary"}
 
@@ -138,7 +176,8 @@ def subgroup_rows(
                 sampling = Resampling(settings, weights)
                 for model, protocols in models.items():
                     names = {**labels, "arm_id": f"{PREFIX}{model}"}
-                    for key, statistic in _headline(answers, protocols, sampling, inside).items():
+                    own = {arm: _of_patients(answers.judged(arm), inside) for arm in arms_of(protocols)}
+                    for key, statistic in _headline(own, protocols, sampling).items():
                         if statistic.basis.n_patients < FEWEST:
                             yield {**names, "scope": key[1], "method": TOO_FEW}
                         else:

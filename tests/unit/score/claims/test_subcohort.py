@@ -1,6 +1,7 @@
 """A full cohort beside a part of it, and the groups that manifests name."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from cardiolens.score.claims.parts_of_cohort import full_minus_part, gold_shift,
 from cardiolens.score.claims.sentences import sentence
 from cardiolens.score.statistics.items import ArmAnswers
 from cardiolens.score.statistics.scores import score
-from cardiolens.score.statistics.statistic import Settings
+from cardiolens.score.statistics.statistic import Row, Settings
 from cardiolens.storage.schemas import VERDICTS, VOLUMES
 from cardiolens.storage.tables import from_rows, write_part
 from cardiolens.study.cohort import Cohort, read_cohort, write_cohort
@@ -27,7 +28,7 @@ def cohort(patients: int = 60) -> pa.Table:
     rows: list[dict[str, Any]] = []
     for patient in range(patients):
         gold = "A" if patient < patients / 2 else dice.choice("AB")
-        parsed = gold if dice.random() < (0.95 if patient < patients / 2 else 0.5) else "B"
+        parsed = gold if dice.random() < (0.75 if patient < patients / 2 else 0.4) else "B"
         rows.append(verdict(f"p{patient:02d}", "L01", gold, parsed))
     return from_rows(rows, VERDICTS)
 
@@ -54,11 +55,35 @@ def test_the_difference_is_of_full_and_part() -> None:
     hard = 2 * full - easy
     error = 0.5 * np.sqrt((easy * (1 - easy) + hard * (1 - hard)) / 30)
     assert found["high"] - found["low"] == pytest.approx(2 * 1.96 * 100 * error, rel=0.15)
-    assert "full cohort minus 30 patients; part and remainder resampled separately" in found["method"]
+    assert "full cohort minus 30 patients, on the subtasks and diagnoses of both" in found["method"]
     assert found["decision"] == ("lower" if found["high"] < 0 else "open")
     assert sentence({"n_models": None, **found}).startswith(
         "full cohort − its easy part, score on tier 1 of m: "
     )
+
+
+def one_reader(patients: int, accuracy: dict[str, float], part: Sequence[str]) -> Row:
+    """A reader that is as good on the part as on the rest; the part has three answers to each `L01`."""
+    dice = random.Random(1)
+    rows = []
+    for number in range(patients):
+        patient = f"p{number:03d}"
+        for subtask, share in accuracy.items():
+            gold = dice.choice("AB")
+            parsed = gold if dice.random() < share else "AB".replace(gold, "")
+            if subtask != "L01" or patient not in part[3:]:
+                rows.append(verdict(patient, subtask, gold, parsed))
+    answers = ArmAnswers.of(from_rows(rows, VERDICTS))
+    (found,) = full_minus_part(answers, "public", part, ARMS, Settings(5, 200, 1))
+    return found
+
+
+@pytest.mark.parametrize("accuracy", [{"P01": 0.9, "L01": 0.4}, {"P01": 0.95}])
+def test_a_reader_as_good_on_the_part_as_on_the_rest_differs_on_none(accuracy: dict[str, float]) -> None:
+    """The part has too few items of a hard subtask; or by chance it has no error."""
+    found = one_reader(200, accuracy, [f"p{number:03d}" for number in range(40)])
+    assert abs(found["difference"]) < 6
+    assert found["decision"] == "open"
 
 
 def test_part_and_remainder_keep_their_sizes() -> None:
