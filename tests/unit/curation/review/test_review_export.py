@@ -104,8 +104,8 @@ def test_batches_are_whole_studies_and_none_is_small(per_study: int) -> None:
     batches = list(_batches(studies))
     sizes = [batches.count(name) for name in dict.fromkeys(batches)]
     assert min(sizes) >= BATCH
-    for study in set(studies):
-        assert len({batch for batch, own in zip(batches, studies, strict=True) if own == study}) == 1
+    for name in set(studies):
+        assert len({batch for batch, own in zip(batches, studies, strict=True) if own == name}) == 1
     assert list(_batches(["S"] * 5)) == ["b01"] * 5
 
 
