@@ -136,8 +136,8 @@ def export(options: Export) -> int:
     if not (out / NAME).is_file():
         raise InputError(f"out={out}: holds no review; name the out that a page of review had")
     reviews = read_ledger(out / NAME)
-    n_lines = _export_verified(out, reviews) if any(reviews.decided["verify"].values()) else 0
-    n_lines += _export_readings(out, reviews) if any(reviews.decided["read"].values()) else 0
+    n_lines = _export_verified(out, reviews) if (out / SOURCES.format("verify")).exists() else 0
+    n_lines += _export_readings(out, reviews) if (out / SOURCES.format("read")).exists() else 0
     return 0 if n_lines else 1
 
 

@@ -6,9 +6,10 @@ import pytest
 from reviewers import CATALOGUE, Table, items_of
 
 from cardiolens.base.errors import InputError
-from cardiolens.curation.review.review_commands import exported, write
-from cardiolens.curation.review.review_items import BATCH, _batches
+from cardiolens.curation.review.review_commands import Export, Serve, _keep_sources, export, exported, write
+from cardiolens.curation.review.review_items import BATCH, _batches, read_items
 from tests.unit.questions_file import read_questions
+from tests.unit.study_folders import study
 
 
 def test_what_is_verified_enters_a_sweep_and_drafts_do_not(tmp_path: Path) -> None:
@@ -48,6 +49,24 @@ def test_every_item_stands_in_exactly_one_file_with_its_reason(tmp_path: Path) -
     assert all(line["verification"]["status"] == "draft" for line in result.open)
 
 
+def test_an_export_says_that_nothing_is_decided_and_leaves_nothing_that_was(tmp_path: Path, capsys) -> None:
+    items_of(tmp_path, 1)
+    study(tmp_path / "studies" / "S0000")
+    given = {"questions": tmp_path / "drafts.jsonl", "studies": tmp_path / "studies", "out": tmp_path / "out"}
+    _keep_sources(Serve(**given, mode="verify"))
+    items = read_items(given["questions"], given["studies"], CATALOGUE, "verify").items
+    table, verified = Table(given["out"], items), given["out"] / "questions.jsonl"
+    for reader in ("anna", "berta"):
+        table.press(reader, "accept")
+    export(Export(out=given["out"]))
+    assert verified.read_text()
+    for reader in ("anna", "berta"):
+        table.press(reader, undo=True)
+    assert export(Export(out=given["out"])) == 1
+    assert "0 verified, 0 rejected, 1 open" in capsys.readouterr().out
+    assert not verified.read_text()
+
+
 def conditional() -> tuple[str, str, str, str]:
     """A parent and a child of the catalogue, an answer that opens the child, and one that does not."""
     for child in CATALOGUE.subtasks.values():
@@ -85,8 +104,8 @@ def test_batches_are_whole_studies_and_none_is_small(per_study: int) -> None:
     batches = list(_batches(studies))
     sizes = [batches.count(name) for name in dict.fromkeys(batches)]
     assert min(sizes) >= BATCH
-    for study in set(studies):
-        assert len({batch for batch, own in zip(batches, studies, strict=True) if own == study}) == 1
+    for name in set(studies):
+        assert len({batch for batch, own in zip(batches, studies, strict=True) if own == name}) == 1
     assert list(_batches(["S"] * 5)) == ["b01"] * 5
 
 
