@@ -35,6 +35,7 @@ from cardiolens.study.anatomy import check_heart
 from cardiolens.study.windowing import grey_scale
 
 STUDIES, QUESTIONS = "studies", "questions.jsonl"
+_OPTIONS = "phantom.json"  # what a cohort was made with
 LEAST_MM2 = 20.0  # of lesion, by which a slice shows it
 _WITH_LESIONS = ("lge", "t2")  # of one frame a slice
 _DISPLAY = {"transpose": True, "flip_rows": True, "flip_cols": False}
@@ -171,6 +172,21 @@ def make_cohort(
     with disk.draft_folder(folder) as draft:
         by_study = _written(ids, spec, draft / STUDIES, tasks)
         write_questions(draft / questions, [record for of_study in by_study for record in of_study])
+        _write_json(draft / _OPTIONS, spec.model_dump(mode="json"))
+
+
+def check_options(spec: PhantomSpec, folder: Path) -> None:
+    """Raise InputError if the cohort in a folder was made with other options; earlier versions kept none."""
+    if not (folder / _OPTIONS).exists():
+        return
+    made = json.loads((folder / _OPTIONS).read_text(encoding="utf-8"))
+    differing = [name for name, value in spec.model_dump(mode="json").items() if made.get(name) != value]
+    if differing:
+        told = " ".join(f"dataset.phantom.{name}={made.get(name)}" for name in differing)
+        raise InputError(
+            f"{folder}: was made with {told}; give the same, delete the folder, or give dataset.studies and "
+            "dataset.questions in another one"
+        )
 
 
 def add_questions(spec: PhantomSpec, folder: Path, protocol: str, questions: str) -> None:

@@ -59,6 +59,7 @@ def sweep_of(prepared_phantom: Path, tmp_path: Path) -> Callable[..., SweepSpec]
 
     def sweep(*words: str) -> SweepSpec:
         data = [
+            "dataset.phantom=null",  # this one was made with other options
             f"dataset.studies={prepared_phantom}/data/studies",
             f"dataset.questions={tmp_path}/questions.jsonl",
         ]

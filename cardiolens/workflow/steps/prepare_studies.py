@@ -15,7 +15,7 @@ from cardiolens.benchmarks.case_group import prepare_cases, state_of_case
 from cardiolens.config.cluster import ClusterSpec
 from cardiolens.config.dataset import DatasetSpec
 from cardiolens.config.sweep import SweepSpec
-from cardiolens.phantom.phantom_cohort import add_questions, make_cohort
+from cardiolens.phantom.phantom_cohort import add_questions, check_options, make_cohort
 from cardiolens.protocol.prompts.case_prompts import told_path
 from cardiolens.protocol.select.feature_store import missing_parts, write_features
 from cardiolens.runtime.connect import ray_cluster
@@ -69,10 +69,12 @@ def prepare(dataset: DatasetSpec, store: Path, cluster: ClusterSpec = OWN_CLUSTE
 
 
 def is_prepared(spec: SweepSpec) -> bool:
-    """Return whether preparing has nothing to do; InputError for images that stand in two studies."""
+    """Return whether preparing has nothing to do; InputError for what it refuses of all studies."""
     dataset, store = spec.dataset, spec.store
     if "absent_studies" in dataset.allow:
         return bool(_as_found(dataset, store).records)
+    if dataset.phantom is not None:
+        check_options(dataset.phantom, dataset.studies.parent)
     files = [] if dataset.source is None else [dataset.questions, told_path(dataset.questions)]
     if not dataset.studies.exists() or not all(path.is_file() for path in files):
         return False
@@ -276,6 +278,7 @@ def _make_phantom(dataset: DatasetSpec) -> None:
     if not dataset.studies.exists():
         say(f"making the phantom cohort {dataset.name} in {root}")
         make_cohort(dataset.phantom, root, dataset.protocol, questions=questions)
-    elif not dataset.questions.exists() and dataset.questions.parent == root:
+    check_options(dataset.phantom, root)
+    if not dataset.questions.exists() and dataset.questions.parent == root:
         say(f"making the questions of {dataset.protocol} on the phantom cohort {dataset.name}")
         add_questions(dataset.phantom, root, dataset.protocol, questions)

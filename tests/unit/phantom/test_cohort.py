@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from cardiolens.base.errors import InputError
+from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.phantom import codes
 from cardiolens.phantom.parameters import canonical_values
@@ -21,6 +22,7 @@ from cardiolens.protocol.tasks.catalogue import load_catalogue
 from cardiolens.protocol.tasks.instantiate import answer
 from cardiolens.protocol.tasks.truth import findings
 from cardiolens.study.nifti import parse_header, read_file, voxels
+from cardiolens.workflow.steps.prepare_studies import is_prepared, prepare_sweep
 from jobs.make_phantom import main
 from tests.support.free_text.free_report import free_report
 
@@ -51,6 +53,14 @@ def hashes(study):
         for path in sorted(study.rglob("*"))
         if path.is_file()
     }
+
+
+@pytest.mark.parametrize("asked", [prepare_sweep, is_prepared])
+def test_a_cohort_made_with_other_options_is_not_taken_for_what_is_asked(made, asked):
+    where = [f"dataset.studies={made}/studies", f"dataset.questions={made}/questions.jsonl"]
+    spec = read_spec(["dataset=phantom_ci", *where, "dataset.phantom.difficulty=hard"])
+    with pytest.raises(InputError, match=r"was made with .*n_sampled=1 .*difficulty=standard"):
+        asked(spec)
 
 
 def test_volumes_are_what_their_manifest_says(made):
