@@ -94,7 +94,7 @@ def _place(cohort: Path, export: ExportSpec | None, form: str) -> Path:
 
 
 def _export(spec: PhantomSpec, export: ExportSpec, folder: Path) -> None:
-    if spec.masks:
+    if "masks" in spec.also:
         raise InputError("masks=true: scanners write no masks; leave it out with format=dicom")
     make_export(spec, export, folder)
 

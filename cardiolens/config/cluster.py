@@ -47,8 +47,7 @@ class SlurmSpec(ClusterSpec):
         "--gpus-per-node={}"  # {}: the number of GPUs
     )
     time: Duration = "12:00:00"  # time limit of a job
-    # time for requests in flight: SLURM's signal comes 120 s before the time limit, which ends the job
-    grace_seconds: Annotated[float, Field(gt=0, lt=120)] = 30.0
+    grace_seconds: Annotated[float, Field(gt=0, lt=120)] = 30.0  # SLURM's signal comes 120 s before the end
     python: Line | None = None  # Python command on a node, e.g. in a container; None: the submitting Python
     setup: tuple[str, ...] = ()  # shell lines that run first, e.g. module load cuda
     # further sbatch options of every job, e.g. --account=mri, --mem=200G; they take precedence

@@ -100,7 +100,7 @@ def _set(tree: DictConfig, path: str, value: object) -> None:
         except OmegaConfBaseException:
             raise
         except (ValueError, TypeError):  # of a name in the place of a number
-            raise InputError(f"{path}: leads into a list, whose entries are numbered from 0") from None
+            raise InputError(f"{path}: leads into a list; its entries are numbered from 0") from None
         return
     holder, _, last = path.rpartition(".")
     options = OmegaConf.select(tree, holder) if holder else tree

@@ -35,11 +35,6 @@ class PhantomSpec(Spec):
     # control lesion; drawn_cycle: a cine begins with any phase, and no file says which is end-diastole
     also: tuple[Literal["masks", "twins", "drawn_cycle"], ...] = ()
 
-    @property
-    def masks(self) -> bool:
-        """Whether segmentation masks are written too."""
-        return "masks" in self.also
-
 
 _QUESTIONS = "questions.jsonl"
 DEFAULT_PROTOCOL = "openprotocol-1"

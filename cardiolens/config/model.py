@@ -164,11 +164,6 @@ class ModelSpec(Spec):
         return is_fixed and (self.http is None or self.http.sends_sampling)
 
     @property
-    def counts_tokens(self) -> bool:
-        """True if prompt tokens are known before sending, exactly or from declared image tokens."""
-        return self.engine in ("vllm", "http") and bool(self.source or self.image_tokens)
-
-    @property
     def estimates_tokens(self) -> bool:
         """True if prompt tokens are estimated from declared image tokens, without a processor."""
         return self.engine == "http" and not self.source and self.image_tokens is not None
@@ -237,10 +232,7 @@ class ModelSpec(Spec):
             if getattr(self, name) and not is_vllm:
                 yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
         if self.options and not (self.simulated or self.plugged):
-            yield (
-                f"options are of simulated readers and engines of other packages, and {self.name} has "
-                f"engine: {self.engine}; remove them{', or write engine_options' if is_vllm else ''}"
-            )
+            yield f"options are of simulated readers and plug-ins; {self.name} has engine_options or none"
         if self.reasoning_parser == "mistral":
             yield (
                 f"reasoning_parser: mistral of {self.name} works with Mistral's own tokenizer alone, which "

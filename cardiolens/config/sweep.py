@@ -223,7 +223,7 @@ def _of_budgets(sweep: SweepSpec) -> Iterator[Clash]:
     unknown = [
         f"{model.name} declares no image_tokens (it has engine: {model.engine})"
         for model in sweep.model
-        if not model.counts_tokens
+        if model.engine not in ("vllm", "http") or not (model.source or model.image_tokens)
     ]
     for budget in sweep.budget:
         if isinstance(budget, TokenBudget):

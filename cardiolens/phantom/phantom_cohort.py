@@ -246,7 +246,7 @@ def _write(
     own_windows: dict[str, Window] = {}
     slices: dict[str, list[Record]] = {}
     for view in views().values():
-        rendered = render(heart, view, size, look=look, seed=phantom.seed, masks=spec.masks)
+        rendered = render(heart, view, size, look=look, seed=phantom.seed, masks="masks" in spec.also)
         rendered = rendered.beginning_at(first)
         entry = write_volume(folder, rendered, size)
         if view.code in windows:
@@ -270,7 +270,7 @@ def _write(
     }
     _write_json(folder / "study.json", manifest)
     _write_json(folder / "phantom.json", {"schema": "phantom-1", **asdict(phantom)})
-    if spec.masks:
+    if "masks" in spec.also:
         names = {str(code): name for code, name in codes.labels().items()}
         _write_json(folder / "masks" / "labels.json", names)
     study_records = records(study_id, tasks, study_findings, sequences=SEQUENCES, reports=texts)

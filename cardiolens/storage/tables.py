@@ -193,11 +193,6 @@ def _batches(
                 yield batch
 
 
-def read_blocks(folder: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield a table in blocks; memory does not grow with it. InputError as for `read_part`."""
-    return (pa.Table.from_batches([batch]) for batch in scan(folder, schema, schema.names))
-
-
 def query(folder: Path, schema: pa.Schema, columns: Sequence[str], where: ds.Expression) -> pa.Table:
     """Read the rows that match a filter, as `scan` does; started again if a part disappears."""
     selected = pa.schema([schema.field(name) for name in columns])

@@ -200,10 +200,7 @@ def compact_folder(name: str, folder: Path) -> Compaction:
 
 
 def _distinct(rows: pa.Table, counts: Counter[str], seen: set[str]) -> pa.Table:
-    """Return the rows in order, without repetitions of a row in `seen`, equal in every column.
-
-    `counts` are the rows of each key in all parts: what a kill left lies beside what it was merged into.
-    """
+    """Return the rows in order, without those in `seen`; `counts` are the rows of each key in all parts."""
     places = list[int]()
     for place, key in enumerate(rows["request_key"].to_pylist()):
         row = "" if counts[key] == 1 else repr(rows.slice(place, 1).to_pylist())

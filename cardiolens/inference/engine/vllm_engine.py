@@ -51,11 +51,11 @@ _CUT_OFF = ("abort", "error")  # finish reasons of requests that vLLM gave up; t
 
 def rgb_frames(most_bytes: int = 512 << 20) -> FrameCache[Image.Image]:
     """Return a cache of frames as vLLM takes them."""
-
-    def image_of(pixels: np.ndarray) -> Image.Image:
-        return Image.fromarray(pixels).convert("RGB")
-
-    return FrameCache(image_of, lambda image: 3 * image.width * image.height, most_bytes)
+    return FrameCache(
+        lambda pixels: Image.fromarray(pixels).convert("RGB"),
+        lambda image: 3 * image.width * image.height,
+        most_bytes,
+    )
 
 
 class VllmEngine(Engine):

@@ -189,10 +189,6 @@ class Replica:
             self._studies.discard(in_flight)
         return [row for row in settled if row is not None]
 
-    def _most_wait_for_disk(self) -> bool:
-        """Return whether most studies only wait for the disk, and so block studies with open asks."""
-        return 2 * sum(not study.open for study in self._studies) > len(self._studies)
-
     async def _settle(self, row: Row, chain: Chain | None, study: StudyInFlight, walk: Walk) -> Row | None:
         """Wait until the answer is on disk; None if nothing was asked, or not all because the run stopped."""
         try:
@@ -203,8 +199,8 @@ class Replica:
                     study.open -= 1
             if completion is not None:
                 written = self._store(completion)
-                if not study.open and self._most_wait_for_disk():
-                    self._writer.flush_soon()
+                if not study.open and 2 * sum(not each.open for each in self._studies) > len(self._studies):
+                    self._writer.flush_soon()  # most wait for the disk alone, and block those with open asks
                 await written
         except NotAskedError:
             return None

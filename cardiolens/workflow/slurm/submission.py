@@ -33,6 +33,8 @@ def submit(spec: SweepSpec) -> int:
     cluster = spec.cluster
     if not isinstance(cluster, SlurmSpec):
         raise InputError("cluster: jobs are submitted to SLURM; add cluster=slurm, or use cardiolens.sweep")
+    if taken := {"prepare", "score"} & {model.name for model in spec.model}:
+        raise InputError(f"model {min(taken)}: a job of each run has this name; give the model another one")
     spec, _ = check_sweep(spec)
     run, planned = run_of(spec), _planned(spec)
     remaining = {name: missing_of(planned, name) for name in planned.identities} if planned else {}

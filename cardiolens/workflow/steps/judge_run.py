@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from types import MappingProxyType
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from cardiolens.base.console import say
@@ -34,8 +35,8 @@ def judge(run: Run, *, by_others: bool = False) -> int:
     """
     spec = documents.read_configuration(run)
     before = Verdicts()
-    for rows in tables.read_blocks(run.verdicts, schemas.VERDICTS):
-        before.add(rows)
+    for batch in tables.scan(run.verdicts, schemas.VERDICTS, schemas.VERDICTS.names):
+        before.add(pa.Table.from_batches([batch]))
     old = _tier_scores(run)
     with closing_progress(run):
         replies = _replies(run, spec)

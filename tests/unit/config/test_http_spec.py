@@ -41,7 +41,10 @@ def sweep(*words: str) -> SweepSpec:
         (["model.served.http.base_url=http://host:v1"], "must be http"),
         (["+model.served.replicas=2"], "raise max_num_seqs"),
         (["+model.served.adapter=ours"], "adapter is for engine: vllm, and served has engine: http"),
-        (["+model.served.options={top_p: 1}"], "options are of simulated readers and engines of other"),
+        (
+            ["+model.served.options={top_p: 1}"],
+            "options are of simulated readers and plug-ins; served has",
+        ),
         (["model.served.engine=vllm"], "engine: http needs http"),
         (
             ["answer_format=choice", "model.served.http.dialect=openai"],

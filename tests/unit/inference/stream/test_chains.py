@@ -149,7 +149,7 @@ class Unreachable(Scribe):
 def test_a_step_before_an_error_that_ends_the_run_is_on_disk(fresh):
     scribe = Unreachable()
     with pytest.raises(RunError, match="cannot be reached"):
-        swept(spec_of(fresh, stream={"flush_seconds": 3600}), scribe)
+        swept(spec_of(fresh, stream={"flush_seconds": 1800}), scribe)
     assert list(said(fresh)) == [ask.request_key for ask in scribe.asked]
 
 

@@ -82,7 +82,7 @@ class Held(Simulated):
 def test_a_study_that_waits_for_the_disk_does_not_keep_the_next_from_an_idle_engine(tmp_path):
     """Three places for four studies: two are answered, and the third waits for the fourth."""
     keys = [f"{number:032x}" for number in range(4)]
-    replica = Replica(lambda: Held(keys[2], keys[3]), tmp_path, 8, StreamSpec(flush_seconds=3600))
+    replica = Replica(lambda: Held(keys[2], keys[3]), tmp_path, 8, StreamSpec(flush_seconds=1800))
     places = asyncio.Semaphore(3)
 
     async def one(study):

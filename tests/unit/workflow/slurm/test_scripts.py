@@ -129,6 +129,11 @@ def test_what_a_site_cannot_be_is_refused(word: str, said: str) -> None:
         read_spec(["cluster=slurm", word])
 
 
+def test_a_percent_sign_of_a_path_is_no_pattern_of_slurm() -> None:
+    made = script_of(JOBS["score"], Run(Path("outputs/50%u")), cluster_of("slurm"))
+    assert "\n#SBATCH --output=outputs/50%%u/slurm/%x-%j.out\n" in made
+
+
 @pytest.mark.parametrize("character", ["\n", "\r", "\x0b", "\x1b", "\x00", "\u2028", "\x85"])
 @pytest.mark.parametrize("place", ["run", "workdir", "python"])
 def test_what_opens_a_line_of_its_own_is_in_no_script(

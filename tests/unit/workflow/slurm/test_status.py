@@ -157,6 +157,16 @@ def test_a_page_of_answers_that_were_corrected_since_is_made_anew(
     assert (submit(spec), told) == (0, ["score"])
 
 
+def test_a_model_with_the_name_of_another_job_is_refused(
+    sweep_of: Callable[..., SweepSpec], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "conf" / "model").mkdir(parents=True)
+    (tmp_path / "conf" / "model" / "score.yaml").write_text("score: {engine: uniform}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="model score: a job of each run has this name"):
+        submit(sweep_of("model=[oracle,score]", "subtask=[C01]", "budget=[4]", "cluster=slurm", "mode=plan"))
+
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
