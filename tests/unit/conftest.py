@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 import small_cohort
-from study_folders import published
+from study_folders import WINDOWS, published
 
 from cardiolens.config.compose import read_spec
 from cardiolens.config.dataset import PhantomSpec
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.phantom.phantom_cohort import make_cohort
+from cardiolens.study.cohort import current_cohort, write_cohort
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +49,8 @@ def prepared_phantom(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_cohort(PhantomSpec(canonical=("PH-NORMAL",), size="ci"), root / "data")
     folder = root / "data" / "studies" / "PH-NORMAL"
     published(root / "store", [folder])
+    cohort = current_cohort(root / "store", WINDOWS)
+    write_cohort(root / "store", cohort.model_copy(update={"same_pixels": ()}))
     return root
 
 
@@ -59,7 +62,8 @@ def sweep_of(prepared_phantom: Path, tmp_path: Path) -> Callable[..., SweepSpec]
 
     def sweep(*words: str) -> SweepSpec:
         data = [
-            "dataset.phantom=null",  # this one was made with other options
+            "dataset.phantom.canonical=[PH-NORMAL]",
+            "dataset.phantom.n_sampled=0",
             f"dataset.studies={prepared_phantom}/data/studies",
             f"dataset.questions={tmp_path}/questions.jsonl",
         ]

@@ -86,7 +86,9 @@ def is_prepared(spec: SweepSpec) -> bool:
     if untried or _cohort(source, current, records, failed) != current:
         return False
     if dataset.source is None:
-        _check_same_pixels(store, dataset)
+        if current.studies and current.same_pixels is None:
+            return False
+        check_same_pixels(current.same_pixels or (), allowed="same_pixels" in dataset.allow)
     return not (_looks_at_pixels(spec) and missing_parts(store, read_volumes(store)))
 
 
