@@ -6,6 +6,8 @@ const INDEX = JSON.parse(document.getElementById("index").textContent);
 const subtaskInWords = (id) => `${id} ${fieldInWords(INDEX.subtasks[id] ?? "")}`.trim();
 const ENDED = { r: "right", w: "wrong", u: "not readable", o: "no answer" };
 const NONE = -1;
+const NO_ANSWER = "The server gave no answer. If it has ended, start python -m cardiolens.view again; else its terminal says why.";
+const MOST_WORDS = 200; // characters of a search, as the server reads it
 const promised = new Map();
 const waiting = new Map();
 const letters = new Map(); // of the arms that were asked for
@@ -21,7 +23,7 @@ function content(address) {
     const coming = new Promise((resolve, reject) => {
       waiting.set(address, { resolve, reject });
       const script = element("script", { src: address });
-      script.addEventListener("error", () => reject(new Error(`${address} is not beside this page.`)));
+      script.addEventListener("error", () => reject(new Error(RUN.served ? NO_ANSWER : `${address} is not beside this page.`)));
       document.head.append(script);
     });
     promised.set(address, coming);
@@ -85,7 +87,7 @@ function select(name, title, options) {
 
 // A search is made when a word is entered, not at each of its letters, where the server has to read replies.
 function search(name, placeholder, event) {
-  const made = element("input", { type: "search", "data-filter": name, placeholder, "aria-label": placeholder, value: filter[name] });
+  const made = element("input", { type: "search", "data-filter": name, placeholder, maxlength: MOST_WORDS, "aria-label": placeholder, value: filter[name] });
   made.addEventListener(event, () => ((filter[name] = made.value.toLowerCase().trim()), refresh()));
   return made;
 }
@@ -115,6 +117,7 @@ function modelChosen() {
   const left = filter.model && INDEX.arms[filter.first][0] !== filter.model;
   if (left) filter.first = armsOf(filter.model)[0][0];
   buildFilters();
+  document.querySelector("[data-filter='model']").focus();
 }
 
 // The arm before or after, among those of the chosen model.
