@@ -20,7 +20,7 @@ from cardiolens.show.page.case_viewer.cases import question_cases
 from cardiolens.show.page.case_viewer.item_sources import open_sources
 from cardiolens.show.page.elements import Column, Table
 from cardiolens.show.page.embed import embed, to_json
-from cardiolens.show.page.page_data import read_facts
+from cardiolens.show.page.page_data import read_facts, read_header, usage_of
 from cardiolens.show.page.page_rendering import asset, render
 from cardiolens.show.page.write import write_page
 from cardiolens.storage import schemas, tables
@@ -74,6 +74,8 @@ def test_the_questions_of_the_run_are_counted(run: Run, page: Markup) -> None:
         "collapse*",
         "noisy*",
     ]
+    once, twice = (usage_of(read_header(run, [run] * times)) for times in (1, 2))
+    assert once == twice, "arms that two joined runs share are asked once"
     rows = records(page.tables["endings_by_arm"])
     assert asked == sum(row["n"] for row in rows) == manifest["requests"]["asked"]
     assert sum(row["share"] for row in rows) == pytest.approx(100 * len(manifest["arms"]))
