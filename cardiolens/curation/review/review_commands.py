@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from cardiolens.base import disk
 from cardiolens.base.console import say
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.base import GivenPath, Spec, describe
 from cardiolens.config.command_words import Listed
@@ -136,6 +136,8 @@ def export(options: Export) -> int:
     if not (out / NAME).is_file():
         raise InputError(f"out={out}: holds no review; name the out that a page of review had")
     reviews = read_ledger(out / NAME)
+    if not any(decided for mode in reviews.decided.values() for decided in mode.values()):
+        raise RunError(f"out={out}: nobody has decided on anything yet, so nothing was written")
     n_lines = _export_verified(out, reviews) if any(reviews.decided["verify"].values()) else 0
     n_lines += _export_readings(out, reviews) if any(reviews.decided["read"].values()) else 0
     return 0 if n_lines else 1

@@ -12,7 +12,7 @@ from given_words import export, serve
 from reviewers import CATALOGUE
 from running_server import running
 
-from cardiolens.base.errors import InputError
+from cardiolens.base.errors import InputError, RunError
 from cardiolens.curation.review.desk import Blinding, Desk, review_server
 from cardiolens.curation.review.people import read_people
 from cardiolens.curation.review.queue import NAME, Ledger, Queue
@@ -201,6 +201,10 @@ def test_what_no_review_can_be_made_of_is_named(prepared_phantom: Path, tmp_path
     with pytest.raises(InputError, match="readers= is not given"):
         serve(words)
     with pytest.raises(InputError, match="holds no review"):
+        export([f"out={out}"])
+    out.mkdir(exist_ok=True)
+    (out / NAME).touch()
+    with pytest.raises(RunError, match="nobody has decided on anything yet"):
         export([f"out={out}"])
     with pytest.raises(InputError, match="would replace"):
         serve([*words[:2], f"out={path.parent}", "mode=verify", "readers=[anna]"])
