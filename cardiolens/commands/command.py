@@ -23,7 +23,6 @@ from cardiolens.storage.places import run_of
 
 log = logging.getLogger(__name__)
 
-_INTERRUPTED = 130  # as shells have it
 _SHOW = "--cfg=job"  # the word that prints the configuration
 
 _DISK_REFUSES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
@@ -63,7 +62,7 @@ def verb(module: str, doc: str | None, *actions: Action) -> Callable[..., int]:
             return print_error(error)
         except KeyboardInterrupt:
             print("ended by Ctrl-C; to finish, run the same command again", file=sys.stderr)
-            return _INTERRUPTED
+            return 130  # as shells have it
         except OSError as error:
             if error.errno not in _DISK_REFUSES or error.filename is None:
                 raise

@@ -13,9 +13,10 @@ let studies = [], legal = {}, waiting = Promise.resolve(), drawn = [];
 const study = () => studies[at.study];
 const shown = () => study().shown[at.series];
 
-function element(name, text = "", attributes = {}) {
+function element(name, text = "", attributes = {}, ...children) {
   const made = document.createElement(name);
   made.textContent = text;
+  made.append(...children);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
 }
@@ -320,8 +321,7 @@ function detail(own, one) {
   if (now.es_phase !== null) marks.push([`ES: ${now.es_phase + 1}`, {phase: now.es_phase}]);
   if ((now.t_peak ?? null) !== null) marks.push([`onset: ${now.t_on + 1}`, {phase: now.t_on}], [`peak: ${now.t_peak + 1}`, {phase: now.t_peak}]);
   parts.push(group(marks.map(([label, fixed]) => figure(picture(one, now, label, fixed), label))));
-  const list = element("ul");
-  list.append(...one.witnesses.map(each =>
+  const list = element("ul", "", {}, ...one.witnesses.map(each =>
     element("li", `${each.about}: ${each.source} says ${each.says} (${each.evidence}; right ${Math.round(100 * each.reliability)} %)`)));
   const others = Object.entries(one.alternatives).sort((a, b) => b[1] - a[1]);
   parts.push(list, element("p", `alternatives: ${others.map(([name, p]) => `${name} ${Math.round(100 * p)} %`).join(", ")}`));
@@ -336,17 +336,8 @@ function detail(own, one) {
   return parts;
 }
 
-function figure(canvas, label) {
-  const made = element("figure");
-  made.append(canvas, element("figcaption", label));
-  return made;
-}
-
-function group(children) {
-  const made = element("div");
-  made.append(...children);
-  return made;
-}
+const figure = (canvas, label) => element("figure", "", {}, canvas, element("figcaption", label));
+const group = children => element("div", "", {}, ...children);
 
 function keysAndTools() {
   const list = element("dl");

@@ -133,11 +133,9 @@ function otherArm(name, by) {
 // What every question is compared with; read before any is.
 async function needed() {
   const arms = chosen();
-  await Promise.all(arms.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
-  const others = filter.missed === "all" ? arms.flatMap(peers) : [];
-  await Promise.all(others.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
-  const evident = filter.missed && filter.missed !== "all" ? arms : [];
-  await Promise.all(evident.map(async (arm) => shownLetters.set(arm, await content(`shown/${arm}.js`))));
+  const read = (kind, kept, wanted) => Promise.all(wanted.map(async (arm) => kept.set(arm, await content(`${kind}/${arm}.js`))));
+  await read("endings", letters, filter.missed === "all" ? arms.flatMap(peers) : arms);
+  if (filter.missed && filter.missed !== "all") await read("shown", shownLetters, arms);
   const words = encodeURIComponent(filter.said);
   return filter.said ? new Set(await content(`said/${filter.first}.js?words=${words}`)) : null;
 }
