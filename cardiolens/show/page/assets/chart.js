@@ -3,11 +3,9 @@
 const FORMS = JSON.parse(document.getElementById("charts").textContent);
 
 const NARROW = 520; // pixels
-const TIPPED = new Set( // columns that a tooltip names
-  ("model setting arm selector budget scope subtask measure reading ending value difference low high n share n_items " +
-    "n_patients absolute_error constant_error bias limit_low limit_high confidence accuracy coverage risk " +
-    "collapse_index modal_share modal_excess flag").split(" "),
-);
+const TIPPED = // columns that a tooltip names
+  ("model setting arm selector budget scope subtask measure reading ending value difference low high n share n_items n_patients " +
+  "absolute_error constant_error bias limit_low limit_high confidence accuracy coverage risk collapse_index modal_share modal_excess flag").split(" ");
 
 const CONFIG = {
   background: null,
@@ -48,7 +46,7 @@ async function drawChart(figure, drawing, table, chosen) {
   spec.autosize = { type: spec.facet ? "pad" : "fit-x", contains: "padding" };
   const compiled = vegaLite.compile(spec, { logger: vega.logger(vega.Error) });
   const view = new vega.View(vega.parse(compiled.spec), { renderer: "svg", hover: true, logLevel: vega.Error });
-  const tipped = table.columns.filter(([name]) => TIPPED.has(name));
+  const tipped = table.columns.filter(([name]) => TIPPED.includes(name));
   view.tooltip((_, event, __, record) => showTip(event, record, tipped));
   const words = `${figure.title}. ${found.length} values; the table below has them all.`;
   const holder = element("div", { class: "vega", role: "img", "aria-label": words });

@@ -88,7 +88,6 @@ function send(make) {
 }
 
 const say = text => { byId("message").textContent = text; };
-const decide = (one, choice) => send(() => ({stacks: {[one.stack]: choice}}));
 const change = what => { const one = shown(); send(own => ({stacks: {[one.stack]: confirmed(own, one, what)}})); };
 
 function acceptStudy() {
@@ -184,7 +183,7 @@ const ACTIONS = [
   ["Enter", "accept all of this study, go on", acceptStudy],
   ["a", "accept this series", () => change()],
   ["c", "take this one instead of its rival", takeInstead],
-  ["x", "exclude", () => decide(shown(), {status: "excluded"})],
+  ["x", "exclude", () => { const {stack} = shown(); send(() => ({stacks: {[stack]: {status: "excluded"}}})); }],
   ["u", "undo", () => send(() => ({undo: true}))],
   ["1", "short axis", null], ["2", "two-chamber", null], ["3", "three-chamber", null], ["4", "four-chamber", null],
   ["g", "next sequence", cycleSequence],

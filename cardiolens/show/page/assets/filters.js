@@ -49,10 +49,6 @@ const MISSED = {
 };
 const shownLetters = new Map(); // of the arms that were asked for
 
-function shownOf(question, arm) {
-  return shownLetters.get(arm)[question] ?? "?";
-}
-
 // An arm and those of the other readers under the same selector, budget, prompt and control; simulated readers count
 // only where there are no others.
 function peers(arm) {
@@ -65,7 +61,7 @@ function peers(arm) {
 function isMissed(question, arm) {
   if (!filter.missed) return true;
   if (filter.missed === "all") return peers(arm).length > 1 && peers(arm).every((at) => ending(question, at) === "w");
-  return ending(question, arm) === "w" && shownOf(question, arm) === filter.missed;
+  return ending(question, arm) === "w" && (shownLetters.get(arm)[question] ?? "?") === filter.missed;
 }
 
 const chosen = () => [filter.first, filter.second].filter((arm) => arm !== NONE);
@@ -140,13 +136,11 @@ async function needed() {
   return filter.said ? new Set(await content(`said/${filter.first}.js?words=${words}`)) : null;
 }
 
-const flipped = (one, other) => one !== " " && other !== " " && (one === "r") !== (other === "r");
-
 // A case is a question under one arm or two.
 function matching(saying) {
   const fits = (question, arms) => {
     const [one, other] = arms.map((arm) => ending(question, arm));
-    return one !== " " && isMissed(question, arms[0]) && (!filter.ended || one === filter.ended) && (!filter.flips || (other !== undefined && flipped(one, other)));
+    return one !== " " && isMissed(question, arms[0]) && (!filter.ended || one === filter.ended) && (!filter.flips || (other !== undefined && other !== " " && (one === "r") !== (other === "r")));
   };
   const found = ([study, subtask, qaId], at) =>
     (!filter.subtask || subtask === filter.subtask) &&
