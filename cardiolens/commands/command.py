@@ -48,7 +48,8 @@ def verb(module: str, doc: str | None, *actions: Action) -> Callable[..., int]:
     """Return the function that runs a verb on words, by default those of the command line.
 
     Its exit code is 0: complete; 1: a run could not be completed; 2: an input cannot be used; 75: stopped on
-    request. If Python runs the module itself, as by `python -m`, the verb runs at once.
+    request; 130: ended by Ctrl-C. If Python runs the module itself, as by `python -m`, the verb runs
+    at once.
     """
 
     def main(argv: Sequence[str] | None = None) -> int:
@@ -59,6 +60,9 @@ def verb(module: str, doc: str | None, *actions: Action) -> Callable[..., int]:
             return _do(actions, words)
         except (InputError, RunError, StoppedError) as error:
             return print_error(error)
+        except KeyboardInterrupt:
+            print("ended by Ctrl-C; to finish, run the same command again", file=sys.stderr)
+            return 130  # as shells have it
         except OSError as error:
             if error.errno not in _DISK_REFUSES or error.filename is None:
                 raise

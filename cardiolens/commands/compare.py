@@ -25,7 +25,7 @@ from cardiolens.score.statistics.hypothesis_tests import MARGIN
 from cardiolens.show.leaderboard.leaderboard_page import write_leaderboard
 from cardiolens.show.page.page_data import read_facts
 from cardiolens.storage import documents
-from cardiolens.storage.places import Run, open_run
+from cardiolens.storage.places import Run, open_run, open_runs
 from cardiolens.workflow.steps.judge_run import joined, judge_together
 
 
@@ -71,7 +71,7 @@ class Board(Spec):
 
 def leaderboard(words: Board) -> int:
     """Write the leaderboard of several runs, judged as one; return 1 if requests lack an answer, else 0."""
-    runs = [open_run("runs", folder, words.store) for folder in words.runs]
+    runs = open_runs(words.runs, words.store)
     check_templates(runs, [documents.read_manifest(run) for run in runs])
     # Judged anew: the folder of an earlier joint judgement may hold what the runs were then.
     unfinished = len(runs) > 1 and judge_together(runs) != 0

@@ -7,7 +7,7 @@ with its store leads to the store beside it.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -188,14 +188,22 @@ class RunWords(Spec):
             yield "run= is not given; give run=... or runs=[...,...]"
         if self.run is not None and self.runs is not None:
             yield "runs=: stands beside run=; give one of them"
-        if self.runs is not None and len(set(self.runs)) < max(2, len(self.runs)):
-            yield f"runs=[{','.join(map(str, self.runs))}]: give two runs or more, each once"
+        if self.runs is not None and len(self.runs) < 2:
+            yield f"runs=[{','.join(map(str, self.runs))}]: give two runs or more"
 
     def open(self) -> list[Run]:
         """Open the runs; InputError if a folder does not exist."""
         if self.run is not None:
             return [open_run("run", self.run, self.store)]
-        return [open_run("runs", folder, self.store) for folder in self.runs or ()]
+        return open_runs(self.runs or (), self.store)
+
+
+def open_runs(folders: Sequence[Path], store: Path | None = None) -> list[Run]:
+    """Open the runs that are seen as one; InputError for one that does not exist or is named twice."""
+    runs = [open_run("runs", folder, store) for folder in folders]
+    if len({run.root.resolve() for run in runs}) < len(runs):
+        raise InputError(f"runs=[{','.join(map(str, folders))}]: give each run once")
+    return runs
 
 
 def open_run(word: str, folder: Path, store: Path | None = None) -> Run:

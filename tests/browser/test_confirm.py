@@ -250,6 +250,43 @@ def test_two_tabs_do_not_decide_over_each_other(
     assert complaints.abroad == []
 
 
+def test_keys_that_do_not_wait_for_the_server_all_count(page: Page, served: Served) -> None:
+    study = page.evaluate("document.body.dataset.study")
+    one = served.desk.studies[study][page.evaluate("shown().stack")]
+    found = one["entry"]["display_transform"]
+    page.evaluate("async () => { [...'hvvr', 'ArrowRight'].forEach(press); await waiting; }")
+    [decided] = served.decided()[study].values()
+    assert decided["display"] == found | {"flip_cols": not found["flip_cols"]}
+    assert decided["along_normal"] != one["along_normal"]
+
+
+def test_enter_goes_on_whatever_the_last_message_was(page: Page) -> None:
+    study = page.evaluate("document.body.dataset.study")
+    page.keyboard.press("e")
+    expect(page.locator("#message")).to_contain_text("other studies")
+    page.keyboard.press("Enter")
+    expect(page.locator("body")).not_to_have_attribute("data-study", study)
+
+
+def test_what_the_server_cannot_do_is_said(context: BrowserContext, served: Served) -> None:
+    page, fails = context.new_page(), ["**/studies.json", "**/decide", "**/sheets/**"]
+    for address in fails:
+        page.route(address, lambda route: route.fulfill(status=500, body="internal server error"))
+    page.goto(served.address)
+    expect(page.locator("#message")).to_contain_text("The studies cannot be read")
+    page.unroute(fails[0])
+    page.reload()
+    expect(page.locator(".card .state").first).to_contain_text("picture cannot be read")
+    page.get_by_role("button", name="exclude").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#message")).to_contain_text("Not done: the server failed")
+    page.unroute(fails[1])
+    page.get_by_role("button", name="exclude").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".card.focused")).to_have_attribute("data-state", "excluded")
+    page.close()
+
+
 def large_picture(page: Page) -> str:
     """What is drawn of the phase that is held."""
     page.wait_for_function("shown().sheet.complete")

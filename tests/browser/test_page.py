@@ -2,12 +2,14 @@
 
 import csv
 import io
+import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from cardiolens.storage.places import Run
 
@@ -140,6 +142,37 @@ def test_a_chart_has_a_mark_for_each_row_of_its_choice(page: Page, scores: list[
     tiers = page.locator("#landscape-score .role-legend-label text")
     expect(tiers).to_have_count(len({row["scope"] for row in wanted}))
     assert wanted
+
+
+def test_a_tooltip_says_what_the_table_says(context: BrowserContext, run: Run, tmp_path: Path) -> None:
+    """An undefined end of an interval is a dash, and not zero."""
+
+    def undefined(found: re.Match[str]) -> str:
+        table = json.loads(found[2])
+        names = [name for name, *_ in table["columns"]]
+        for row in table["rows"]:
+            row[names.index("low")] = row[names.index("high")] = None
+        return found[1] + json.dumps(table)
+
+    text = run.page.read_text()
+    text, n_tables = re.subn(r'(data-table="headlines">)(.*)(?=</script>)', undefined, text)
+    assert n_tables == 1
+    (tmp_path / "index.html").write_text(text)
+    page = context.new_page()
+    page.goto((tmp_path / "index.html").as_uri())
+    page.locator("#landscape-score .mark-symbol.role-mark path").first.hover()
+    expect(page.locator("#tip")).to_contain_text("95 % CI from \N{EN DASH}to \N{EN DASH}")
+    page.close()
+
+
+def test_a_chart_that_cannot_be_drawn_says_why(context: BrowserContext, run: Run) -> None:
+    page = context.new_page()
+    page.goto(run.page.as_uri())
+    page.evaluate("() => { vega.View = class { constructor() { throw new Error('no canvas'); } }; }")
+    figure = page.locator("#pairs-chart")
+    figure.scroll_into_view_if_needed()
+    expect(figure.locator(".drawing")).to_have_text("no canvas")
+    page.close()
 
 
 def test_a_choice_redraws_its_chart(page: Page) -> None:

@@ -210,6 +210,65 @@ def test_a_key_whose_reply_is_lost_is_sent_again_and_counted_once(browser: Brows
     context.close()
 
 
+def test_a_focused_button_is_pressed_by_enter_and_is_not_an_acceptance(
+    browser: Browser, verify: Served
+) -> None:
+    context, page = opened(browser, verify, "anna", Seen())
+    page.get_by_role("button", name="cannot tell").focus()
+    press(page, "Enter")
+    [line] = verify.kept().of_reader("anna", "verify").values()
+    assert line.verdict == "cannot_tell"
+    page.keyboard.press("-")
+    press(page, "+", *correction(page))  # to correct is no longer to reject
+    expect(page.locator("#message")).to_have_text("")
+    context.close()
+
+
+def test_images_of_another_study_never_stand_beside_a_question(browser: Browser, verify: Served) -> None:
+    context, page = opened(browser, verify, "anna", Seen())
+    page.wait_for_function("() => document.body.dataset.drawn")
+    page.route("**/loops/*", lambda route: route.fulfill(status=500, body="internal server error"))
+    page.evaluate("show({...told, item: {...told.item, study: 'other'}})")
+    assert page.locator("#loops canvas").count() == 0
+    expect(page.locator("#message")).to_contain_text("the server failed")
+    page.unroute("**/loops/*")
+    page.route("**/sheets/**", lambda route: route.fulfill(status=404, body="not found"))
+    page.evaluate("show({...told, item: {...told.item, study: 'third'}})")
+    expect(page.locator("#loops figcaption").first).to_contain_text("cannot be read")
+    context.close()
+
+
+def test_a_fault_of_the_server_is_no_lost_connection_and_a_full_disk_no_end_of_work(
+    browser: Browser, verify: Served
+) -> None:
+    context, page = opened(browser, verify, "anna", Seen())
+    page.route("**/decide", lambda route: route.fulfill(status=500, body="internal server error"))
+    page.keyboard.press("Enter")
+    expect(page.locator("#message")).to_contain_text("Not done: refused: the server failed")
+    page.unroute("**/decide")
+    press(page, "Enter")
+    full = {"error": "not saved: the file of reviews cannot be written", "again": True}
+    page.route("**/state.json", lambda route: route.fulfill(json=full))
+    page.reload()
+    expect(page.locator("#message")).to_contain_text("not saved")
+    assert page.locator("#title").inner_text() == "Review"
+    page.unroute("**/state.json")
+    page.wait_for_function("() => document.body.dataset.done === '1'")
+    expect(page.locator("#message")).to_have_text("")
+    context.close()
+
+
+def test_quotes_are_marked_where_the_report_has_signs_beyond_16_bits(
+    browser: Browser, verify: Served
+) -> None:
+    context, page = opened(browser, verify, "anna", Seen())
+    quote = {"text": "dilated", "start": 5, "end": 12}
+    item = {"report": "\N{ANATOMICAL HEART} LV dilated.", "evidence": [quote]}
+    page.evaluate("item => { view.whole = true; show({...told, item: {...told.item, ...item}}); }", item)
+    assert page.locator("#report mark").inner_text() == "dilated"
+    context.close()
+
+
 def test_every_item_is_verified_with_one_key_and_the_pictures_are_drawn(
     browser: Browser, verify: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,12 @@ from running_server import running
 from cardiolens.commands.view import served_of
 from cardiolens.show.page import case_viewer
 from cardiolens.show.page.case_viewer.item_sources import open_sources
-from cardiolens.show.page.case_viewer.viewer_server import Viewer, viewer_server, write_viewer
+from cardiolens.show.page.case_viewer.viewer_server import (
+    MOST_WORDS,
+    Viewer,
+    viewer_server,
+    write_viewer,
+)
 from cardiolens.show.page.page_data import read_header
 from cardiolens.storage.places import Run
 
@@ -300,6 +305,34 @@ def test_the_served_viewer_is_used_with_keys_alone(served: Page) -> None:
     served.keyboard.type(study)
     served.keyboard.press("Escape")
     wait_for_labels(served, all_like(f".*{study}.*"))
+
+
+def test_a_server_that_has_ended_is_named_and_leaves_no_case_of_other_filters(
+    context: BrowserContext, run: Run
+) -> None:
+    with shown_as_models():
+        viewer = served_of([run])
+    page = context.new_page()
+    with running(viewer_server(viewer)) as server:
+        page.goto(server.address)
+        page.wait_for_selector(OPENED)
+        page.locator("[data-filter='model']").focus()
+        page.keyboard.press("ArrowDown")
+        expect(page.locator("[data-filter='model']")).to_be_focused()
+        expect(page.locator("[data-filter='said']")).to_have_attribute("maxlength", str(MOST_WORDS))
+        page.keyboard.press("Escape")
+    said = page.locator("[data-filter='said']")
+    said.fill("nothing")
+    said.press("Enter")
+    expect(page.locator("main")).to_contain_text("python -m cardiolens.view again")
+    assert page.locator("#list li, .pane").count() == 0
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    said.press("Escape")
+    for key in ("v", "V", "n", " ", "ArrowRight"):
+        page.keyboard.press(key)
+    assert complaints == []
+    page.close()
 
 
 @pytest.fixture

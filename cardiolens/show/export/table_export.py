@@ -35,7 +35,6 @@ _LEFT_OUT = frozenset({"method"})  # a sentence in every row, too long here; the
 def export(run: Run, *, patient_ids: bool) -> Path:
     """Write the exported files of a judged run, and return their folder."""
     folder = run.root / "export"
-    folder.mkdir(exist_ok=True)
     _write_items(run, folder, [] if patient_ids else ["patient_id"])
     facts = read_facts(run, [run])
     paper_tables = [table_of(facts, name) for name in _PAPER]

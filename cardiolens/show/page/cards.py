@@ -280,8 +280,8 @@ def _cautions(facts: Facts) -> Iterator[str]:
         yield "Simulated readers only: these numbers test the software, not a model."
     if facts.n_patients < FEWEST_FOR_CLAIM:
         yield (
-            f"{facts.patients_in_words}: with fewer than {FEWEST_FOR_CLAIM} this page claims nothing and "
-            "prints no interval."
+            f"{facts.patients_in_words}: with fewer than {FEWEST_FOR_CLAIM} this page claims nothing, "
+            "and no interval in it is one to rely on."
         )
     if "unverified" in dataset.allow:
         yield "Answers that nobody verified were allowed (dataset.allow=[unverified])."

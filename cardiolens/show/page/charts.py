@@ -8,12 +8,7 @@ import altair as alt
 from cardiolens.show.page.columns import ENDING_WORDS, READINGS
 from cardiolens.show.page.elements import columns_of
 
-_TIPPED = (  # columns that a tooltip names, where the table of its chart has them
-    *("model", "setting", "arm", "selector", "budget", "scope", "subtask", "measure", "reading", "ending"),
-    *("value", "difference", "low", "high", "n", "share", "n_items", "n_patients"),
-    *("absolute_error", "constant_error", "bias", "limit_low", "limit_high", "confidence", "accuracy"),
-    *("coverage", "risk", "collapse_index", "modal_share", "modal_excess", "flag"),
-)
+_TIPPED = alt.TooltipContent("data")  # the record of a mark: the page writes its cells as the table does
 _TOP = alt.Legend(orient="top")
 _PERCENT = alt.Scale(domain=[0, 100])
 _SOFT = "var(--ink-soft)"
@@ -24,20 +19,20 @@ _LIMITS = (("limit_low", "limit_high", "interval"), ("bias_low", "bias_high", "i
 def chart_forms() -> dict[str, dict[str, Any]]:
     """Vega-Lite specifications by form of chart, without the look and data of Altair."""
     charts = {
-        "by_model": _series("headlines", "model", "scope", scale=_PERCENT),
-        "by_model_signed": _series("headlines", "model", "scope", _rule(0)),
+        "by_model": _series("model", "scope", scale=_PERCENT),
+        "by_model_signed": _series("model", "scope", _rule(0)),
         "forest": _forest(),
         "lines": _lines(),
         "index": _index(),
         "endings": _endings(),
-        "auroc": _estimates("confidence", "value", "AUROC, percent", 50, scale=_PERCENT).transform_filter(
+        "auroc": _estimates("value", "AUROC, percent", 50, scale=_PERCENT).transform_filter(
             "isValid(datum.low)"
         ),  # items that have an interval
         "calibration_curve": _curve("calibration", "confidence", "accuracy", _diagonal()),
         "risk": _curve("risk_and_coverage", "coverage", "risk"),
         "number_errors": _number_errors(),
-        "agreement": _estimates("numbers", "bias", "answer minus truth, in the unit", 0, spans=_LIMITS),
-        "recalls": _series("rankings", "line", "measure", scale=_PERCENT),
+        "agreement": _estimates("bias", "answer minus truth, in the unit", 0, spans=_LIMITS),
+        "recalls": _series("line", "measure", scale=_PERCENT),
         "confusion": _confusion(),
     }
     with alt.data_transformers.enable(consolidate_datasets=False):
@@ -46,19 +41,6 @@ def chart_forms() -> dict[str, dict[str, Any]]:
         name: {field: part for field, part in form.items() if field not in ("$schema", "config")}
         for name, form in forms.items()
     }
-
-
-def _tips(table: str) -> list[alt.Tooltip]:
-    """Tooltips of columns of a table, with their titles there."""
-    return [
-        alt.Tooltip(field=column.name, title=column.title)
-        if column.kind == "text"
-        else alt.Tooltip(
-            f"{column.name}:Q", title=column.title, format=",d" if column.kind == "count" else ".1f"
-        )
-        for column in columns_of(table)
-        if column.name in _TIPPED
-    ]
 
 
 def _rows(label: str, step: int = 22) -> alt.Chart:
@@ -71,8 +53,8 @@ def _span(base: alt.Chart, low: str = "low", high: str = "high", style: str = "i
     return base.mark_rule(style=style).encode(x=f"{low}:Q", x2=high)
 
 
-def _points(base: alt.Chart, table: str, **channels: Any) -> alt.Chart:
-    return base.mark_point(filled=True, size=70, opacity=1).encode(tooltip=_tips(table), **channels)
+def _points(base: alt.Chart, **channels: Any) -> alt.Chart:
+    return base.mark_point(filled=True, size=70, opacity=1, tooltip=_TIPPED).encode(**channels)
 
 
 def _rule(at: float, style: str = "zero", color: str = _SOFT) -> alt.Chart:
@@ -84,28 +66,28 @@ def _layers(*layers: alt.Chart, **properties: Any) -> alt.LayerChart:
     return alt.layer(*layers, data=alt.NamedData("records"), **properties)
 
 
-def _series(table: str, label: str, by: str, *below: alt.Chart, **x: Any) -> alt.LayerChart:
+def _series(label: str, by: str, *below: alt.Chart, **x: Any) -> alt.LayerChart:
     """Percents in a row for each label, divided by the values that the records have in a column."""
     series: dict[str, Any] = {"field": by, "type": "nominal", "title": None, "legend": _TOP}
     base = _rows(label, 17).encode(yOffset=f"{by}:N", color=alt.Color(**series))
-    points = _points(base, table, x=alt.X("value:Q", title="percent", **x), shape=alt.Shape(**series))
+    points = _points(base, x=alt.X("value:Q", title="percent", **x), shape=alt.Shape(**series))
     return _layers(*below, _span(base), points, usermeta={"series": by})
 
 
 def _estimates(
-    table: str, x: str, title: str, zero: float, *above: alt.Chart, spans: Any = ((),), **scale: Any
+    x: str, title: str, zero: float, *above: alt.Chart, spans: Any = ((),), **scale: Any
 ) -> alt.LayerChart:
     """Numbers with their intervals, a row for each model and setting, over a line at zero or at chance."""
     base = _rows("line")
-    points = _points(base, table, x=alt.X(f"{x}:Q", title=title, **scale))
+    points = _points(base, x=alt.X(f"{x}:Q", title=title, **scale))
     return _layers(_rule(zero), *(_span(base, *span) for span in spans), points, *above)
 
 
 def _number_errors() -> alt.LayerChart:
     """Errors of numbers, with a tick for the reader that always gives the same number."""
-    ticks = _rows("line").mark_tick(thickness=2, size=18, color="var(--c-open)")
-    constant = ticks.encode(x="constant_error:Q", tooltip=_tips("numbers"))
-    return _estimates("numbers", "absolute_error", "mean absolute error, in the unit", 0, constant)
+    ticks = _rows("line").mark_tick(thickness=2, size=18, color="var(--c-open)", tooltip=_TIPPED)
+    constant = ticks.encode(x="constant_error:Q")
+    return _estimates("absolute_error", "mean absolute error, in the unit", 0, constant)
 
 
 def _forest() -> alt.LayerChart:
@@ -116,7 +98,7 @@ def _forest() -> alt.LayerChart:
     base = _rows("line").encode(color=alt.Color(**reading, scale=alt.Scale(domain=words, range=tones)))
     shape = alt.Shape(**reading, scale=alt.Scale(domain=words, range=shapes))
     x = alt.X("difference:Q", title="difference, points")
-    points = _points(base, "cohort_differences", x=x, shape=shape)  # whose columns the other tables have
+    points = _points(base, x=x, shape=shape)
     band = alt.Chart(alt.Data(values=[{"from": -2, "to": 2}])).mark_rect(style="band", color="var(--band)")
     wide = _span(base, "low_90", "high_90", "interval_90")
     return _layers(band.encode(x="from:Q", x2="to"), _rule(0), _span(base), wide, points)
@@ -137,7 +119,7 @@ def _lines() -> alt.FacetChart:
     lines = base.mark_line(strokeWidth=1.5).encode(
         y=alt.Y(**score, scale=scale, axis=alt.Axis(values=list(range(0, 101, 20))))
     )
-    points = _points(base, "slice_scores", y=alt.Y(**score), shape=alt.Shape(**series))
+    points = _points(base, y=alt.Y(**score), shape=alt.Shape(**series))
     column = alt.Column("scope:N", title=None, header=alt.Header(labelFontWeight=600, labelFontSize=13))
     plots = _layers(spans, lines, points, height=220).facet(column=column)
     return plots.properties(bounds="flush", usermeta={"facets": "scope", "series": "selector"})
@@ -148,7 +130,7 @@ def _index() -> alt.LayerChart:
     tones = alt.Scale(domain=["collapsed", ""], range=["var(--c-shown)", "var(--c-equivalent)"])
     x = alt.X("collapse_index:Q", title="collapse index, percent", scale=_PERCENT)
     color = alt.Color("flag:N", title=None, scale=tones, legend=None)
-    bars = _bars().encode(x=x, color=color, tooltip=_tips("collapse_indices"))
+    bars = _bars().encode(x=x, color=color)
     limit = _rule(30, "limit", "var(--accent)")
     return _layers(limit, bars).properties(usermeta={"measure": "collapse_index"})
 
@@ -159,12 +141,12 @@ def _endings() -> alt.Chart:
     scale = alt.Scale(domain=list(ENDING_WORDS.values()), range=tones)
     x = alt.X("share:Q", title="share of questions, percent", scale=_PERCENT, stack="zero")
     color = alt.Color("ending:N", title=None, scale=scale, legend=alt.Legend(orient="top", columns=5))
-    bars = _bars().encode(x=x, order="order:Q", color=color, tooltip=_tips("endings_by_arm"))
+    bars = _bars().encode(x=x, order="order:Q", color=color)
     return bars.properties(usermeta={"measure": "share"})
 
 
 def _bars() -> alt.Chart:
-    return _rows("arm").mark_bar(height={"band": 0.7})
+    return _rows("arm").mark_bar(height={"band": 0.7}, tooltip=_TIPPED)
 
 
 def _curve(table: str, x: str, y: str, *below: alt.Chart) -> alt.LayerChart:
@@ -173,7 +155,7 @@ def _curve(table: str, x: str, y: str, *below: alt.Chart) -> alt.LayerChart:
     base = alt.Chart().encode(x=alt.X(f"{x}:Q", title=titles[x], scale=_PERCENT))
     spans = base.mark_rule(style="interval").encode(y="low:Q", y2="high")
     line = base.mark_line(strokeWidth=1.5).encode(y=alt.Y(f"{y}:Q", title=titles[y], scale=_PERCENT))
-    points = _points(base, table, y=alt.Y(f"{y}:Q", title=titles[y]))
+    points = _points(base, y=alt.Y(f"{y}:Q", title=titles[y]))
     return _layers(*below, spans, line, points, height=260, usermeta={"measure": y})
 
 

@@ -20,6 +20,7 @@ from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.documents import AuditedModel
 from cardiolens.storage.places import Run, Store
 
+_ITEM = ["arm_id", "qa_id"]
 _TOOK = ("prompt_tokens", "cached_tokens", "output_tokens", "seconds")
 
 
@@ -35,14 +36,16 @@ def usage_of(header: "Header") -> list[Row]:
 
 def _usage(model: str, runs: Sequence[tuple[Run, Path]]) -> Row:
     requests = pa.concat_tables(
-        tables.read(run.requests(model), schemas.REQUESTS, ["request_key", "status"]) for run, _ in runs
+        tables.read(run.requests(model), schemas.REQUESTS, [*_ITEM, "request_key", "status"])
+        for run, _ in runs
     )
+    asked = requests.group_by(_ITEM).aggregate([])  # runs may share arms
     keys = pc.unique(requests.filter(pc.equal(requests["status"], "planned"))["request_key"])
     columns = ("request_key", "status", "written_at", *_TOOK)
     folders = dict.fromkeys(folder for _, folder in runs)
     stored = pa.concat_tables(tables.read(folder, schemas.COMPLETIONS, columns) for folder in folders)
     final = finals(stored.filter(pc.is_in(stored["request_key"], value_set=keys)))
-    counts = {"asked": requests.num_rows, "unique": len(keys), "answered": final.num_rows}
+    counts = {"asked": asked.num_rows, "unique": len(keys), "answered": final.num_rows}
     took = {name: pc.sum(final[name]).as_py() or 0 for name in _TOOK}
     return {"model": model, **counts, **took, "last_at": pc.max(final["written_at"]).as_py()}
 

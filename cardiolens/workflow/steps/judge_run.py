@@ -6,7 +6,7 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cardiolens.base.console import say
+from cardiolens.base.console import say, shown_word
 from cardiolens.base.errors import InputError
 from cardiolens.config.sweep import SweepSpec
 from cardiolens.config.sweep_factors import Arm, arms
@@ -82,16 +82,25 @@ def judge_together(runs: Sequence[Run]) -> int:
 def joined(runs: Sequence[Run]) -> Run:
     """Return a single run as it is; of several, return the merged run, judged if it was not yet.
 
-    InputError if a store is not there, or lacks what was judged.
+    A run that was never judged may have more replies than when it was merged. InputError if a store is not
+    there or lacks what was judged, and for a single run that was not judged.
     """
     for run in runs:
         check_stored(run)
+    view = runs[0] if len(runs) == 1 else merging.merged_run(runs)
+    if all(map(_is_judged, (view, *runs))):
+        return view
     if len(runs) == 1:
-        return runs[0]
-    view = merging.merged_run(runs)
-    if not view.analyses.exists():
-        judge_together(runs)
+        raise InputError(
+            f"{view.root}: was not judged yet, or its results are gone; run "
+            f"python -m cardiolens.judge {shown_word('run', view.root)}"
+        )
+    judge_together(runs)
     return view
+
+
+def _is_judged(run: Run) -> bool:
+    return run.analyses.exists() and all(map(tables.parts, (run.verdicts, run.scores)))
 
 
 def _replies(run: Run, spec: SweepSpec) -> Replies:

@@ -43,6 +43,14 @@ def test_what_the_disk_refuses_is_told_with_a_remedy(
         assert remedy in told
 
 
+def test_ctrl_c_ends_a_verb_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def act(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    assert verb("", None, Action(None, act))([]) == 130
+    assert capsys.readouterr().err == "ended by Ctrl-C; to finish, run the same command again\n"
+
+
 @pytest.mark.parametrize(("number", "place"), [(errno.EACCES, None), (errno.EBADF, "/hearts")])
 def test_a_fault_of_the_code_keeps_its_traceback(
     number: int, place: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -192,9 +192,8 @@ def test_a_value_of_another_type_is_named(command, monkeypatch, capsys):
     ("words", "message"),
     [
         (["run=a", "runs=[a,b]"], "runs=: stands beside run=; give one of them"),
-        (["runs=[a]"], "runs=[a]: give two runs or more, each once"),
-        (["runs=[a,a]"], "runs=[a,a]: give two runs or more, each once"),
-        (["runs=[]"], "runs=[]: give two runs or more, each once"),
+        (["runs=[a]"], "runs=[a]: give two runs or more"),
+        (["runs=[]"], "runs=[]: give two runs or more"),
         (["runs=[a,b]"], "runs=a: no such folder"),
     ],
 )

@@ -3,9 +3,7 @@
 const THOUGHT = /<(think|thinking|seed:think)>([\s\S]*?)(?:<\/\1>|$)/g;
 
 function showCase(holder, study, qaId, question, sides, place) {
-  pause();
-  stages.length = 0;
-  desk = null;
+  closeCase();
   const evidence = question.grounds?.slices ?? [];
   const panes = sides.map(({ label, asked }) => pane(label, asked, study, question));
   const options = Object.entries(question.options).map(([key, text]) => element("li", {}, element("b", {}, key), ` ${text}`));

@@ -3,6 +3,9 @@
 const FORMS = JSON.parse(document.getElementById("charts").textContent);
 
 const NARROW = 520; // pixels
+const TIPPED = // columns that a tooltip names
+  ("model setting arm selector budget scope subtask measure reading ending value difference low high n share n_items n_patients " +
+  "absolute_error constant_error bias limit_low limit_high confidence accuracy coverage risk collapse_index modal_share modal_excess flag").split(" ");
 
 const CONFIG = {
   background: null,
@@ -43,7 +46,8 @@ async function drawChart(figure, drawing, table, chosen) {
   spec.autosize = { type: spec.facet ? "pad" : "fit-x", contains: "padding" };
   const compiled = vegaLite.compile(spec, { logger: vega.logger(vega.Error) });
   const view = new vega.View(vega.parse(compiled.spec), { renderer: "svg", hover: true, logLevel: vega.Error });
-  view.tooltip((_, event, __, value) => showTip(event, value));
+  const tipped = table.columns.filter(([name]) => TIPPED.includes(name));
+  view.tooltip((_, event, __, record) => showTip(event, record, tipped));
   const words = `${figure.title}. ${found.length} values; the table below has them all.`;
   const holder = element("div", { class: "vega", role: "img", "aria-label": words });
   view.initialize(holder);
@@ -86,11 +90,11 @@ function narrow(spec, width) {
   return spec;
 }
 
-function showTip(event, value) {
+// The cells of a record, written as in its table.
+function showTip(event, record, columns) {
   const tip = document.getElementById("tip");
-  if (!value) return tip.replaceChildren();
-  const rows = typeof value === "object" ? Object.entries(value) : [["", value]];
-  tip.replaceChildren(...rows.map(([name, text]) => element("p", {}, element("span", {}, name), " ", String(text))));
+  if (!record) return tip.replaceChildren();
+  tip.replaceChildren(...columns.map(([name, title, kind]) => element("p", {}, element("span", {}, title), " ", written(record[name], kind))));
   tip.style.left = `${Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)}px`;
   tip.style.top = `${Math.min(event.clientY + 14, innerHeight - tip.offsetHeight - 8)}px`;
 }

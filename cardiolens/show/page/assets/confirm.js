@@ -13,9 +13,10 @@ let studies = [], legal = {}, waiting = Promise.resolve(), drawn = [];
 const study = () => studies[at.study];
 const shown = () => study().shown[at.series];
 
-function element(name, text = "", attributes = {}) {
+function element(name, text = "", attributes = {}, ...children) {
   const made = document.createElement(name);
   made.textContent = text;
+  made.append(...children);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   return made;
 }
@@ -55,8 +56,8 @@ function open(own) {
 
 /* ---- decisions ---- */
 
-function confirmed(one, change = {}) {
-  const now = {...standing(study(), one), ...change};
+function confirmed(own, one, change = () => ({})) {
+  const before = standing(own, one), now = {...before, ...change(before)};
   const over = legal[now.sequence]?.over_time, cycle = over === "cycle", pass = over === "first_pass";
   return {
     status: "confirmed", sequence: now.sequence, view: now.view, display: now.display,
@@ -66,58 +67,57 @@ function confirmed(one, change = {}) {
   };
 }
 
-/* Requests go one after another, each with the revision that the last one left. */
+/* Requests go one after another, each of what the last one left: `make` is called when it has been answered. */
 function send(make) {
   const own = study();
   waiting = waiting.then(async () => {
     const asked = make(own);
-    if (!asked) return;
+    if (!asked) return true;
     const reply = await fetch("decide", {
       method: "POST", headers: {"Content-Type": "application/json"},
       body: JSON.stringify({study_id: own.study_id, revision: own.revision, ...asked}),
     });
-    const told = await reply.json();
+    const told = await reply.json().catch(() => ({error: "the server failed; load the page again"}));
     if (told.choices) Object.assign(own, {choices: told.choices, revision: told.revision});
     for (const other of studies) if (told.others?.[other.study_id]) Object.assign(other, told.others[other.study_id]);
     const others = Object.keys(told.others || {}).length;
     say(told.error ? `Not done: ${told.error}` : others ? `Confirmed in ${others} other studies.` : "");
-  }).catch(() => say("Not done: the server does not answer; is it still running?")).then(show);
+    return !told.error;
+  }).catch(() => say("Not done: the server does not answer; is it still running?")).then(done => { show(); return done; });
   return waiting;
 }
 
 const say = text => { byId("message").textContent = text; };
-const decide = (one, choice) => send(() => ({stacks: {[one.stack]: choice}}));
-const change = what => { const one = shown(); send(() => ({stacks: {[one.stack]: confirmed(one, what)}})); };
+const change = what => { const one = shown(); send(own => ({stacks: {[one.stack]: confirmed(own, one, what)}})); };
 
 function acceptStudy() {
   const own = study();
   send(() => {
-    const stacks = Object.fromEntries(open(own).map(one => [one.stack, confirmed(one)]));
+    const stacks = Object.fromEntries(open(own).map(one => [one.stack, confirmed(own, one)]));
     return Object.keys(stacks).length ? {stacks} : null;
-  }).then(() => { if (own === study() && !open(own).length && !byId("message").textContent) nextOpen(); });
+  }).then(done => { if (done && own === study() && !open(own).length) nextOpen(); });
 }
 
 /* The same for that volume of all studies in which nothing is decided: display, direction, order, place of spacing. */
 function everywhere() {
   const one = shown();
-  send(() => ({stacks: {[one.stack]: confirmed(one)}, everywhere: true}));
+  send(own => ({stacks: {[one.stack]: confirmed(own, one)}, everywhere: true}));
 }
 
 function flip(name) {
-  const now = standing(study(), shown());
-  change({display: {...now.display, [name]: !now.display[name]}});
+  change(({display}) => ({display: {...display, [name]: !display[name]}}));
 }
 
 function cycleSpacing() {
-  const one = shown(), names = Object.keys(one.places_mm), now = standing(study(), one).spacing;
+  const names = Object.keys(shown().places_mm);
   if (!names.length) say("Not done: the header says nothing of spacing; state it in the file of decisions.");
-  else change({spacing: names[(names.indexOf(now) + 1) % names.length]});
+  else change(({spacing}) => ({spacing: names[(names.indexOf(spacing) + 1) % names.length]}));
 }
 
 function takeInstead() {
   const one = shown();
   send(own => {
-    const choice = confirmed(one), rival = confirmedAs(own, volumeOf(choice), one);
+    const choice = confirmed(own, one), rival = confirmedAs(own, volumeOf(choice), one);
     return {stacks: {...(rival ? {[rival.stack]: null} : {}), [one.stack]: choice}};
   });
 }
@@ -125,7 +125,7 @@ function takeInstead() {
 function mark(name, other) {
   const phase = phaseShown();
   if (standing(study(), shown())[other] === phase) say("Not done: ED and ES would be the same phase; move the other first.");
-  else change({[name]: phase});
+  else change(() => ({[name]: phase}));
 }
 
 /* Onset and peak of a first pass are one decision: the onset waits for its peak. */
@@ -141,12 +141,12 @@ function markPeak() {
   const onset = at.onset?.stack === one.stack ? at.onset.phase : standing(study(), one).t_on ?? null;
   if (onset === null) say("Not done: show where contrast reaches the left ventricle and press I first.");
   else if (onset > phase) say("Not done: the peak would be before the onset.");
-  else change({t_on: onset, t_peak: phase});
+  else change(() => ({t_on: onset, t_peak: phase}));
 }
 
 function cycleSequence() {
-  const names = Object.keys(legal), now = standing(study(), shown());
-  change({sequence: names[(names.indexOf(now.sequence) + 1) % names.length]});
+  const names = Object.keys(legal);
+  change(({sequence}) => ({sequence: names[(names.indexOf(sequence) + 1) % names.length]}));
 }
 
 /* ---- moving ---- */
@@ -181,20 +181,20 @@ const phaseShown = () => at.phase ?? phaseNow(shown().phases);
 
 const ACTIONS = [
   ["Enter", "accept all of this study, go on", acceptStudy],
-  ["a", "accept this series", () => change({})],
+  ["a", "accept this series", () => change()],
   ["c", "take this one instead of its rival", takeInstead],
-  ["x", "exclude", () => decide(shown(), {status: "excluded"})],
+  ["x", "exclude", () => { const {stack} = shown(); send(() => ({stacks: {[stack]: {status: "excluded"}}})); }],
   ["u", "undo", () => send(() => ({undo: true}))],
   ["1", "short axis", null], ["2", "two-chamber", null], ["3", "three-chamber", null], ["4", "four-chamber", null],
   ["g", "next sequence", cycleSequence],
   ["t", "turn: eight pictures", () => { at.picking = !at.picking; show(); }],
   ["h", "flip left and right", () => flip("flip_cols")],
   ["v", "flip up and down", () => flip("flip_rows")],
-  ["o", "the first slice is the base", () => change({base_first: !standing(study(), shown()).base_first})],
+  ["o", "the first slice is the base", () => change(now => ({base_first: !now.base_first}))],
   ["p", "spacing: as sform or pixdim says", cycleSpacing],
-  ["m", "the mask is of this volume", () => change({mask: !standing(study(), shown()).mask})],
+  ["m", "the mask is of this volume", () => change(now => ({mask: !now.mask}))],
   ["e", "the same in all studies", everywhere],
-  ["r", "reverse the slices", () => change({along_normal: !standing(study(), shown()).along_normal})],
+  ["r", "reverse the slices", () => change(now => ({along_normal: !now.along_normal}))],
   ["d", "this phase is end-diastole", () => mark("ed_phase", "es_phase")],
   ["s", "this phase is end-systole", () => mark("es_phase", "ed_phase")],
   ["i", "contrast reaches the left ventricle now", markOnset],
@@ -218,18 +218,18 @@ function press(key) {
   if (!studies.length) return false;
   if (key === "Escape") { at.picking = false; byId("help").hidden = true; show(); return true; }
   if (at.picking && /^[1-8]$/.test(key)) { turn(TRANSFORMS[key - 1]); return true; }
-  if (VIEW_KEYS[key]) { change({view: VIEW_KEYS[key]}); return true; }
+  if (VIEW_KEYS[key]) { change(() => ({view: VIEW_KEYS[key]})); return true; }
   const found = ACTIONS.find(([name]) => name === (ALIASES[key] || key));
   if (found?.[2]) found[2]();
   return Boolean(found?.[2]);
 }
 
-function turn(display) { at.picking = false; change({display}); }
+function turn(display) { at.picking = false; change(() => ({display})); }
 
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.repeat && event.key === "Enter") return;
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
-  if (event.target.closest?.("button") && (key === " " || key === "Enter")) event.target.blur();
+  if (event.target.closest?.("button") && (key === " " || key === "Enter")) return; // it is pressed
   if (press(key)) event.preventDefault();
 });
 
@@ -295,8 +295,9 @@ function card(one, number) {
 }
 
 function words(state, one) {
-  if (state === "left_out") return `left out: ${one.reason}`;
-  return state === "taken" || state === "waits" ? `${state}, ${Math.round(100 * one.confidence)} %` : state;
+  const blind = one.sheet.unreadable ? "; its picture cannot be read" : "";
+  if (state === "left_out") return `left out: ${one.reason}${blind}`;
+  return (state === "taken" || state === "waits" ? `${state}, ${Math.round(100 * one.confidence)} %` : state) + blind;
 }
 
 function detail(own, one) {
@@ -319,8 +320,7 @@ function detail(own, one) {
   if (now.es_phase !== null) marks.push([`ES: ${now.es_phase + 1}`, {phase: now.es_phase}]);
   if ((now.t_peak ?? null) !== null) marks.push([`onset: ${now.t_on + 1}`, {phase: now.t_on}], [`peak: ${now.t_peak + 1}`, {phase: now.t_peak}]);
   parts.push(group(marks.map(([label, fixed]) => figure(picture(one, now, label, fixed), label))));
-  const list = element("ul");
-  list.append(...one.witnesses.map(each =>
+  const list = element("ul", "", {}, ...one.witnesses.map(each =>
     element("li", `${each.about}: ${each.source} says ${each.says} (${each.evidence}; right ${Math.round(100 * each.reliability)} %)`)));
   const others = Object.entries(one.alternatives).sort((a, b) => b[1] - a[1]);
   parts.push(list, element("p", `alternatives: ${others.map(([name, p]) => `${name} ${Math.round(100 * p)} %`).join(", ")}`));
@@ -335,17 +335,8 @@ function detail(own, one) {
   return parts;
 }
 
-function figure(canvas, label) {
-  const made = element("figure");
-  made.append(canvas, element("figcaption", label));
-  return made;
-}
-
-function group(children) {
-  const made = element("div");
-  made.append(...children);
-  return made;
-}
+const figure = (canvas, label) => element("figure", "", {}, canvas, element("figcaption", label));
+const group = children => element("div", "", {}, ...children);
 
 function keysAndTools() {
   const list = element("dl");
@@ -367,6 +358,7 @@ async function start() {
   studies = told.studies.map(own => {
     own.proposals.forEach(one => {
       one.sheet = new Image();
+      one.sheet.onerror = () => { one.sheet.unreadable = true; show(); };
       one.load = () => { one.sheet.src ||= `sheets/${own.study_id}/${one.stack}.png`; };
     });
     return {...own, shown: own.proposals.sort((a, b) => rank[a.status] - rank[b.status])};
@@ -384,4 +376,4 @@ new MutationObserver(() => {
     for (const one of studies[number]?.shown ?? []) one.load();
 }).observe(document.body, {attributes: true, attributeFilter: ["data-study"]});
 
-start();
+start().catch(() => say("The studies cannot be read: the server does not answer, or failed; load the page again."));

@@ -6,6 +6,8 @@ const INDEX = JSON.parse(document.getElementById("index").textContent);
 const subtaskInWords = (id) => `${id} ${fieldInWords(INDEX.subtasks[id] ?? "")}`.trim();
 const ENDED = { r: "right", w: "wrong", u: "not readable", o: "no answer" };
 const NONE = -1;
+const NO_ANSWER = "The server gave no answer. If it has ended, start python -m cardiolens.view again; else its terminal says why.";
+const MOST_WORDS = 200; // characters of a search, as the server reads it
 const promised = new Map();
 const waiting = new Map();
 const letters = new Map(); // of the arms that were asked for
@@ -21,7 +23,7 @@ function content(address) {
     const coming = new Promise((resolve, reject) => {
       waiting.set(address, { resolve, reject });
       const script = element("script", { src: address });
-      script.addEventListener("error", () => reject(new Error(`${address} is not beside this page.`)));
+      script.addEventListener("error", () => reject(new Error(RUN.served ? NO_ANSWER : `${address} is not beside this page.`)));
       document.head.append(script);
     });
     promised.set(address, coming);
@@ -47,10 +49,6 @@ const MISSED = {
 };
 const shownLetters = new Map(); // of the arms that were asked for
 
-function shownOf(question, arm) {
-  return shownLetters.get(arm)[question] ?? "?";
-}
-
 // An arm and those of the other readers under the same selector, budget, prompt and control; simulated readers count
 // only where there are no others.
 function peers(arm) {
@@ -63,7 +61,7 @@ function peers(arm) {
 function isMissed(question, arm) {
   if (!filter.missed) return true;
   if (filter.missed === "all") return peers(arm).length > 1 && peers(arm).every((at) => ending(question, at) === "w");
-  return ending(question, arm) === "w" && shownOf(question, arm) === filter.missed;
+  return ending(question, arm) === "w" && (shownLetters.get(arm)[question] ?? "?") === filter.missed;
 }
 
 const chosen = () => [filter.first, filter.second].filter((arm) => arm !== NONE);
@@ -85,7 +83,7 @@ function select(name, title, options) {
 
 // A search is made when a word is entered, not at each of its letters, where the server has to read replies.
 function search(name, placeholder, event) {
-  const made = element("input", { type: "search", "data-filter": name, placeholder, "aria-label": placeholder, value: filter[name] });
+  const made = element("input", { type: "search", "data-filter": name, placeholder, maxlength: MOST_WORDS, "aria-label": placeholder, value: filter[name] });
   made.addEventListener(event, () => ((filter[name] = made.value.toLowerCase().trim()), refresh()));
   return made;
 }
@@ -115,6 +113,7 @@ function modelChosen() {
   const left = filter.model && INDEX.arms[filter.first][0] !== filter.model;
   if (left) filter.first = armsOf(filter.model)[0][0];
   buildFilters();
+  document.querySelector("[data-filter='model']").focus();
 }
 
 // The arm before or after, among those of the chosen model.
@@ -130,22 +129,18 @@ function otherArm(name, by) {
 // What every question is compared with; read before any is.
 async function needed() {
   const arms = chosen();
-  await Promise.all(arms.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
-  const others = filter.missed === "all" ? arms.flatMap(peers) : [];
-  await Promise.all(others.map(async (arm) => letters.set(arm, await content(`endings/${arm}.js`))));
-  const evident = filter.missed && filter.missed !== "all" ? arms : [];
-  await Promise.all(evident.map(async (arm) => shownLetters.set(arm, await content(`shown/${arm}.js`))));
+  const read = (kind, kept, wanted) => Promise.all(wanted.map(async (arm) => kept.set(arm, await content(`${kind}/${arm}.js`))));
+  await read("endings", letters, filter.missed === "all" ? arms.flatMap(peers) : arms);
+  if (filter.missed && filter.missed !== "all") await read("shown", shownLetters, arms);
   const words = encodeURIComponent(filter.said);
   return filter.said ? new Set(await content(`said/${filter.first}.js?words=${words}`)) : null;
 }
-
-const flipped = (one, other) => one !== " " && other !== " " && (one === "r") !== (other === "r");
 
 // A case is a question under one arm or two.
 function matching(saying) {
   const fits = (question, arms) => {
     const [one, other] = arms.map((arm) => ending(question, arm));
-    return one !== " " && isMissed(question, arms[0]) && (!filter.ended || one === filter.ended) && (!filter.flips || (other !== undefined && flipped(one, other)));
+    return one !== " " && isMissed(question, arms[0]) && (!filter.ended || one === filter.ended) && (!filter.flips || (other !== undefined && other !== " " && (one === "r") !== (other === "r")));
   };
   const found = ([study, subtask, qaId], at) =>
     (!filter.subtask || subtask === filter.subtask) &&

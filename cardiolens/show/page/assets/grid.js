@@ -2,9 +2,9 @@
 
 function drawGrid(figure, drawing, table, chosen) {
   const found = records(table, chosen);
-  const order = (name) => [...new Set(found.map((record) => record[name]))];
-  const across = figure.normalised ? matrixOrder(found, figure) : order(figure.across);
-  const downs = figure.normalised ? order(figure.down).sort() : order(figure.down);
+  const across = figure.normalised ? matrixOrder(found, figure) : distinct(table, figure.across, chosen);
+  const downs = distinct(table, figure.down, chosen);
+  if (figure.normalised) downs.sort();
   const at = new Map(found.map((record) => [`${record[figure.down]}\n${record[figure.across]}`, record]));
   const cellOf = (down, name) => at.get(`${down}\n${name}`)?.[figure.value] ?? null;
   const title = (name) => table.columns.find(([column]) => column === name)[1];
@@ -13,8 +13,8 @@ function drawGrid(figure, drawing, table, chosen) {
 
   function fill() {
     const rows = [...downs];
-    if (state.sort === "") rows.sort((a, b) => byName(a, b) * (state.down ? -1 : 1));
-    else if (state.sort !== null) rows.sort((a, b) => compare(cellOf(a, state.sort), cellOf(b, state.sort), state.down));
+    const key = (down) => (state.sort === "" ? down : cellOf(down, state.sort));
+    if (state.sort !== null) rows.sort((a, b) => order(key(a), key(b), state.down));
     body.replaceChildren(...rows.map(row));
   }
 
@@ -67,13 +67,4 @@ function matrixOrder(found, figure) {
 function hintOf(record) {
   const interval = record.low === null ? "no interval" : `95 % CI ${fixed(record.low, 1)} to ${fixed(record.high, 1)}`;
   return `${interval}; ${record.n_items} items of ${record.n_patients} patients`;
-}
-
-function byName(a, b) {
-  return String(a).localeCompare(String(b), "en", { numeric: true });
-}
-
-function compare(a, b, down) {
-  if (a === null || b === null) return (a === null) - (b === null);
-  return down ? b - a : a - b;
 }

@@ -7,14 +7,15 @@ async function draw(holder) {
   drawn.add(holder);
   const figure = JSON.parse(holder.dataset.figure);
   const drawing = holder.querySelector(".drawing");
+  const failed = (error) => drawing.replaceChildren(element("p", { class: "absent" }, error.message));
   try {
     const table = await tableNamed(figure.table);
-    const paint = figure.form ? drawChart : drawGrid;
+    const paint = async (chosen) => (figure.form ? drawChart : drawGrid)(figure, drawing, table, chosen);
     let last = {};
-    chooser(holder.querySelector(".choices"), table, figure, (chosen) => paint(figure, drawing, table, (last = chosen)));
-    if (figure.form) onResize(drawing, () => paint(figure, drawing, table, last));
+    chooser(holder.querySelector(".choices"), table, figure, (chosen) => paint((last = chosen)).catch(failed));
+    if (figure.form) onResize(drawing, () => paint(last).catch(failed));
   } catch (error) {
-    drawing.replaceChildren(element("p", { class: "absent" }, error.message));
+    failed(error);
   }
 }
 

@@ -10,7 +10,7 @@ const REASONS = [
 
 const byId = id => document.getElementById(id);
 const view = {slice: null, phase: null, loop: 0, masks: true, correcting: false, rejecting: false, chosen: [], whole: false};
-let told = null, loops = [], busy = false, since = 0, hiddenFor = 0, hiddenSince = 0, pending = null;
+let told = null, loops = [], busy = false, since = 0, hiddenFor = 0, hiddenSince = 0;
 const bitmaps = new Map();
 
 function element(name, text = "", attributes = {}) {
@@ -29,18 +29,29 @@ async function ask(path, body) {
   const reply = await fetch(path, body ? {method: "POST", body: JSON.stringify(body),
     headers: {"Content-Type": "application/json"}} : {});
   if (reply.status === 404) throw new Error("refused: this is not known here; ask for your link anew");
+  if (reply.status >= 500) throw new Error("refused: the server failed; inform the person who runs this review");
   return reply;
 }
 
-async function load() {
-  try { show(await (await ask("state.json")).json()); }
-  catch (error) { if (error.message.startsWith("refused")) say(error.message); else again(load); }
+/* What the server answers: asked again while there is no connection, or while it cannot write. */
+async function heard(path, body) {
+  for (let tries = 0; ; tries++) {
+    try {
+      const reply = await ask(path, body), next = await reply.json();
+      if (!reply.ok) throw new Error(`refused: ${next.error}`);
+      if (tries && !next.again) say("");
+      if (!next.again) return next;
+      say(next.error);
+    } catch (error) {
+      if (error.message.startsWith("refused")) throw error;
+      say("No connection to the server. What you pressed is kept and sent again.");
+    }
+    await new Promise(done => setTimeout(done, MS_TO_TRY_AGAIN));
+  }
 }
 
-function again(work) {
-  say("No connection to the server. What you pressed is kept and sent again.");
-  document.body.dataset.connection = "lost";
-  setTimeout(work, MS_TO_TRY_AGAIN);
+async function load() {
+  try { show(await heard("state.json")); } catch (error) { say(error.message); }
 }
 
 /* A decision has an id of its own: sent twice, it counts once. */
@@ -48,23 +59,13 @@ function decide(what) {
   if (busy || !told?.item && !what.undo) return;
   busy = true;
   document.body.dataset.busy = "yes";
-  pending = {id: crypto.randomUUID(), ...(told.item && !what.undo ? {qa_id: told.item.qa_id, item: told.item.item,
-    seconds: seconds()} : {}), ...what};
-  deliver();
+  deliver({id: crypto.randomUUID(), ...(told.item && !what.undo ? {qa_id: told.item.qa_id, item: told.item.item,
+    seconds: seconds()} : {}), ...what});
 }
 
-async function deliver() {
+async function deliver(what) {
   let next;
-  try {
-    const reply = await ask("decide", pending);
-    next = await reply.json();
-    if (!reply.ok) throw new Error(`refused: ${next.error}`);
-  } catch (error) {
-    if (!error.message.startsWith("refused")) { again(deliver); return; }
-    next = {...told, error: error.message};
-  }
-  if (next.again) { say(next.error); setTimeout(deliver, MS_TO_TRY_AGAIN); return; }
-  pending = null;
+  try { next = await heard("decide", what); } catch (error) { next = {...told, error: error.message}; }
   show(next);
   say(next.error ? `Not done: ${next.error}` : "");
 }
@@ -83,7 +84,6 @@ function show(next) {
   told = next;
   busy = false;
   delete document.body.dataset.busy;
-  delete document.body.dataset.connection;
   say("");
   Object.assign(view, {correcting: reading(), rejecting: false, chosen: []});
   since = performance.now();
@@ -100,7 +100,11 @@ function show(next) {
     byId("question").textContent = item.question;
     truth();
     options();
-    if (item.study !== before) bitmaps.clear();
+    if (item.study !== before) {
+      bitmaps.clear();
+      loops = [];
+      byId("loops").replaceChildren();
+    }
     if (item.reply === undefined) loadLoops(item); else reply(item);
   }
   document.body.dataset.ready = "yes";
@@ -159,15 +163,16 @@ function truth() {
 
 function report(item) {
   const made = element("div", "", {id: "report", tabindex: "0"});
+  const signs = [...item.report]; // places count code points, a string UTF-16 units
+  const part = (...ends) => signs.slice(...ends).join("");
   const spans = item.evidence.filter(quote => quote.start !== null).sort((a, b) => a.start - b.start);
-  const letters = [...item.report]; // places count characters, and JavaScript's own count halves of some
   let from = 0;
   for (const {start, end} of spans) {
     if (start < from) continue;
-    made.append(letters.slice(from, start).join(""), element("mark", letters.slice(start, end).join("")));
+    made.append(part(from, start), element("mark", part(start, end)));
     from = end;
   }
-  made.append(letters.slice(from).join(""));
+  made.append(part(from));
   return made;
 }
 
@@ -184,8 +189,8 @@ const ACTIONS = [
       decide({verdict: reading() ? "answer" : "correct", answer: view.chosen});
     else if (!view.correcting && !view.rejecting) decide({verdict: "accept", answer: []});
   }, "both"],
-  ["+", "correct: choose another option", () => { view.correcting = true; view.chosen = []; options(); }, "verify"],
-  ["-", "reject: choose a reason", () => { view.rejecting = true; options(); }, "verify"],
+  ["+", "correct: choose another option", () => { Object.assign(view, {correcting: true, rejecting: false, chosen: []}); options(); }, "verify"],
+  ["-", "reject: choose a reason", () => { Object.assign(view, {correcting: false, rejecting: true, chosen: []}); options(); }, "verify"],
   ["0", "cannot tell; no answer", () => decide({verdict: "cannot_tell"}), "both"],
   ["Backspace", "undo", () => decide({undo: true}), "both"],
   [" ", "hold, play", () => { view.phase = view.phase === null ? phaseNow(loops[view.loop]?.phases ?? 1) : null; }, "images"],
@@ -222,7 +227,7 @@ function press(key) {
 document.addEventListener("keydown", event => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input")) return;
   if (event.repeat && !event.key.startsWith("Arrow")) { event.preventDefault(); return; }
-  if (event.target.closest?.("button") && (event.key === " " || event.key === "Enter")) event.target.blur();
+  if (event.target.closest?.("button") && (event.key === " " || event.key === "Enter")) return; // it is pressed
   if (press(event.key)) event.preventDefault();
 });
 
@@ -246,7 +251,7 @@ const drawn = new Map();
 
 async function loadLoops(item) {
   let found;
-  try { found = await (await ask(`loops/${item.item}`)).json(); } catch { return; }
+  try { found = await heard(`loops/${item.item}`); } catch (error) { found = {loops: [], remark: error.message}; }
   if (told.item !== item) return;
   if (found.remark) say(found.remark);
   loops = found.loops;
@@ -292,7 +297,12 @@ function sheet(loop, slice) {
     ask(`sheets/${told.item.item}/${encodeURIComponent(loop.id)}/${name}`)
       .then(reply => reply.ok ? reply.blob() : Promise.reject(new Error("no picture"))).then(createImageBitmap)
       .then(bitmap => { bitmaps.set(key, bitmap); document.body.dataset.drawn = "yes"; })
-      .catch(() => setTimeout(() => bitmaps.delete(key), MS_TO_TRY_AGAIN));
+      .catch(() => {
+        loop.canvas.width = loop.width; // what stood there is of another slice
+        loop.caption.textContent = `${loop.name} · slice ${slice + 1} cannot be read; it is asked for again`;
+        drawn.clear();
+        setTimeout(() => bitmaps.delete(key), MS_TO_TRY_AGAIN);
+      });
   }
   return bitmaps.get(key);
 }

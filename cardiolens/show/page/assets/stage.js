@@ -22,7 +22,7 @@ function makeStage(frames, study, prompt, images, label, black) {
   const address = ({ volume, idx }, kind = "frames") => `${kind}/${study}/${encodeURIComponent(volume)}-${idx}.png`;
   const caption = element("p", { class: "caption" });
   const scrub = element("input", { type: "range", min: 0, max: state.frames.length - 1, value: 0, "aria-label": `Frame, ${label}` });
-  const picture = images ? element("img", { class: "frame", alt: "" }) : null;
+  const picture = images ? element("img", { class: "frame", alt: "", onerror: () => caption.append(" · cannot be read") }) : null;
   const strip = element("ol", { class: "strip", tabindex: "0", "aria-label": `Frames in order, ${label}` });
   state.show = (at) => {
     state.at = (at + state.frames.length) % state.frames.length;

@@ -14,15 +14,26 @@ async function refresh() {
     if (mine !== asked) return;
     cases = matching(saying);
   } catch (error) {
-    if (mine === asked) holder.replaceChildren(element("p", { class: "absent" }, error.message));
+    if (mine === asked) showNone(error.message);
     return;
   }
   if (cases.length) open(0, true);
-  else {
-    listed(0);
-    current = -1;
-    holder.replaceChildren(element("p", { class: "absent" }, filter.flips && chosen().length === 1 ? "Choose an arm beside: a flip needs two." : filter.missed && filter.missed !== "all" && chosen().every((arm) => !/[spn]/.test(shownLetters.get(arm))) ? SHOWN_WORDS["?"] : "No case fits these filters."));
-  }
+  else showNone(filter.flips && chosen().length === 1 ? "Choose an arm beside: a flip needs two." : filter.missed && filter.missed !== "all" && chosen().every((arm) => !/[spn]/.test(shownLetters.get(arm))) ? SHOWN_WORDS["?"] : "No case fits these filters.");
+}
+
+function closeCase() {
+  pause();
+  stages.length = 0;
+  desk = null;
+}
+
+// Why there is nothing in the list.
+function showNone(why) {
+  cases = [];
+  current = -1;
+  listed(0);
+  closeCase();
+  holder.replaceChildren(element("p", { class: "absent" }, why));
 }
 
 // The stretch of the list that holds a case.
@@ -46,6 +57,7 @@ function entry({ question, arms }, at) {
 }
 
 async function open(at, anew = false) {
+  if (!cases[at]) return;
   const stretch = (place) => Math.floor(place / SHOWN);
   if (anew || stretch(at) !== stretch(current)) listed(at);
   current = at;
@@ -61,7 +73,9 @@ async function open(at, anew = false) {
     showCase(holder, found, qaId, found.questions[qaId], arms.map((arm) => ({ label: armLabel(INDEX.arms[arm]), asked: found.cases[qaId]?.[arm] })), { question, study, arms });
     holder.dataset.opened = qaId;
   } catch (error) {
-    if (wanted()) holder.replaceChildren(element("p", { class: "absent" }, error.message));
+    if (!wanted()) return;
+    closeCase();
+    holder.replaceChildren(element("p", { class: "absent" }, error.message));
   }
 }
 
@@ -99,7 +113,8 @@ document.addEventListener("keydown", (event) => {
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === " " && event.target.closest("button, summary")) return;
   const scrolls = event.target.closest("#list") && event.key.startsWith("Arrow");
-  const act = (!scrolls && desk?.layout && STUDY_KEYS[event.key]) || KEYS[event.key];
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const act = (!scrolls && desk?.layout && STUDY_KEYS[key]) || KEYS[key];
   if (!act) return;
   event.preventDefault();
   act();

@@ -10,6 +10,7 @@ from made_verdicts import verdict
 from page_run import finished
 from small_cohort import reader, sweep_spec, swept
 
+from cardiolens.base import disk
 from cardiolens.base.errors import InputError
 from cardiolens.commands.view import served_of
 from cardiolens.score.run_results.merging import merge_replies, merged_run
@@ -18,7 +19,7 @@ from cardiolens.score.statistics.verdict_rows import Verdicts
 from cardiolens.storage import documents, schemas, tables
 from cardiolens.storage.places import Run
 from cardiolens.workflow.steps.conclude import counters, write_manifest
-from cardiolens.workflow.steps.judge_run import judge_together
+from cardiolens.workflow.steps.judge_run import joined, judge_together
 
 pytestmark = pytest.mark.full
 
@@ -58,6 +59,22 @@ def test_a_run_that_was_judged_anew_is_merged_anew(root: Path) -> None:
     assert merged_run(runs) == before
     runs[1].analyses.write_text(runs[1].analyses.read_text() + "\n")
     assert merged_run(runs) != before
+
+
+def test_a_run_that_goes_on_is_merged_with_what_it_has_now(root: Path, tmp_path: Path) -> None:
+    runs = [run(root, ORACLE, name="one"), run(root, CONSTANT, name="two")]
+    runs[1].analyses.unlink()
+    disk.remove_tree(runs[1].verdicts)
+    with pytest.raises(InputError, match="was not judged yet, or its results are gone"):
+        joined(runs[1:])
+    replies = runs[1].root.parents[1] / "store" / "completions"
+    key = documents.read_manifest(runs[1])["models"]["constant"]["model_key"]
+    endings = []
+    for later in (False, True):
+        (tmp_path / key if later else replies / key).rename(replies / key if later else tmp_path / key)
+        verdicts = tables.read(joined(runs).verdicts, schemas.VERDICTS).to_pylist()
+        endings.append({row["status"] for row in verdicts})
+    assert endings == [{"judged", "missing"}, {"judged"}]
 
 
 def test_the_viewer_of_two_runs_has_the_arms_of_both(root: Path) -> None:

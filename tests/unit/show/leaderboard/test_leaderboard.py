@@ -192,6 +192,7 @@ def test_one_run_alone_has_a_page(runs: list[Run], tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["runs=[a]", "out=x.html"], "runs=a: no such folder"),
+        (["runs=[b,./c/../b]", "out=x.html"], "give each run once"),
         (["runs=[a]", "out=x.html", "margin=3"], "unknown key 'margin'"),
     ],
 )
@@ -203,6 +204,8 @@ def test_words_that_cannot_be_meant_are_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for name in "bc":
+        (tmp_path / name).mkdir()
     monkeypatch.setattr(sys, "argv", ["compare", *words])
     assert main() == 2
     assert message in capsys.readouterr().err

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from page_run import write_record
 from small_cohort import make_cohort, reader, sweep_spec, swept
 
+from cardiolens.base.errors import RunError
 from cardiolens.show.export.table_export import as_text, export
 from cardiolens.storage import schemas, tables
+from cardiolens.storage.places import Run
 
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -49,3 +51,9 @@ def test_an_exported_item_holds_no_formula(evil: str, tmp_path: Path) -> None:
     assert rows
     assert all(row["qa_id"] == f"'{evil}" for row in rows)
     assert not [cell for row in rows for cell in row.values() if cell.startswith(FORMULAS)]
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "export").write_text("")
+    with pytest.raises(RunError, match="export"):
+        export(Run(tmp_path), patient_ids=False)
