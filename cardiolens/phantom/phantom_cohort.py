@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from cardiolens.base import disk
 from cardiolens.base.digest import digest_of_tree
 from cardiolens.base.errors import InputError
+from cardiolens.base.untrusted.bounded_files import read_json
 from cardiolens.config.dataset import WINDOW_PCT, PhantomSpec
 from cardiolens.phantom import codes, signal
 from cardiolens.phantom.draws import Draws
@@ -177,15 +178,17 @@ def make_cohort(
 
 def check_options(spec: PhantomSpec, folder: Path) -> None:
     """Raise InputError if the cohort in a folder was made with other options; earlier versions kept none."""
-    if not (folder / _OPTIONS).exists():
+    try:
+        made = PhantomSpec.model_validate(read_json(folder / _OPTIONS))
+    except FileNotFoundError:
         return
-    made = json.loads((folder / _OPTIONS).read_text(encoding="utf-8"))
-    differing = [name for name, value in spec.model_dump(mode="json").items() if made.get(name) != value]
-    if differing:
-        told = " ".join(f"dataset.phantom.{name}={made.get(name)}" for name in differing)
+    except (OSError, ValueError):
+        raise InputError(f"{folder / _OPTIONS}: cannot be read; delete {folder}") from None
+    told = [f"dataset.phantom.{name}={value}" for name, value in made if value != getattr(spec, name)]
+    if told:
         raise InputError(
-            f"{folder}: was made with {told}; give the same, delete the folder, or give dataset.studies and "
-            "dataset.questions in another one"
+            f"{folder}: was made with {' '.join(told)}; give the same, delete the folder, or give "
+            "dataset.studies and dataset.questions in another one"
         )
 
 
