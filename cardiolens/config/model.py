@@ -231,7 +231,7 @@ class ModelSpec(Spec):
         for name in ("engine_options", "reasoning_parser", "adapter"):
             if getattr(self, name) and not is_vllm:
                 yield f"{name} is for engine: vllm, and {self.name} has engine: {self.engine}; remove it"
-        if self.options and not (self.simulated or self.plugged):
+        if self.options and self.engine in ("vllm", "http", "person"):
             yield f"options are of simulated readers and plug-ins; {self.name} has engine_options or none"
         if self.reasoning_parser == "mistral":
             yield (
