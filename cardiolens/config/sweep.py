@@ -64,7 +64,7 @@ class StatisticsSpec(Spec):
     """Options of the statistics."""
 
     min_n: Positive = 5  # subtasks with fewer items are left out of tier means
-    resamples: Positive = 2000  # bootstrap resamples of patients per interval
+    resamples: Annotated[int, Field(gt=0, le=100_000)] = 2000  # bootstrap resamples of patients per interval
     seed: Seed = 2026  # seed of the resamples
     # metrics of report text, besides ROUGE-L and BLEU-4; package.name: of another package
     report_metrics: tuple[ReportMetric, ...] = ()

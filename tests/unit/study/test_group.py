@@ -108,7 +108,9 @@ def sweep_with_failures(known):
         (outcome,) = prepare_group(known / "store", "part-2.parquet", [known / "in" / name], WINDOWS)
         failed[name] = outcome.error
     tried = {"C": state_of(read_study(known / "in" / "C"))}
-    found = read_cohort(known / "store").model_copy(update={"failed": failed, "tried": tried})
+    found = read_cohort(known / "store").model_copy(
+        update={"failed": failed, "tried": tried, "same_pixels": ()}
+    )
     write_cohort(known / "store", found)
     return sweep_spec(known, reader("uniform"), dataset=dataset(known / "in").model_dump(mode="json"))
 
