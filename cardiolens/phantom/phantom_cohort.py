@@ -36,7 +36,7 @@ from cardiolens.study.anatomy import check_heart
 from cardiolens.study.windowing import grey_scale
 
 STUDIES, QUESTIONS = "studies", "questions.jsonl"
-_OPTIONS = "phantom.json"  # what a cohort was made with
+_OPTIONS = "options.json"  # what a cohort was made with
 LEAST_MM2 = 20.0  # of lesion, by which a slice shows it
 _WITH_LESIONS = ("lge", "t2")  # of one frame a slice
 _DISPLAY = {"transpose": True, "flip_rows": True, "flip_cols": False}
